@@ -59,6 +59,15 @@ describe('before the model', () => {
     expect(messages).toHaveLength(2);
   });
 
+  test('a plugin that had nothing to do is a completed stage without a fee; one that looked and found nothing did its work', async () => {
+    const nothing = { apply: () => undefined, detail: { files: 0 } };
+    const { prepare } = world([pluginOf('pdf-reader', { prepare: () => Promise.resolve({ ...nothing, isIdle: true }) }), pluginOf('web-search', { prepare: () => Promise.resolve(nothing) })], { 'pdf-reader': 5n, 'web-search': 7n });
+    expect(prepared(await prepare()).stages).toMatchObject([
+      { plugin: 'pdf-reader', status: 'completed', feeNanoUsd: 0n, detail: { files: 0 } },
+      { plugin: 'web-search', status: 'completed', feeNanoUsd: 7n, detail: { files: 0 } },
+    ]);
+  });
+
   test('a plugin that does not end is left behind at its time: aborted, and nothing of it is applied later', async () => {
     let aborted = false;
     const endless = pluginOf('web-search', { prepare: ({ signal }) => new Promise(() => signal.addEventListener('abort', () => (aborted = true))) });

@@ -169,7 +169,7 @@ export function createRunner({ registry, clock, onStage }: RunnerOptions): Runne
         const { requestId, accountId, user, policy } = asked;
         try {
           const prepared = await inTime(timeoutMs, signal, (own) => plugin.prepare?.({ requestId, accountId, user, options, policy, conversation, signal: own }) ?? Promise.reject(new PluginFailure('internal')));
-          stages.push(stageOf(name, id, startedMs, 'completed', registry.feeNanoUsd(id), prepared.detail ?? {}));
+          stages.push(stageOf(name, id, startedMs, 'completed', prepared.isIdle === true ? 0n : registry.feeNanoUsd(id), prepared.detail ?? {}));
           return prepared;
         } catch (error) {
           if (error instanceof PluginRefusal) problem ??= { kind: 'invalid', plugin: id, param: error.param, message: error.message };

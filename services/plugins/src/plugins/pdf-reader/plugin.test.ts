@@ -48,8 +48,9 @@ describe('a file', () => {
 
   test('that is no PDF by name, type or content is left for models that read files', async () => {
     const { run, reads } = world();
-    for (const file of [{ file_id: 'file-1' }, { filename: 'a.txt', file_data: `data:text/plain;base64,${Buffer.from('hello').toString('base64')}` }]) expect((await run(file)).messages).toBeUndefined();
+    for (const file of [{ file_id: 'file-1' }, { filename: 'a.txt', file_data: `data:text/plain;base64,${Buffer.from('hello').toString('base64')}` }]) expect(await run(file)).toMatchObject({ messages: undefined, prepared: { isIdle: true, detail: { files: 0 } } });
     expect(reads()).toBe(0);
+    expect((await run({ file_data: DATA })).prepared?.isIdle).toBe(false);
   });
 
   test.each<[PdfProblem, RegExp]>([['encrypted', /encrypted/], ['broken', /damaged/], ['memory', /memory/], ['timeout', /too long/]])('that is %s is the client\'s to mend', async (problem, message) => {

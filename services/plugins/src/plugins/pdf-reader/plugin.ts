@@ -126,6 +126,7 @@ export function createPdfReader({ read, fetch, fetches, cache, bytesMax, timeout
           for (const { placed, name, text } of results) changed.replacePart(placed, { type: 'text', text: render(name, text) });
         },
         files: results.map(({ hash, name }) => ({ hash, name })),
+        isIdle: wanted.length === 0,
         detail: { files: results.length, pages: pages.length, scanned_pages: scanned, cached: results.filter(({ isCached }) => isCached).length, ...(options.ocr ? { ocr: 'unavailable' } : {}) },
       };
     },
