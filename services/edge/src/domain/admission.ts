@@ -3,7 +3,7 @@ import type { AdmitRequest } from '@signalbox/contracts/quota';
 import type { DecideResponse__Output } from '@signalbox/contracts/routing';
 import { toFault } from '@signalbox/kernel/fault';
 import { holdFor, promptTokensMax, type Hold, type HoldQuestion } from './amounts.js';
-import type { Answer } from './answer.js';
+import type { Answer, Least } from './answer.js';
 import { isHard, isLimited, limitsOf } from './limits.js';
 import type { Neighbours } from './neighbours.js';
 import type { Admission, Caller, QuotaPort } from './ports.js';
@@ -70,7 +70,7 @@ export async function admit(neighbours: Neighbours, { requestId, caller, request
   if (admission.decision === 'BLOCKED_BY_LIVE') admission = await admitOnceFree(neighbours, question, admission, answer);
   answer.admitted(admission);
   if (admission.decision !== 'ADMITTED') {
-    answer.refuse({ kind: 'admission', admission });
+    answer.refuse({ kind: 'admission', admission, least: leastFor(asked) });
     return undefined;
   }
   // After admission, since a refusal by limits is the caller's and comes first.
@@ -80,6 +80,12 @@ export async function admit(neighbours: Neighbours, { requestId, caller, request
     return undefined;
   }
   return { admission, question: asked, hold };
+}
+
+/** What a prompt of one byte and an answer of one token would need. */
+function leastFor(asked: HoldQuestion): Least {
+  const { minAmountNanoUsd, minTokens } = holdFor({ ...asked, promptTokensMax: promptTokensMax(1, 1), maxTokens: 1, choices: 1, isLimited: true });
+  return { nanoUsd: minAmountNanoUsd, tokens: minTokens };
 }
 
 /** Where only live holds stand in the way, quota is asked again as they end, for up to two seconds. */

@@ -40,6 +40,12 @@ export interface PipelineStage {
   readonly detail: Readonly<Record<string, string | number | boolean>>;
 }
 
+/** Of dollars and of tokens, for whichever a limit counts. */
+export interface Least {
+  readonly nanoUsd: bigint;
+  readonly tokens: bigint;
+}
+
 /** Why a request got no answer; the wire turns it into a status and a body. */
 export type Refusal =
   | { readonly kind: 'scope'; readonly scope: string }
@@ -51,7 +57,8 @@ export type Refusal =
   /** `param` names what only the account's own credential may reach, and no such one can be used. */
   | { readonly kind: 'own-credential'; readonly param: string; readonly excludedBy: readonly string[] }
   | { readonly kind: 'routing'; readonly decision: DecideResponse__Output; readonly model: string }
-  | { readonly kind: 'admission'; readonly admission: AdmitResponse__Output }
+  /** `least`: what the shortest request on the same plan needs, fees included. */
+  | { readonly kind: 'admission'; readonly admission: AdmitResponse__Output; readonly least?: Least }
   /** `retryAfterMs`: where nothing was tried, until something may be; 0 or absent = unknown. */
   | { readonly kind: 'attempts'; readonly attempts: readonly AttemptReport[]; readonly retryAfterMs?: number | undefined }
   /** The drain is over. */

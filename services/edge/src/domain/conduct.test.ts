@@ -95,6 +95,19 @@ describe('refusals', () => {
     expect([answer.said, neighbours.asked.length, neighbours.calls.length, neighbours.released]).toEqual([['refuse admission'], 1, 0, []]);
   });
 
+  test.each([
+    ['prices by the token alone', '0', 400, 0n, 1_000_000n],
+    ['a fee for the request', '5000000', 400, 5_000_000n, 6_000_000n],
+    ['a fee, whatever the length of the prompt', '5000000', 400_000, 5_000_000n, 6_000_000n],
+  ])('a refused admission tells what the shortest request would need: %s', async (_what, requestNanoUsd, promptBytes, atLeast, below) => {
+    const { neighbours, answer, run } = story({ a: answersWith('x') }, { request: { promptBytes } });
+    neighbours.plan = planWith([plannedAt('a', { card: cardWith({ requestNanoUsd }) })]);
+    neighbours.admissions = [admissionOf('COST_CAPPED')];
+    await run();
+    const least = answer.refusal?.kind === 'admission' ? answer.refusal.least : undefined;
+    expect([least?.tokens, (least?.nanoUsd ?? 0n) > atLeast, (least?.nanoUsd ?? 0n) < below]).toEqual([18n, true, true]);
+  });
+
   test('a plan whose breakers are all open is refused after admission, and its hold is released', async () => {
     const { neighbours, answer, run } = story({});
     neighbours.plan = planWith([], { refusal: 'ALL_UNHEALTHY', retryAfterMs: 7_000 });

@@ -18,6 +18,19 @@ test.each([
   expect(admissionToApiError(admission(over), 0).message).toBe(message);
 });
 
+const SHORTER = 'A shorter prompt or a smaller max_tokens may fit.';
+test.each([
+  ['COST_CAPPED', { nanoUsd: 1_000n, tokens: 9_000n }, true],
+  ['COST_CAPPED', { nanoUsd: 1_001n, tokens: 0n }, false],
+  ['TRIAL_EXHAUSTED', { nanoUsd: 1_000n, tokens: 9_000n }, true],
+  ['TRIAL_EXHAUSTED', { nanoUsd: 1_001n, tokens: 0n }, false],
+  ['ALLOTMENT_EXHAUSTED', { nanoUsd: 9_000n, tokens: 1_000n }, true],
+  ['ALLOTMENT_EXHAUSTED', { nanoUsd: 0n, tokens: 1_001n }, false],
+] as const)('%s with 1,000 left, of which the shortest request needs %j, advises a shorter one: %s', (decision, least, isAdvised) => {
+  const { message } = admissionToApiError(admission({ decision, limitNanoUsd: '5000', spendNanoUsd: '3000', reservedNanoUsd: '1000' }), 0, least);
+  expect(message).toMatch(isAdvised ? `. ${SHORTER}` : /what is left is less than this request may (?:cost|use)\.$/);
+});
+
 describe('errors', () => {
   test.each(names)('%s renders as an OpenAI error with the headers of its status', (name) => {
     const error = apiError(name);

@@ -5,13 +5,17 @@ import type { Failed__Output } from '@signalbox/contracts/worker';
 import { assert } from '@signalbox/kernel/assert';
 import { formatUsd } from '@signalbox/kernel/money';
 import type { Variant } from '@signalbox/kernel/tiers';
+import type { Least } from '../domain/answer.js';
 import { API_ERRORS, apiError, retryHeaders, type ApiError } from './errors.js';
 import type { JsonValue } from './json-text.js';
 import { modelNotFound, shownModel } from './model-names.js';
 
 /** Wait told when no provider gave a hint (contract, section 7). */
 const ALL_FAILED_RETRY_AFTER_MS = 5_000;
-const MAY_FIT = 'A shorter prompt or a smaller max_tokens may fit.';
+const NOTHING: Least = { nanoUsd: 0n, tokens: 0n };
+
+/** Said where it can be true: of what is left the shortest request has room. */
+const mayFit = (left: bigint, least: bigint): string => (left < least ? '' : ' A shorter prompt or a smaller max_tokens may fit.');
 
 function capMetadata(admission: AdmitResponse__Output): { readonly [key: string]: JsonValue } {
   return {
@@ -24,25 +28,25 @@ function capMetadata(admission: AdmitResponse__Output): { readonly [key: string]
 }
 
 /** Says why, so that nobody has to guess at a cap that is not spent yet. */
-function capMessage({ limitSource, limitNanoUsd, spendNanoUsd, reservedNanoUsd }: AdmitResponse__Output): string {
+function capMessage({ limitSource, limitNanoUsd, spendNanoUsd, reservedNanoUsd }: AdmitResponse__Output, least: bigint): string {
   const [limit, spent, held] = [BigInt(limitNanoUsd), BigInt(spendNanoUsd), BigInt(reservedNanoUsd)];
   const figures = `The cost cap of this ${limitSource === 'key' ? 'key' : 'account'} is $${shortUsd(limit)}; $${shortUsd(spent)} is spent`;
   if (spent + held >= limit) return `${figures}.`;
-  return `${figures}, and what is left is less than this request may cost. ${MAY_FIT}`;
+  return `${figures}, and what is left is less than this request may cost.${mayFit(limit - spent - held, least)}`;
 }
 
 /** As above, of the trial credit. */
-function trialMessage({ limitNanoUsd, spendNanoUsd, reservedNanoUsd }: AdmitResponse__Output): string {
+function trialMessage({ limitNanoUsd, spendNanoUsd, reservedNanoUsd }: AdmitResponse__Output, least: bigint): string {
   const [limit, spent, held] = [BigInt(limitNanoUsd), BigInt(spendNanoUsd), BigInt(reservedNanoUsd)];
   if (spent + held >= limit) return API_ERRORS.trial_credit_exhausted.message;
-  return `Of the trial credit of $${shortUsd(limit)}, $${shortUsd(spent)} is spent, and what is left is less than this request may cost. ${MAY_FIT}`;
+  return `Of the trial credit of $${shortUsd(limit)}, $${shortUsd(spent)} is spent, and what is left is less than this request may cost.${mayFit(limit - spent - held, least)}`;
 }
 
 /** As above, of an allotment, whose amounts are tokens. */
-function allotmentMessage({ limitNanoUsd, spendNanoUsd, reservedNanoUsd }: AdmitResponse__Output): string {
+function allotmentMessage({ limitNanoUsd, spendNanoUsd, reservedNanoUsd }: AdmitResponse__Output, least: bigint): string {
   const [limit, used, held] = [BigInt(limitNanoUsd), BigInt(spendNanoUsd), BigInt(reservedNanoUsd)];
   if (used + held >= limit) return 'The token allotment of this period is used up.';
-  return `The token allotment of this period is ${limit}; ${used} are used, and what is left is less than this request may use. ${MAY_FIT}`;
+  return `The token allotment of this period is ${limit}; ${used} are used, and what is left is less than this request may use.${mayFit(limit - used - held, least)}`;
 }
 
 /** At least two decimals, no zeros behind them. */
@@ -59,8 +63,8 @@ function decidedAtMs({ periods }: AdmitResponse__Output, nowMs: number): number 
   return Number(periods?.reservedAtMs ?? 0) || nowMs;
 }
 
-/** The error of an admission that was refused; `nowMs` is the wall clock. Asserts that it was refused. */
-export function admissionToApiError(admission: AdmitResponse__Output, nowMs: number): ApiError {
+/** The error of an admission that was refused; `nowMs` is the wall clock, `least` what the shortest request would need. Asserts that it was refused. */
+export function admissionToApiError(admission: AdmitResponse__Output, nowMs: number, least: Least = NOTHING): ApiError {
   const resetMs = admission.resetsAtMs === undefined ? undefined : Math.max(1, Number(admission.resetsAtMs) - decidedAtMs(admission, nowMs));
   switch (admission.decision) {
     case 'RATE_LIMITED':
@@ -68,15 +72,15 @@ export function admissionToApiError(admission: AdmitResponse__Output, nowMs: num
     case 'BURST_LIMITED':
       return apiError('requests_rate_limited', { message: 'Rate limit reached: too many requests in a second.', retryAfterMs: admission.retryAfterMs, metadata: { limit_source: 'burst', retryable: true } });
     case 'COST_CAPPED':
-      return apiError('cost_cap_exceeded', { message: capMessage(admission), metadata: capMetadata(admission), ...(resetMs === undefined ? {} : { resetMs }) });
+      return apiError('cost_cap_exceeded', { message: capMessage(admission, least.nanoUsd), metadata: capMetadata(admission), ...(resetMs === undefined ? {} : { resetMs }) });
     case 'TRIAL_EXHAUSTED':
-      return apiError('trial_credit_exhausted', { message: trialMessage(admission), metadata: { ...capMetadata(admission), limit_source: 'account' } });
+      return apiError('trial_credit_exhausted', { message: trialMessage(admission, least.nanoUsd), metadata: { ...capMetadata(admission), limit_source: 'account' } });
     case 'BLOCKED_BY_LIVE':
       return blockedToApiError(admission);
     case 'ALLOTMENT_EXHAUSTED': {
       const waitMs = resetMs ?? (admission.retryAfterMs > 0 ? admission.retryAfterMs : undefined);
       return apiError('insufficient_quota', {
-        message: allotmentMessage(admission),
+        message: allotmentMessage(admission, least.tokens),
         metadata: { limit_source: 'account', resets_at: resetsAtSeconds(admission) },
         ...(waitMs === undefined ? {} : { retryAfterMs: waitMs }),
       });

@@ -31,7 +31,7 @@ export function errorOfRefusal(refusal: Refusal, nowMs: number, variant: Variant
     case 'routing':
       return refusalToApiError(refusal.decision, refusal.model, variant);
     case 'admission':
-      return admissionToApiError(refusal.admission, nowMs);
+      return admissionToApiError(refusal.admission, nowMs, refusal.least);
     case 'attempts':
       return allAttemptsFailed(refusal.attempts, refusal.retryAfterMs);
     case 'stopping':
