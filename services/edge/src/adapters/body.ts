@@ -77,6 +77,11 @@ export function bodyRoomBytes(bodyBytesMax: number, memoryBytes = Math.min(total
 
 const JSON_TYPE = /^application\/json\s*(;|$)/i;
 
+/** True when nothing follows the headers, whatever they say of its type. */
+export function hasNoBody({ headers }: IncomingMessage): boolean {
+  return headers['transfer-encoding'] === undefined && Number(headers['content-length'] ?? 0) === 0;
+}
+
 /** True when the body is declared as JSON and not compressed, neither whole nor on its way. */
 export function isJsonBody(request: IncomingMessage): boolean {
   const type = request.headers['content-type'] ?? '';

@@ -1,13 +1,14 @@
 /** /api/auth: a client's own API keys (contract, section 10). */
 import type { CreateKeyRequest, CreateKeyResponse__Output, KeyAnswer__Output, KeyRef, ListKeysRequest, ListKeysResponse__Output, RevokeKeyRequest, RotateKeyRequest, UpdateKeyRequest } from '@signalbox/contracts/accounts';
 import { Router, type Request, type Response } from 'express';
+import { hasNoBody } from '../../adapters/body.js';
 import type { ClaimEnding } from '../../domain/repeats.js';
 import { packAnswer } from '../../wire/kept-answer.js';
 import { keepsAnswers, type RepeatGate } from '../repeat-gate.js';
 import { exactJson } from './exact-json.js';
 import { INVALID, sendJson as send, type Control } from '../control-route.js';
 import type { NameCheck, UnknownName } from '../known-names.js';
-import { createSchema, keyBody, rotateSchema, updateSchema } from './schema.js';
+import { createSchema, isAbsent, keyBody, rotateSchema, updateSchema } from './schema.js';
 
 /** For JSON.stringify of a parsed body. */
 const bigintAsText = (_name: string, value: unknown): unknown => (typeof value === 'bigint' ? String(value) : value);
@@ -44,8 +45,8 @@ export function createApiAuthRouter({ call, parse, refuse, fail, callerOf }: Con
         name: body.name,
         scopes: body.scopes ?? [],
         actorKeyId: key.id,
-        ...(body.expires_in === undefined || body.expires_in === null ? {} : { expiresInSeconds: String(body.expires_in) }),
-        ...(body.limits === undefined || body.limits === null ? {} : { limits: body.limits }),
+        ...(isAbsent(body.expires_in) ? {} : { expiresInSeconds: String(body.expires_in) }),
+        ...(isAbsent(body.limits) ? {} : { limits: body.limits }),
       });
       if (made.key === null) {
         ending = { kind: 'freed' };
@@ -102,9 +103,9 @@ export function createApiAuthRouter({ call, parse, refuse, fail, callerOf }: Con
       ref: refOf(request),
       replaceLimits: body.limits !== undefined,
       actorKeyId: callerOf(request).caller.key.id,
-      ...(body.name === undefined ? {} : { name: body.name }),
-      ...(body.disabled === undefined ? {} : { disabled: body.disabled }),
-      ...(body.limits === undefined || body.limits === null ? {} : { limits: body.limits }),
+      ...(isAbsent(body.name) ? {} : { name: body.name }),
+      ...(isAbsent(body.disabled) ? {} : { disabled: body.disabled }),
+      ...(isAbsent(body.limits) ? {} : { limits: body.limits }),
     };
     answer(response, await call<UpdateKeyRequest, KeyAnswer__Output>(request, 'UpdateKey', change));
   });
@@ -116,9 +117,9 @@ export function createApiAuthRouter({ call, parse, refuse, fail, callerOf }: Con
   });
 
   router.post('/:id/rotate', async (request, response) => {
-    const body = await parse(request, response, rotateSchema);
+    const body = hasNoBody(request) ? {} : await parse(request, response, rotateSchema);
     if (body === undefined) return;
-    const made = await call<RotateKeyRequest, CreateKeyResponse__Output>(request, 'RotateKey', { ref: refOf(request), graceSeconds: body.grace_seconds, actorKeyId: callerOf(request).caller.key.id });
+    const made = await call<RotateKeyRequest, CreateKeyResponse__Output>(request, 'RotateKey', { ref: refOf(request), graceSeconds: body.grace_seconds ?? 0, actorKeyId: callerOf(request).caller.key.id });
     if (made.key !== null) send(response, 200, keyBody(made.key, made.secret));
     else if (made.problem === '') notFound(response);
     else refuse(response, made.problem);

@@ -37,7 +37,7 @@ export function capBodies(caps: readonly CostCapSetting__Output[]): object[] {
 /** Whoever sends an empty list asks for nothing, and would get everything. */
 const EMPTY = 'must not be empty; leave it out for no restriction of its own';
 
-const isAbsent = (value: unknown): value is null | undefined => value === null || value === undefined;
+export const isAbsent = (value: unknown): value is null | undefined => value === null || value === undefined;
 
 const limits = z
   .strictObject({
@@ -75,8 +75,9 @@ const name = z.string().refine((text) => [...text].length >= 1 && [...text].leng
 
 /** Strict: whoever misspells a restriction would get a key without it, and be told that all is well. */
 export const createSchema = z.strictObject({ name, expires_in: z.number().int().min(1).max(EXPIRES_IN_MAX).nullish(), scopes: z.array(z.string()).min(1, EMPTY).max(20).nullish(), limits: limits.nullish() });
-export const updateSchema = z.strictObject({ name: name.optional(), disabled: z.boolean().optional(), limits: limits.nullable().optional() });
-export const rotateSchema = z.strictObject({ grace_seconds: z.number().int().min(0).max(GRACE_SECONDS_MAX).default(0) });
+/** Null leaves the name and the state as they are, and takes off all limits. */
+export const updateSchema = z.strictObject({ name: name.nullish(), disabled: z.boolean().nullish(), limits: limits.nullish() });
+export const rotateSchema = z.strictObject({ grace_seconds: z.number().int().min(0).max(GRACE_SECONDS_MAX).nullish() });
 
 const seconds = (text: string | undefined): number | null => (text === undefined ? null : Number(text));
 

@@ -27,6 +27,7 @@ describe('/openapi.json', () => {
     const names = Object.keys((document.components.schemas['ChatCompletionRequest'] as { properties: object }).properties).filter((name) => name !== 'model' && name !== 'messages');
     const nothing = Object.fromEntries(names.map((name) => [name, null]));
     expect(ajv.validate({ $ref: 'doc#/components/schemas/ChatCompletionRequest' }, { model: 'auto', messages: [{ role: 'user', content: 'hi' }], ...nothing })).toBe(true);
+    for (const [name, body] of [['ApiKeyRequest', { name: 'ci', expires_in: null, scopes: null, limits: null }], ['ApiKeyChange', { name: null, disabled: null, limits: null }], ['ApiKeyRotation', { grace_seconds: null }]] as const) expect([name, ajv.validate({ $ref: `doc#/components/schemas/${name}` }, body)]).toEqual([name, true]);
     for (const { method, path, body } of OPERATIONS) if (body !== undefined) expect(Object.keys(document.paths[path]?.[method]?.responses ?? {})).toEqual(expect.arrayContaining(['400', '413', '415']));
   });
   test('every path that it names is one of this door: without a key it is 401, not 404 or 405', async () => {

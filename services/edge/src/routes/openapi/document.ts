@@ -21,6 +21,7 @@ interface Operation {
   readonly headers?: Readonly<Record<string, z.ZodType>>;
   readonly query?: Readonly<Record<string, z.ZodType>>;
   readonly body?: z.ZodType;
+  readonly isBodyOptional?: boolean;
   /** Absent: there is no body. */
   readonly answer?: z.ZodType;
   readonly status?: number;
@@ -59,7 +60,7 @@ export const OPERATIONS: readonly Operation[] = [
   { method: 'get', path: '/api/auth/{key_id}', tag: 'API keys', summary: 'Show an API key', scope: 'keys', answer: ApiKey, errors: [403, 404] },
   { method: 'patch', path: '/api/auth/{key_id}', tag: 'API keys', summary: 'Change an API key', scope: 'keys', body: ApiKeyChange, answer: ApiKey, errors: [400, 403, 404] },
   { method: 'delete', path: '/api/auth/{key_id}', tag: 'API keys', summary: 'Revoke an API key', scope: 'keys', answer: ApiKeyDeleted, errors: [403, 404] },
-  { method: 'post', path: '/api/auth/{key_id}/rotate', tag: 'API keys', summary: 'Give an API key a new secret', scope: 'keys', body: ApiKeyRotation, answer: ApiKey, errors: [400, 403, 404] },
+  { method: 'post', path: '/api/auth/{key_id}/rotate', tag: 'API keys', summary: 'Give an API key a new secret', scope: 'keys', body: ApiKeyRotation, isBodyOptional: true, answer: ApiKey, errors: [400, 403, 404] },
   { method: 'get', path: '/api/limits', tag: 'Usage', summary: 'Show caps and allotment, with what is spent and reserved', scope: 'usage:read', answer: Limits, errors: [403] },
   {
     method: 'get', path: '/api/usage', tag: 'Usage', summary: 'Sums and latency by day, model, provider or key', scope: 'usage:read',
@@ -97,7 +98,7 @@ export function openApiDocument(): object {
   const registry = new OpenAPIRegistry();
   registry.registerComponent('securitySchemes', 'apiKey', { type: 'http', scheme: 'bearer', description: 'An API key: `Authorization: Bearer sbx_live_…`.' });
   registry.registerComponent('securitySchemes', 'session', { type: 'apiKey', in: 'cookie', name: '__Host-signalbox', description: 'A session of the dashboard (on loopback the cookie is `signalbox`); with `X-CSRF-Token` on every call that changes something.' });
-  for (const { method, path, tag, summary, scope, isPublic = false, needsKey = false, headers, query, body, answer, status = 200, errors = [] } of OPERATIONS) {
+  for (const { method, path, tag, summary, scope, isPublic = false, needsKey = false, headers, query, body, isBodyOptional = false, answer, status = 200, errors = [] } of OPERATIONS) {
     const other = OTHER_FORMATS[path];
     const names = [...path.matchAll(/\{(\w+)\}/g)].map(([, name = '']) => name);
     const params = Object.fromEntries(names.map((name) => [name, z.string()]));
@@ -114,7 +115,7 @@ export function openApiDocument(): object {
         ...(names.length === 0 ? {} : { params: z.object(params) }),
         ...(query === undefined ? {} : { query: z.object(query) }),
         ...(headers === undefined ? {} : { headers: z.object(headers) }),
-        ...(body === undefined ? {} : { body: { content: json(body), required: true } }),
+        ...(body === undefined ? {} : { body: { content: json(body), required: !isBodyOptional } }),
       },
       responses: {
         [status]: {

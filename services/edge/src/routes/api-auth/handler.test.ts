@@ -1,0 +1,69 @@
+/** What accounts is asked to do with a key, by the body of the call. */
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { request as httpRequest } from 'node:http';
+import { startDoor, type Door } from '../../testing/door.js';
+
+let door: Door;
+let asked: [method: string, message: object][];
+beforeEach(async () => {
+  door = await startDoor();
+  asked = [];
+  const { unary } = door.accounts;
+  door.accounts.unary = (method, message, options) => {
+    if (method === 'UpdateKey' || method === 'RotateKey') asked.push([method, message]);
+    return unary(method, message, options);
+  };
+});
+afterEach(() => door.stop());
+
+/** node:http, since fetch says `content-length: 0` itself. */
+function send(method: string, path: string, headers: Readonly<Record<string, string>>, body?: string): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const sent = httpRequest(`${door.url}${path}`, { method, headers: { authorization: `Bearer ${door.key}`, ...headers } }, (response) => {
+      response.resume().on('end', () => resolve(response.statusCode ?? 0));
+    });
+    sent.on('error', reject);
+    sent.end(body);
+  });
+}
+
+const JSON_TYPE = { 'content-type': 'application/json' };
+const REF = { accountId: 'acct_1', keyId: 'key_2' };
+const BY = { ref: REF, actorKeyId: 'key_1' };
+/** Past every check: the accounts of these tests keep nothing. */
+const TAKEN = 503;
+
+describe('a field that is null', () => {
+  test.each([
+    [{ name: null, disabled: null }, { ...BY, replaceLimits: false }],
+    [{ name: 'ci', disabled: null }, { ...BY, replaceLimits: false, name: 'ci' }],
+    [{ name: null, disabled: true }, { ...BY, replaceLimits: false, disabled: true }],
+    [{ limits: null }, { ...BY, replaceLimits: true }],
+    [{ limits: { requests_per_minute: null } }, { ...BY, replaceLimits: true, limits: { costCaps: [], allowedModels: [] } }],
+  ])('of a change is as if it were absent, but for limits, which go: %j', async (body, message) => {
+    expect([await send('PATCH', '/api/auth/key_2', JSON_TYPE, JSON.stringify(body)), asked]).toEqual([TAKEN, [['UpdateKey', message]]]);
+  });
+});
+
+describe('a rotation', () => {
+  test.each<[string, Readonly<Record<string, string>>, string | undefined, number]>([
+    ['its time', JSON_TYPE, '{"grace_seconds":60}', 60],
+    ['null', JSON_TYPE, '{"grace_seconds":null}', 0],
+    ['nothing in its body', JSON_TYPE, '{}', 0],
+    ['no body', {}, undefined, 0],
+    ['a body of no bytes', { 'content-length': '0', ...JSON_TYPE }, undefined, 0],
+  ])('with %s keeps the old secret as long', async (_what, headers, body, graceSeconds) => {
+    expect([await send('POST', '/api/auth/key_2/rotate', headers, body), asked]).toEqual([TAKEN, [['RotateKey', { ...BY, graceSeconds }]]]);
+  });
+  test.each<[string, Readonly<Record<string, string>>, string | undefined, number]>([
+    ['another type', { 'content-type': 'text/plain' }, '{"grace_seconds":60}', 415],
+    ['a body in pieces of no declared type', { 'transfer-encoding': 'chunked' }, '{}', 415],
+    ['a type of its field that is wrong', JSON_TYPE, '{"grace_seconds":"60"}', 400],
+    ['text where a body is declared', JSON_TYPE, 'null', 400],
+  ])('with %s rotates nothing', async (_what, headers, body, status) => {
+    expect([await send('POST', '/api/auth/key_2/rotate', headers, body), asked]).toEqual([status, []]);
+  });
+  test('is the only change that takes no body for an empty one', async () => {
+    for (const [method, path] of [['POST', '/api/auth'], ['PATCH', '/api/auth/key_2'], ['PUT', '/api/policy']] as const) expect([method, path, await send(method, path, { 'content-length': '0' })]).toEqual([method, path, 415]);
+  });
+});
