@@ -82,7 +82,9 @@ export function createControl({ accounts, callerOf, readJson, fail }: ControlDep
       const body = await readJson(request);
       const parsed = schema.safeParse(body ?? {});
       if (parsed.success) return parsed.data;
-      fail(response, refusalOf(parsed.error.issues[0], body));
+      // A misspelt field is named itself, rather than the one that is missing for it.
+      const { issues } = parsed.error;
+      fail(response, refusalOf(issues.find(({ code }) => code === 'unrecognized_keys') ?? issues[0], body));
       return undefined;
     },
     refuse: (response, problem) => {
