@@ -80,7 +80,7 @@ export interface Model {
   readonly ownedBy: string;
   readonly aliases: readonly string[];
   readonly family: string | null;
-  /** ISO date; null = none announced. */
+  /** ISO date; null = none announced, or it has passed and others go on with open weights. */
   readonly deprecationDate: string | null;
   /** The maker shut it down and nobody else may serve it. */
   readonly isRetired: boolean;

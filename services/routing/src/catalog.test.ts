@@ -60,6 +60,17 @@ describe('the shipped catalog', () => {
     expect(decideResponse(plan, 'dec_1').attempts?.map(({ sunsetDate }) => sunsetDate)).toContain('2026-05-14');
   });
 
+  test.each([
+    ['2026-05-01', '2026-05-25'],
+    ['2026-05-24', '2026-05-25'],
+    ['2026-05-25', null],
+    ['2026-11-21', null],
+  ])('on %s tells %s as the end of a model that its maker gives up and another goes on with', async (today, date) => {
+    const { loaded } = await source(['groq', 'moonshot']).read(today);
+    const model = loaded?.catalog.models.find(({ id }) => id === 'moonshotai/kimi-k2-0905');
+    expect([model?.deprecationDate, model?.isRetired, model?.endpoints.some(({ provider, isServable }) => provider === 'groq' && isServable)]).toEqual([date, false, true]);
+  });
+
   test('keeps requests away from endpoints that cannot say them', async () => {
     const catalog = await load(['anthropic', 'amazon-bedrock', 'google-ai-studio', 'xai', 'mistral', 'openai', 'azure-openai']);
     const of = (id: string) => {

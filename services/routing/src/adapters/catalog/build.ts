@@ -256,6 +256,7 @@ export function buildCatalog(rows: CatalogRows, terms: OperatorTerms): { readonl
       return [endpoint];
     });
     const isSimulated = typeof row.simulated_ability === 'number';
+    const isOver = hasPassed(row.deprecation_date, terms.today);
     const maker = row.endpoints.findIndex((endpoint) => isSimulated || (providers.get(endpoint.provider)?.kind === 'first_party' && (endpoint.variant ?? null) === null));
     return {
       index: modelIndex,
@@ -263,8 +264,8 @@ export function buildCatalog(rows: CatalogRows, terms: OperatorTerms): { readonl
       ownedBy: row.owned_by,
       aliases: row.aliases,
       family: row.family ?? null,
-      deprecationDate: row.deprecation_date ?? null,
-      isRetired: hasPassed(row.deprecation_date, terms.today) && !row.open_weights,
+      deprecationDate: isOver && row.open_weights ? null : (row.deprecation_date ?? null),
+      isRetired: isOver && !row.open_weights,
       ability: row.simulated_ability ?? abilities[nextAbility++] ?? 0,
       isSimulated,
       endpoints: own,
