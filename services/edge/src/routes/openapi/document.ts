@@ -34,13 +34,19 @@ const ERRORS: Readonly<Record<number, string>> = {
   402: 'A cost cap or the trial credit blocks the request.',
   403: 'The key lacks the scope, the plugin needs a paid account, or a session’s CSRF token is missing.',
   404: 'There is no such thing for this account.',
+  408: 'The request did not come whole in time. It was not run.',
   409: 'The idempotency key was used with another body, or its first request still runs.',
   413: 'The body is too large.',
   415: 'The body must be application/json, and not compressed.',
+  417: 'Of `Expect` only `100-continue` is known.',
   429: 'Too many requests, or a hard limit is reached: `Retry-After` says how long to wait.',
+  431: 'The headers are too large.',
   500: 'Routing is unavailable. Costs nothing.',
   503: 'Temporarily unavailable. Costs nothing.',
 };
+
+/** What any request may be refused for before it is known what it asks. */
+const BEFORE_ALL = [408, 417, 431];
 
 const page = { limit: z.int().min(1).max(100).default(20).optional(), after: z.string().optional().meta({ description: 'Id after which the page begins.' }) };
 const span = { from: z.string().optional().meta({ description: 'Unix seconds, or an ISO 8601 date or time, UTC where it has no offset.' }), to: z.string().optional().meta({ description: 'Likewise, and not before `from`; a date is its whole day.' }) };
@@ -76,9 +82,9 @@ export const OPERATIONS: readonly Operation[] = [
   { method: 'get', path: '/api/policy', tag: 'Policy', summary: 'Show the account’s policy', scope: 'usage:read', answer: Policy, errors: [403] },
   { method: 'put', path: '/api/policy', tag: 'Policy', summary: 'Set the account’s policy', scope: 'keys', body: PolicyRequest, answer: Policy, errors: [400, 403] },
   { method: 'get', path: '/api/providers', tag: 'Own keys at providers', summary: 'List the account’s own credentials', scope: 'keys', answer: listOf(ProviderKey), errors: [403] },
-  { method: 'get', path: '/api/providers/{provider}', tag: 'Own keys at providers', summary: 'Show the account’s own credential at a provider', scope: 'keys', answer: ProviderKey, errors: [403, 404] },
+  { method: 'get', path: '/api/providers/{provider}', tag: 'Own keys at providers', summary: 'Show the account’s own credential at a provider', scope: 'keys', answer: ProviderKey, errors: [400, 403, 404] },
   { method: 'put', path: '/api/providers/{provider}', tag: 'Own keys at providers', summary: 'Give or replace it', scope: 'keys', body: ProviderKeyRequest, answer: ProviderKey, errors: [400, 403, 404] },
-  { method: 'delete', path: '/api/providers/{provider}', tag: 'Own keys at providers', summary: 'Remove it', scope: 'keys', answer: ProviderKeyDeleted, errors: [403] },
+  { method: 'delete', path: '/api/providers/{provider}', tag: 'Own keys at providers', summary: 'Remove it', scope: 'keys', answer: ProviderKeyDeleted, errors: [400, 403, 404] },
   { method: 'get', path: '/api/plugins', tag: 'Plugins', summary: 'List plugins', scope: 'usage:read', answer: z.object({ object: z.literal('list'), data: z.array(PluginManifest) }), errors: [403] },
   { method: 'get', path: '/api/memory', tag: 'Plugins', summary: 'List what is remembered of a user', scope: 'usage:read', query: { limit: z.int().min(1).max(1_000).default(100).optional(), ...memoryOf }, answer: z.object({ object: z.literal('list'), data: z.array(MemoryFact) }), errors: [400, 403] },
   { method: 'delete', path: '/api/memory', tag: 'Plugins', summary: 'Forget a user', scope: 'keys', query: memoryOf, answer: MemoryForgotten, errors: [400, 403] },
@@ -102,7 +108,7 @@ export function openApiDocument(): object {
     const other = OTHER_FORMATS[path];
     const names = [...path.matchAll(/\{(\w+)\}/g)].map(([, name = '']) => name);
     const params = Object.fromEntries(names.map((name) => [name, z.string()]));
-    const shown = isPublic ? [...errors] : [...new Set([401, ...errors, ...(body === undefined ? [] : [413, 415]), 429, 503])];
+    const shown = isPublic ? [...BEFORE_ALL, ...errors] : [...new Set([...BEFORE_ALL, 401, ...errors, ...(body === undefined ? [] : [413, 415]), 429, 503])];
     registry.registerPath({
       method,
       path,

@@ -242,7 +242,7 @@ export const UsageRow = z
   .meta({ id: 'UsageRow', description: 'With one of day, model, provider and key: as `group_by` says.' });
 
 const requestFields = {
-  id: z.string(), object: z.literal('request'), created: timeOrNull('When it was admitted'), key_id: z.string().nullable(), model: z.string().nullable(), provider: z.string().nullable(), status: z.string(), byok: z.boolean(),
+  id: z.string(), object: z.literal('request'), created: timeOrNull('When it was admitted'), key_id: z.string().nullable(), model: z.string().nullable(), provider: z.string().nullable(), status: z.string().meta({ description: '`completed`: something of it counts in the charge, be it a stream that broke off later (`finish_reason` is `error` then). `failed`: nothing does.' }), byok: z.boolean(),
   prompt_tokens: tokens('Tokens read.'), completion_tokens: tokens('Tokens written.'), cost_usd: dollars('Cost'), charge_usd: dollars('Charged to the account'), savings_usd: dollars('Saved, signed'), latency_ms: z.number(),
   time_to_first_token_ms: z.number().nullable(), finish_reason: z.string().nullable(), routed_from: z.string().nullable(), decision_id: z.string().nullable(),
 };
