@@ -13,6 +13,22 @@ const tool = { type: 'function', function: { name: 'f' } };
 const call = { id: 'c1', type: 'function', function: { name: 'f', arguments: '{}' } };
 const user = (part: object): object => ({ messages: [{ role: 'user', content: [part] }] });
 
+/** Objects in each other, as schemas of answers have them: `levels` beside the outermost. */
+const schemaOf = (levels: number, isNullable: boolean): object => {
+  if (levels === 0) return { type: 'string' };
+  const inner = { type: 'object', properties: { x: schemaOf(levels - 1, isNullable) } };
+  return isNullable ? { anyOf: [inner, { type: 'null' }] } : inner;
+};
+
+test.each([
+  ['objects', 14, false],
+  ['objects or null', 7, true],
+])('a schema of %s in each other may have %d levels; of a deeper one the message says how to write it', (_what, levels, isNullable) => {
+  const ask = (more: number) => read({ response_format: { type: 'json_schema', json_schema: { name: 'deep', schema: schemaOf(levels + more, isNullable) } } });
+  expect(ask(0).kind).toBe('ok');
+  expect(ask(1)).toMatchObject({ kind: 'invalid', error: { status: 400, code: null, message: expect.stringMatching(/more than 32 levels deep\. In a JSON schema .* \$defs, and \$ref them/) } });
+});
+
 describe('chat request', () => {
   test.each<[object, string, string]>([
     [{ model: undefined }, 'missing_required_parameter', 'model'], [{ model: null }, 'missing_required_parameter', 'model'], [{ model: 3 }, 'invalid_type', 'model'], [{ model: '' }, 'invalid_value', 'model'],

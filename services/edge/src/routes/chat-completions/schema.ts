@@ -165,8 +165,8 @@ function effortOf(body: JsonObject, maxTokens: number | undefined): 'none' | 'cr
 const SCAN_MESSAGES: Record<JsonScanReason, string> = {
   syntax: 'The body is not valid JSON.',
   'not-object': 'The body must be a JSON object.',
-  'too-deep': 'The body is nested more than 32 levels deep.',
-  'too-many-nodes': 'The body holds more than 100,000 values.',
+  'too-deep': 'The body is nested more than 32 levels deep. In a JSON schema give the inner parts a name in $defs, and $ref them; send other deep values as text.',
+  'too-many-nodes': 'The body holds more than 100,000 values. Send long lists as text.',
   'duplicate-key': 'The body holds the same key twice in one object.',
   'forbidden-key': 'The body holds a key that is not allowed.',
   'bad-utf8': 'The body is not valid UTF-8.',
