@@ -70,7 +70,7 @@ function costIn({ facts }: CountedRequest, attempt: number): bigint {
 }
 
 /** Fees in what attempts are charged. */
-function feesIn({ facts, sources }: CountedRequest, charged: readonly number[]): bigint {
+function feesCharged({ facts, sources }: CountedRequest, charged: readonly number[]): bigint {
   let sum = 0n;
   for (const { attempt, costNanoUsd, byok } of facts.attempts) if (!byok && charged.includes(attempt)) sum += feesOfAttempt(costNanoUsd, sources.find(({ fact }) => fact.attempt === attempt)?.cardId ?? '').feeNanoUsd;
   return sum;
@@ -98,7 +98,7 @@ export function usageOf(state: CountedRequest, { kind, amountNanoUsd, tokens, by
     // A request took as long as the attempt that its client saw the end of.
     const { totalMs, ttftMs } = usageIn(state, charged.at(-1));
     return {
-      requests: 1, tokens, byokTokens, promptTokens: after.promptTokens, completionTokens: after.completionTokens, costNanoUsd: after.costNanoUsd, chargeNanoUsd: amountNanoUsd, feesNanoUsd: feesIn(state, charged), adjustedNanoUsd: 0n, savingsNanoUsd: after.savingsNanoUsd, totalMs, ttftMs,
+      requests: 1, tokens, byokTokens, promptTokens: after.promptTokens, completionTokens: after.completionTokens, costNanoUsd: after.costNanoUsd, chargeNanoUsd: amountNanoUsd, feesNanoUsd: feesCharged(state, charged), adjustedNanoUsd: 0n, savingsNanoUsd: after.savingsNanoUsd, totalMs, ttftMs,
     };
   }
   const before = sumsOf(state, state.bookedAttempts);
