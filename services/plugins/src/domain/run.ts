@@ -1,4 +1,5 @@
 /** Runs the plugins of a request: checks first, then one after another, each in its time. */
+import type { Bought } from '@signalbox/kernel/card-fees';
 import type { Clock } from '@signalbox/kernel/clock';
 import { Conversation, firstChars } from '@signalbox/plugin-kit/conversation';
 import type { OptionSpecs, OptionValues } from '@signalbox/plugin-kit/manifest';
@@ -36,7 +37,7 @@ export interface Stage {
   /** Nano-USD; 0 unless completed. */
   readonly feeNanoUsd: bigint;
   /** The part of the fee that is on a provider's bill. */
-  readonly bought?: { readonly provider: string; readonly nanoUsd: bigint };
+  readonly bought?: Bought;
   readonly detail: StageDetail;
 }
 
@@ -145,7 +146,7 @@ export function createRunner({ registry, clock, onStage }: RunnerOptions): Runne
         });
     });
 
-  const stageOf = (name: string, plugin: string, startedMs: number, status: Stage['status'], feeNanoUsd: bigint, detail: StageDetail, bought?: Stage['bought']): Stage => {
+  const stageOf = (name: string, plugin: string, startedMs: number, status: Stage['status'], feeNanoUsd: bigint, detail: StageDetail, bought?: Bought): Stage => {
     const stage = { name, plugin, status, durationMs: Math.max(0, Math.round(clock.monotonicMs() - startedMs)), feeNanoUsd, detail, ...(bought === undefined ? {} : { bought }) };
     onStage(stage);
     return stage;
@@ -206,7 +207,7 @@ export function createRunner({ registry, clock, onStage }: RunnerOptions): Runne
       const { requestId, accountId, policy } = asked;
       try {
         const result = await inTime(timeoutMs, signal, (own) => plugin.runTool?.({ requestId, accountId, options, policy, name: call.name, arguments: given, byok, ownCredentials, signal: own }) ?? Promise.reject(new PluginFailure('internal')));
-        const bought = result.isFailed || result.costProvider === undefined || result.costNanoUsd === undefined ? undefined : { provider: result.costProvider, nanoUsd: result.costNanoUsd };
+        const bought: Bought | undefined = result.isFailed || result.costProvider === undefined || result.costNanoUsd === undefined ? undefined : { provider: result.costProvider, nanoUsd: result.costNanoUsd };
         const fee = result.isFailed ? 0n : registry.feeNanoUsd(id) + (result.costNanoUsd ?? 0n);
         return { content: firstChars(result.content, TOOL_CONTENT_CHARS_MAX), images: result.isFailed ? [] : (result.images ?? []), stage: stageOf(id, id, startedMs, result.isFailed ? 'failed' : 'completed', fee, result.detail ?? {}, bought) };
       } catch (error) {
