@@ -49,6 +49,8 @@ export class SimDisk {
       },
       // Days do not pass here.
       prune: () => undefined,
+      // It is full of what others wrote.
+      makeRoom: () => false,
     };
   }
 

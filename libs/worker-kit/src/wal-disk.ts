@@ -2,9 +2,9 @@
 import { unlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Clock, RandomBytes } from '@signalbox/kernel/clock';
-import { ensureIdentity, isWhole, lockDirectory, setTorn, type WriterIdentity } from './wal-directory.js';
+import { codeOf, ensureIdentity, isWhole, lockDirectory, setTorn, type WriterIdentity } from './wal-directory.js';
 import type { Frame } from './wal-frame.js';
-import { coolSegment, createSegment, firstSeqOf, listSegments, pruneCold, readSegment, type SegmentFile, type SegmentWriter } from './wal-segment.js';
+import { coolSegment, createSegment, dropOldestCold, firstSeqOf, freeBytesAt, listSegments, pruneCold, readSegment, type SegmentFile, type SegmentWriter } from './wal-segment.js';
 
 /** The log of one writer. Every call throws the system's error. */
 export interface WalDisk {
@@ -26,8 +26,24 @@ export interface WalDisk {
   create(number: number, head: Buffer): SegmentWriter;
   /** Moves a segment aside; it can still be read. Safe to repeat. */
   cool(number: number): void;
-  /** Removes cold segments that were last written before `beforeMs` (epoch), and the oldest beyond `keepMax`. */
-  prune(beforeMs: number, keepMax: number): void;
+  /** Removes cold segments that were last written before `beforeMs` (epoch), and the oldest beyond 64 GiB or as much as is free beside them. */
+  prune(beforeMs: number): void;
+  /** Removes the oldest cold segment; false when there is none. */
+  makeRoom(): boolean;
+}
+
+/** Of a disk, or of what this user may have of it. */
+const FULL: ReadonlySet<unknown> = new Set(['ENOSPC', 'EDQUOT']);
+
+/** A write that a full disk refuses is tried again, each time with the oldest of what the ledger has gone. Throws the system's error. */
+export function withRoom<T>(disk: Pick<WalDisk, 'makeRoom'>, write: () => T): T {
+  for (;;) {
+    try {
+      return write();
+    } catch (error) {
+      if (!FULL.has(codeOf(error)) || !disk.makeRoom()) throw error;
+    }
+  }
 }
 
 /** A directory of local files. */
@@ -52,6 +68,7 @@ export function localDisk(directory: string): WalDisk {
       }
     },
     cool: (number) => coolSegment(directory, number),
-    prune: (beforeMs, keepMax) => pruneCold(directory, beforeMs, keepMax),
+    prune: (beforeMs) => pruneCold(directory, beforeMs, freeBytesAt(directory)),
+    makeRoom: () => dropOldestCold(directory),
   };
 }

@@ -1,14 +1,13 @@
 /** The log as a row of segments: where it goes on, what is read again, and what may go. */
-import type { WalDisk } from './wal-disk.js';
+import { withRoom, type WalDisk } from './wal-disk.js';
 import { FRAME, FrameBuffer } from './wal-frame.js';
 import { LEAP, type Leaps } from './wal-leaps.js';
 import type { SegmentFile, SegmentWriter } from './wal-segment.js';
 
 /** 16 MiB: some 20,000 attempts. */
 const SEGMENT_BYTES = 16 * 1_024 * 1_024;
-/** 72 h and 64 GiB at most of segments that are in the ledger, for a ledger restored from an older backup. */
+/** 72 h of segments that are in the ledger, for a ledger restored from an older backup, as long as there is room. */
 const COLD_MS = 72 * 3_600_000;
-const COLD_MAX = 4_096;
 
 /** A record that the ledger books, as it stands in the log. */
 export interface ShippedRecord {
@@ -39,7 +38,7 @@ export function coldSequences(disk: WalDisk, files: readonly SegmentFile[]): Map
 function createHeaded(disk: WalDisk, number: number, writer: string, nextSeq: number): SegmentWriter {
   const head = new FrameBuffer();
   head.add(FRAME.head, nextSeq, Buffer.from(writer));
-  return disk.create(number, head.bytes());
+  return withRoom(disk, () => disk.create(number, head.bytes()));
 }
 
 export class LogFiles {
@@ -87,7 +86,7 @@ export class LogFiles {
   /** Appends whole frames, of which `newestSeq` is the newest sequence. After an error nothing of them is there. Throws the system's error. */
   append(frames: Buffer, newestSeq: number): void {
     if (this.segment.bytes >= SEGMENT_BYTES) this.rotate();
-    this.segment.append(frames);
+    withRoom(this.disk, () => this.segment.append(frames));
     this.newestSeq = newestSeq;
     this.newest.set(this.segment.number, newestSeq);
   }
@@ -117,7 +116,7 @@ export class LogFiles {
       if (number >= keep || newest > ledgerSeq) break;
       this.disk.cool(number);
     }
-    this.disk.prune(nowMs - COLD_MS, COLD_MAX);
+    this.disk.prune(nowMs - COLD_MS);
     const kept = new Set(this.disk.list().map((file) => file.number));
     for (const number of this.newest.keys()) if (!kept.has(number)) this.newest.delete(number);
   }

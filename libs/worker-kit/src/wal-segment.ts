@@ -2,12 +2,14 @@
  * Files of the write-ahead log: numbered segments of frames. What a crash tore apart is left out when read;
  * nothing is ever appended to a file of an earlier process.
  */
-import { closeSync, existsSync, fdatasync, fsyncSync, ftruncateSync, openSync, readdirSync, readFileSync, readSync, renameSync, statSync, unlinkSync, writeSync } from 'node:fs';
+import { closeSync, existsSync, fdatasync, fsyncSync, ftruncateSync, openSync, readdirSync, readFileSync, readSync, renameSync, statfsSync, statSync, unlinkSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import { syncDirectory, syncDirectoryLater } from './directory-sync.js';
 import { FRAME, readFrames, type Frame } from './wal-frame.js';
 
 const NAME = /^(wal|cold)-(\d{12})\.log$/;
+/** 64 GiB. */
+const COLD_BYTES_MAX = 64 * 1_024 ** 3;
 /** A segment's first frame: its header and a writer's id. */
 const HEAD_BYTES_MAX = 256;
 
@@ -55,12 +57,31 @@ export function coolSegment(directory: string, number: number): void {
   if (existsSync(from)) renameSync(from, join(directory, `cold-${digits}.log`));
 }
 
-/** Removes cold segments that were last written before `beforeMs` (epoch), and the oldest beyond `keepMax`. */
-export function pruneCold(directory: string, beforeMs: number, keepMax: number): void {
-  const cold = listSegments(directory).filter((segment) => segment.isCold);
-  for (const [index, segment] of cold.entries()) {
-    if (index < cold.length - keepMax || statSync(segment.path).mtimeMs < beforeMs) unlinkSync(segment.path);
+/** Bytes that nobody uses of the file system of a directory, as this user may. */
+export function freeBytesAt(directory: string): number {
+  const { bavail, bsize } = statfsSync(directory);
+  return bavail * bsize;
+}
+
+/** Removes cold segments that were last written before `beforeMs` (epoch), and the oldest beyond as much as `freeBytes` would leave free: what the ledger has takes half of what the log may grow by at most. */
+export function pruneCold(directory: string, beforeMs: number, freeBytes: number): void {
+  const cold = listSegments(directory)
+    .filter((segment) => segment.isCold)
+    .map(({ path }) => ({ path, stat: statSync(path) }));
+  let coldBytes = cold.reduce((sum, { stat }) => sum + stat.size, 0);
+  const coldBytesMax = Math.min(COLD_BYTES_MAX, (freeBytes + coldBytes) / 2);
+  for (const { path, stat } of cold) {
+    if (coldBytes <= coldBytesMax && stat.mtimeMs >= beforeMs) continue;
+    unlinkSync(path);
+    coldBytes -= stat.size;
   }
+}
+
+/** Removes the oldest cold segment; false when there is none. */
+export function dropOldestCold(directory: string): boolean {
+  const oldest = listSegments(directory).find((segment) => segment.isCold);
+  if (oldest !== undefined) unlinkSync(oldest.path);
+  return oldest !== undefined;
 }
 
 /** The open end of the log. */

@@ -18,7 +18,7 @@ import { attemptKey, LiveAttempt, liveHoldOf, NO_ROUNDS, NOTHING_HELD, oldestRes
 import { GroupCommit } from './wal-commit.js';
 import { Conclusions } from './wal-conclusions.js';
 import { codeOf } from './wal-directory.js';
-import { localDisk, type WalDisk } from './wal-disk.js';
+import { localDisk, withRoom, type WalDisk } from './wal-disk.js';
 import { CheckEntry, EarlyOutcomeEntry, EndEntry, OutcomeEntry, StartEntry, type AttemptBook } from './wal-entries.js';
 import { completeEvent, concludedOutcome, finishedHold, orphanEvent, restsOnCalls, startedEvent, withPrompt } from './wal-events.js';
 import { LogFiles } from './wal-files.js';
@@ -359,14 +359,22 @@ class WriteAheadLog implements OpenJournal, AttemptBook {
  */
 export async function openJournal(options: JournalOptions): Promise<OpenJournal> {
   const { directory, clock, log } = options;
-  const disk = options.disk ?? localDisk(directory);
+  const given = options.disk ?? localDisk(directory);
+  const disk: WalDisk = {
+    ...given,
+    makeRoom: () => {
+      const isMade = given.makeRoom();
+      if (isMade) log.warn('The disk is full: a part of the log that is in the ledger went before its time. A ledger restored from a backup would lack it.', { directory });
+      return isMade;
+    },
+  };
   const { writer, provider } = disk.identity(options.provider, clock, options.randomBytes);
   const isWhole = disk.isWhole();
   let unlock = (): void => undefined;
   try {
     // Before the lock of who died is taken over, and given back on an error. Who only reads this log leaves it as it was.
-    if (!isWhole) disk.setTorn(true);
-    unlock = disk.lock();
+    if (!isWhole) withRoom(disk, () => disk.setTorn(true));
+    unlock = withRoom(disk, () => disk.lock());
     const replayed = replayLog(disk, clock.monotonicMs(), log);
     const files = new LogFiles(disk, writer, replayed.newest, replayed.lastSeq, isWhole, replayed.leaps);
     return new WriteAheadLog(options, { writer, provider, files, replayed, disk, unlock });

@@ -1,0 +1,115 @@
+import { expect, test } from '@jest/globals';
+import { randomBytes } from '@signalbox/runtime/random';
+import { createFakeClock } from '@signalbox/testkit/clock';
+import { readdirSync, statSync, truncateSync, utimesSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { frame, journalRig } from './testing/journal-rig.js';
+import { localDisk, type WalDisk } from './wal-disk.js';
+import { LogFiles } from './wal-files.js';
+import { FRAME } from './wal-frame.js';
+import { Leaps } from './wal-leaps.js';
+import { pruneCold } from './wal-segment.js';
+
+const GIB = 1_024 ** 3;
+const RECORD = Buffer.alloc(1_000, 'x');
+const segmentsIn = (directory: string): readonly string[] => readdirSync(directory).filter((name) => name.endsWith('.log')).sort();
+
+/** A directory's log on a disk of so many bytes, where each write fills a segment. */
+function smallDisk(directory: string, bytesMax: number, code = 'ENOSPC'): WalDisk {
+  const disk = localDisk(directory);
+  const refuse = (bytes: number): void => {
+    const used = readdirSync(directory).reduce((sum, name) => sum + statSync(join(directory, name)).size, 0);
+    if (used + bytes > bytesMax) throw Object.assign(new Error('full'), { code });
+  };
+  return {
+    ...disk,
+    lock: () => {
+      refuse(20);
+      return disk.lock();
+    },
+    create: (number, head) => {
+      refuse(head.length);
+      const segment = disk.create(number, head);
+      const append = (frames: Buffer): void => {
+        refuse(frames.length);
+        segment.append(frames);
+      };
+      return { ...segment, number, bytes: GIB, append };
+    },
+  };
+}
+
+/** A log with `records` records in as many segments, all of them in the ledger up to `ledgerSeq`. */
+async function filled(records: number, ledgerSeq: number, bytesMax: number, code?: string) {
+  const { directory, open } = await journalRig();
+  const disk = smallDisk(directory, bytesMax, code);
+  const clock = createFakeClock();
+  const { writer } = disk.identity('sim', clock, randomBytes);
+  const files = new LogFiles(disk, writer, new Map(), 0, true, new Leaps());
+  const append = (seq: number): void => files.append(frame(FRAME.outcome, seq, RECORD), seq);
+  for (let seq = 1; seq <= records; seq += 1) append(seq);
+  files.cool(ledgerSeq, Number.MAX_SAFE_INTEGER, clock.nowMs());
+  return { directory, open, files, append, smallDisk: (bytes: number) => smallDisk(directory, bytes) };
+}
+
+const sequences = (files: LogFiles): readonly number[] => files.read(0, 100).map(({ seq }) => seq);
+
+test.each(['ENOSPC', 'EDQUOT'])('where a disk refuses with %s, the oldest of what the ledger has makes room for what comes', async (code) => {
+  const { files, append } = await filled(4, 3, 6_000, code);
+  for (const seq of [5, 6, 7]) append(seq);
+  expect(sequences(files)).toEqual([3, 4, 5, 6, 7]);
+  files.close();
+});
+
+test('what the ledger lacks is never given up: the disk\'s refusal is told then, and nothing of the write stays', async () => {
+  const { files, append } = await filled(4, 1, 5_000);
+  append(5);
+  expect(() => append(6)).toThrow('full');
+  expect(sequences(files)).toEqual([2, 3, 4, 5]);
+  files.close();
+});
+
+test('another refusal of the disk takes nothing from the log', async () => {
+  const { files, append } = await filled(4, 3, 5_000, 'EIO');
+  expect(() => append(5)).toThrow('full');
+  expect(sequences(files)).toEqual([1, 2, 3, 4]);
+  files.close();
+});
+
+test('a log on a full disk is opened, as long as the ledger has a part of it', async () => {
+  const { directory, open, files, smallDisk: sized } = await filled(3, 2, 100_000);
+  files.close();
+  const used = segmentsIn(directory).reduce((sum, name) => sum + statSync(join(directory, name)).size, 0);
+  const journal = await open(directory, sized(used));
+  // The one before the first record, and that record's, made room for the lock and for a new segment.
+  expect(segmentsIn(directory)).toEqual(['cold-000000000003.log', 'wal-000000000004.log', 'wal-000000000005.log']);
+  await journal.close();
+});
+
+test.each([
+  { freeGib: 5, stay: ['1', '2', '3'] },
+  { freeGib: 3, stay: ['1', '2', '3'] },
+  { freeGib: 2, stay: ['2', '3'] },
+  { freeGib: 0, stay: ['3'] },
+])('of three GiB that the ledger has, $stay stay beside $freeGib GiB that are free', async ({ freeGib, stay }) => {
+  const { directory } = await journalRig();
+  for (const digit of ['1', '2', '3']) {
+    const path = join(directory, `cold-${digit.padStart(12, '0')}.log`);
+    writeFileSync(path, '');
+    truncateSync(path, GIB);
+  }
+  pruneCold(directory, 0, freeGib * GIB);
+  expect(segmentsIn(directory).map((name) => name.at(-5))).toEqual(stay);
+});
+
+test('of what the ledger has no more than 64 GiB stay, and nothing that is older than asked for', async () => {
+  const { directory } = await journalRig();
+  for (const digit of ['1', '2', '3', '4']) {
+    const path = join(directory, `cold-${digit.padStart(12, '0')}.log`);
+    writeFileSync(path, '');
+    truncateSync(path, 30 * GIB);
+    if (digit === '3') utimesSync(path, 1, 1);
+  }
+  pruneCold(directory, 2_000, 10_000 * GIB);
+  expect(segmentsIn(directory).map((name) => name.at(-5))).toEqual(['4']);
+});
