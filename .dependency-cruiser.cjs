@@ -71,7 +71,7 @@ module.exports = {
       to: { path: '^services/', pathNot: '^services/[^/]+/(src|dist)/proof\\.ts$' },
     },
     { name: 'proof-for-the-simulation', severity: 'error', from: { path: '^(services|libs|deploy|bench)/' }, to: { path: '/src/proof\\.ts$' } },
-    { name: 'nats-in-one-file', severity: 'error', from: { pathNot: '^libs/bus/src/jetstream(\\.test)?\\.ts$' }, to: { path: '(^|/)node_modules/nats/' } },
+    { name: 'nats-in-one-place', severity: 'error', from: { pathNot: '^libs/bus/src/jetstream(-streams|\\.test)?\\.ts$' }, to: { path: '(^|/)node_modules/nats/' } },
     {
       name: 'store-clients-in-adapters',
       severity: 'error',

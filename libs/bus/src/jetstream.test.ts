@@ -1,6 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { connect, createServer, type AddressInfo } from 'node:net';
+import { connect as connectSocket, createServer, type AddressInfo } from 'node:net';
+import { connect, RetentionPolicy } from 'nats';
 import { join } from 'node:path';
 import { getEventListeners } from 'node:events';
 import { afterAll, expect, jest, test } from '@jest/globals';
@@ -8,7 +9,7 @@ import { startNats } from '@signalbox/local-stores/nats';
 import { systemClock } from '@signalbox/runtime/clock';
 import { silentLog } from '@signalbox/runtime/log';
 import { stopTestStores, testNatsUrl } from '@signalbox/testkit/stores';
-import { until } from '@signalbox/testkit/until';
+import { oneTurn, until } from '@signalbox/testkit/until';
 import { busSuite } from './bus-suite.js';
 import { connectJetStreamBus } from './jetstream.js';
 
@@ -119,7 +120,7 @@ test('a consumer that waits for many batches leaves nothing behind of those that
 async function overheardNats(onLine: (words: readonly string[]) => void): Promise<{ readonly url: string; stop(): Promise<void> }> {
   const nats = await startNats();
   const relay = createServer((client) => {
-    const server = connect(nats.port, '127.0.0.1');
+    const server = connectSocket(nats.port, '127.0.0.1');
     for (const [from, to] of [[client, server], [server, client]] as const) {
       let rest = '';
       from.on('data', (bytes) => {
@@ -217,6 +218,57 @@ test('a consumer that stops while none come withdraws its request, and does not 
   await bus.close();
   await nats.stop();
 }, 60_000);
+
+test('a stream of usage keeps nothing that was handled, and all that was not', async () => {
+  const server = await startNats();
+  const bus = await connectJetStreamBus({ url: server.url, clock: systemClock, log: silentLog, name: 'kept' });
+  const seen: string[] = [];
+  const subscription = await bus.consume({ durable: 'r', subject: 'usage.v1.>', batchMessagesMax: 10, batchWaitMs: 1 }, (messages) => {
+    const texts = messages.map(({ payload }) => Buffer.from(payload).toString());
+    seen.push(...texts);
+    return Promise.resolve(texts.map((text) => (text === 'later' ? 'again' : 'done')));
+  });
+  for (const text of ['one', 'later', 'two']) await bus.publish('usage.v1.a', Buffer.from(text));
+  await until(() => seen.includes('two'));
+  await subscription.stop();
+  await bus.close();
+  const client = await connect({ servers: server.url });
+  const { streams } = await client.jetstreamManager();
+  // Acknowledgements are under way.
+  while ((await streams.info('USAGE')).state.messages > 1) await oneTurn();
+  expect(Buffer.from((await streams.getMessage('USAGE', { seq: 2 })).data).toString()).toBe('later');
+  await client.close();
+  await server.stop();
+}, 60_000);
+
+test('a stream that an earlier version made is told of, since it keeps what was handled', async () => {
+  const server = await startNats();
+  const client = await connect({ servers: server.url });
+  await (await client.jetstreamManager()).streams.add({ name: 'USAGE', subjects: ['usage.v1.>'], retention: RetentionPolicy.Limits });
+  await client.close();
+  const warnings: unknown[] = [];
+  const log = { ...silentLog, warn: (text: string, fields?: object) => warnings.push({ text, ...fields }) };
+  const bus = await connectJetStreamBus({ url: server.url, clock: systemClock, log, name: 'old' });
+  await bus.publish('usage.v1.a', Buffer.from('x'));
+  expect(warnings).toEqual([{ text: expect.stringContaining('made by an earlier version') as unknown, stream: 'USAGE' }]);
+  await bus.close();
+  await server.stop();
+}, 60_000);
+
+test('a server that is named as encrypted and is not is told no password', async () => {
+  const said: string[] = [];
+  const server = createServer((socket) => {
+    socket.on('error', () => undefined);
+    socket.on('data', (bytes) => said.push(bytes.toString('latin1')));
+    socket.write('INFO {"server_id":"x","version":"2.9.10","proto":1,"max_payload":1048576}\r\n');
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo;
+  const connecting = connectJetStreamBus({ url: `tls://someone:hidden@127.0.0.1:${port}`, clock: systemClock, log: silentLog, name: 'plain' });
+  await expect(connecting).rejects.toThrow(/^store_unavailable: NATS at NATS_URL/);
+  expect(said.join('')).not.toContain('hidden');
+  await new Promise((resolve) => server.close(resolve));
+});
 
 test('rejects with a fault when nobody answers', async () => {
   const server = await startNats();

@@ -1,15 +1,16 @@
-/** The bus over NATS JetStream. The only file that knows the `nats` package; server 2.9 is enough. */
+/** The bus over NATS JetStream. Only this file and that of its streams know the `nats` package; server 2.9 is enough. */
 import type { Clock } from '@signalbox/kernel/clock';
 import { Fault } from '@signalbox/kernel/fault';
 import type { Log } from '@signalbox/runtime/log';
-import { AckPolicy, checkJsError, connect, createInbox, DeliverPolicy, DiscardPolicy, Events, headers, nanos, RetentionPolicy, StorageType, type ConnectionOptions, type JetStreamManager, type JetStreamPublishOptions, type JsMsg, type NatsConnection, type NatsError, type StreamConfig } from 'nats';
+import { AckPolicy, checkJsError, connect, createInbox, DeliverPolicy, Events, headers, nanos, type ConnectionOptions, type JetStreamManager, type JetStreamPublishOptions, type JsMsg, type NatsConnection, type NatsError } from 'nats';
 import { toJsMsg } from 'nats/lib/jetstream/jsmsg.js';
 import type { Bus, BusMessage, ConsumeOptions, Subscription, Verdict } from './bus.js';
-import { hostsOf, identityOf } from './nats-url.js';
+import { hostsOf, identityOf, isEncrypted } from './nats-url.js';
+import { ensureStream, streamOf, type KeptStream } from './jetstream-streams.js';
 import { deadLetterSubject, DELIVERIES_MAX } from './subjects.js';
 
 export interface JetStreamOptions {
-  /** `nats://host:port`, several with commas; may hold user and password. */
+  /** `nats://host:port`, or `tls://` for an encrypted connection; several with commas; may hold user and password. */
   readonly url: string;
   readonly clock: Clock;
   readonly log: Log;
@@ -19,20 +20,6 @@ export interface JetStreamOptions {
   readonly replicas?: number;
 }
 
-const GIB = 1_024 ** 3;
-const DAY_MS = 86_400_000;
-
-/** Old before new is never dropped: a full stream refuses, and the writers' WAL keeps what it could not send. */
-const STREAMS: readonly { readonly name: string; readonly subjects: readonly string[]; readonly maxBytes: number; readonly maxAgeMs: number; readonly discard: DiscardPolicy }[] = [
-  { name: 'USAGE', subjects: ['usage.v1.>'], maxBytes: 8 * GIB, maxAgeMs: 14 * DAY_MS, discard: DiscardPolicy.New },
-  { name: 'DLQ', subjects: ['dlq.v1.>'], maxBytes: GIB, maxAgeMs: 90 * DAY_MS, discard: DiscardPolicy.Old },
-];
-
-/** Stream that keeps a subject or a pattern of it; undefined when none does. */
-function streamOf(subject: string): (typeof STREAMS)[number] | undefined {
-  return STREAMS.find((stream) => stream.subjects.some((pattern) => subject.startsWith(pattern.slice(0, -1))));
-}
-
 const PUBLISH_TIMEOUT_MS = 5_000;
 /** A handler that takes longer gets its batch again: well above the slowest transaction of billing. */
 const ACK_WAIT_MS = 30_000;
@@ -40,8 +27,6 @@ const ACK_WAIT_MS = 30_000;
 const FETCH_EXPIRES_MS = 5_000;
 /** Time for an answer to arrive. */
 const ANSWER_MS = 2_000;
-/** Server side of the window for repeated message ids. */
-const DUPLICATE_WINDOW_MS = 120_000;
 /** Pauses before a message comes again, by delivery. */
 const AGAIN_MS = [50, 200, 1_000, 5_000] as const;
 /** Pause after the server could not be asked. */
@@ -64,6 +49,8 @@ export async function connectJetStreamBus({ url, clock, log, name, replicas = 1 
     pingInterval: 5_000,
     maxPingOut: 2,
     timeout: 5_000,
+    // Certificates as Node's own: NODE_EXTRA_CA_CERTS adds an authority.
+    ...(isEncrypted(url) ? { tls: {} } : {}),
     ...identityOf(url),
   };
   let connection: NatsConnection;
@@ -87,36 +74,6 @@ const codeOf = (error: unknown): string => (error instanceof Error && 'code' in 
 
 /** Whether the server only says that this was all: nothing there (404), time over (408), or a request it gave up (409), unless its consumer is gone or unfit. */
 const isNoMore = ({ code, message }: NatsError): boolean => code === '404' || code === '408' || (code === '409' && !/deleted|push based/i.test(message));
-
-async function ensureStream(manager: JetStreamManager, stream: (typeof STREAMS)[number], replicas: number): Promise<void> {
-  const config: Partial<StreamConfig> = {
-    subjects: [...stream.subjects],
-    storage: StorageType.File,
-    retention: RetentionPolicy.Limits,
-    discard: stream.discard,
-    max_bytes: stream.maxBytes,
-    max_age: nanos(stream.maxAgeMs),
-    duplicate_window: nanos(DUPLICATE_WINDOW_MS),
-    num_replicas: replicas,
-  };
-  try {
-    await manager.streams.info(stream.name);
-    return;
-  } catch {
-    // Not there yet.
-  }
-  try {
-    await manager.streams.add({ ...config, name: stream.name });
-  } catch (error) {
-    // A replica of ours made it at the same moment, or the server has less disk than the limit asks for.
-    const exists = await manager.streams.info(stream.name).then(() => true, () => false);
-    if (exists) return;
-    const { max_bytes: _unbounded, ...rest } = config;
-    await manager.streams.add({ ...rest, name: stream.name }).catch(() => {
-      throw error;
-    });
-  }
-}
 
 class JetStreamBus implements Bus {
   readonly #connection: NatsConnection;
@@ -188,10 +145,10 @@ class JetStreamBus implements Bus {
     }
   }
 
-  #ensureStream(stream: (typeof STREAMS)[number]): Promise<void> {
+  #ensureStream(stream: KeptStream): Promise<void> {
     const known = this.#streams.get(stream.name);
     if (known !== undefined) return known;
-    const made = ensureStream(this.#manager, stream, this.#replicas).catch((error: unknown) => {
+    const made = ensureStream(this.#manager, stream, this.#replicas, this.#log).catch((error: unknown) => {
       this.#streams.delete(stream.name);
       throw error;
     });
@@ -260,7 +217,7 @@ class JetStreamBus implements Bus {
     return subscription;
   }
 
-  async #ensureConsumer(stream: (typeof STREAMS)[number], options: ConsumeOptions): Promise<void> {
+  async #ensureConsumer(stream: KeptStream, options: ConsumeOptions): Promise<void> {
     const config = {
       durable_name: options.durable,
       filter_subject: options.subject,
@@ -280,7 +237,7 @@ class JetStreamBus implements Bus {
     }
   }
 
-  async #pull(stream: (typeof STREAMS)[number], options: ConsumeOptions, handler: (messages: readonly BusMessage[]) => Promise<readonly Verdict[]>, isStopped: () => boolean, signal: AbortSignal): Promise<void> {
+  async #pull(stream: KeptStream, options: ConsumeOptions, handler: (messages: readonly BusMessage[]) => Promise<readonly Verdict[]>, isStopped: () => boolean, signal: AbortSignal): Promise<void> {
     let reconnects = this.#reconnects;
     let dueAtMs = this.#clock.monotonicMs();
     /** Messages of the batch before; 0 = none lay there. */

@@ -22,6 +22,9 @@ export function hostsOf(url: string): readonly string[] {
   });
 }
 
+/** True where one of the servers is named as `tls://`: none may then be spoken to in plain words. Of a URL that `hostsOf` has read. */
+export const isEncrypted = (url: string): boolean => url.split(',').some((server) => server.trim().startsWith('tls:'));
+
 /** Of a URL that `hostsOf` has read. */
 export function identityOf(url: string): NatsIdentity {
   const first = new URL((url.split(',')[0] ?? url).trim());
