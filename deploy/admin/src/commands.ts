@@ -164,7 +164,7 @@ const COMMANDS: Readonly<Record<string, Command>> = {
   'quality rollback': plain('POST', '/admin/quality/rollback'),
   'catalog show': plain('GET', '/admin/catalog'),
   'catalog check': { flags: {}, required: [], takesId: false, build: () => ({ method: 'POST', path: '/admin/catalog/check', failure: { if: 'problems' } }) },
-  'catalog reload': plain('POST', '/admin/catalog/reload'),
+  'catalog reload': { flags: { 'take-prices': ['switch', 'take_prices'] }, required: [], takesId: false, build: (body) => ({ method: 'POST', path: '/admin/catalog/reload', body }) },
 };
 
 const flagOf = (flag: string, kind: FlagKind): string => (kind === 'switch' ? `--${flag}` : `--${flag} ${valueWord(flag, kind)}`);

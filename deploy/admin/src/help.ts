@@ -43,7 +43,7 @@ export const ABOUT: Readonly<Record<string, string>> = {
   'quality rollback': 'takes the canary away, or brings the artefact before back',
   'catalog show': 'the catalog in force',
   'catalog check': 'what is wrong with the catalog on disk, and prices that moved',
-  'catalog reload': 'takes the catalog on disk into use, if it is sound',
+  'catalog reload': 'takes the catalog on disk into use, if it is sound; with --take-prices also prices that moved by more than 2×',
 };
 
 const VALUES: Readonly<Record<string, string>> = {

@@ -32,6 +32,9 @@ import { createRoutingHandlers } from './server.js';
 
 const STOP_GRACE_MS = 5_000;
 const BUS_RETRY_MS = 2_000;
+const DAY_MS = 86_400_000;
+/** Longest time between two looks at the day: a clock that is set, or a host that slept, is noticed by then. */
+const DAY_LOOK_MS_MAX = 3_600_000;
 /** Models of one server that a line of the log names. */
 const NAMED_MAX = 20;
 
@@ -96,6 +99,7 @@ export function composeRouting(config: RoutingConfig, { clock, randomBytes, log,
   let bus = neighbours.bus;
   let ownBus: Bus | undefined;
   let retry: Timer | undefined;
+  let dayTimer: Timer | undefined;
   let isStopped = false;
 
   const listen = async (to: Bus): Promise<void> => {
@@ -116,6 +120,22 @@ export function composeRouting(config: RoutingConfig, { clock, randomBytes, log,
     }
   };
 
+  /** The day for which the files were found to hold something else, which is told once. */
+  let toldDay = 0;
+  const renew = async (): Promise<void> => {
+    const renewal = await holder.renew();
+    if (renewal === 'renewed') log.info('A new day began: the catalog is in force as of today.', { snapshot_id: holder.current()?.catalog.id });
+    const day = Math.floor(clock.nowMs() / DAY_MS);
+    if (renewal !== 'changed' || toldDay === day) return;
+    toldDay = day;
+    log.warn('A new day began, and the files of the catalog hold something else than what is in force: what is shut down as of today is not known until they are reloaded.');
+  };
+  const lookAtDay = (): void => {
+    if (isStopped) return;
+    const untilMidnightMs = DAY_MS - (clock.nowMs() % DAY_MS);
+    dayTimer = clock.setTimer(Math.min(untilMidnightMs, DAY_LOOK_MS_MAX), () => void renew().finally(lookAtDay), { unref: true });
+  };
+
   return {
     name: 'routing',
     start: async () => {
@@ -130,6 +150,7 @@ export function composeRouting(config: RoutingConfig, { clock, randomBytes, log,
       if (refused.length > 0) throw new ConfigError(refused.join('\n'));
       if (neighbours.bus !== undefined) await listen(neighbours.bus);
       else if (config.NATS_URL !== '') void connectBus();
+      lookAtDay();
       const grpc = await server.start();
       isStarted = true;
       ports = { grpc, metrics: await health.start() };
@@ -139,6 +160,7 @@ export function composeRouting(config: RoutingConfig, { clock, randomBytes, log,
       isStopped = true;
       isStarted = false;
       retry?.cancel();
+      dayTimer?.cancel();
       await server.stop(STOP_GRACE_MS);
       decisions.flush();
       for (const subscription of subscriptions) await subscription.stop();

@@ -1,6 +1,6 @@
 /** The doors of the routing service: message in, domain call, message out. */
 import type {
-  CatalogCheckResponse, CatalogReloadResponse, CatalogShowResponse, DecideRequest__Output, DecideResponse, PlanReuse, RecentDecisionRequest__Output, RecentDecisionResponse, ListModelsRequest__Output, ListModelsResponse, ProvidersResponse, QualityState as QualityStateMessage,
+  CatalogCheckResponse, CatalogReloadRequest__Output, CatalogReloadResponse, CatalogShowResponse, DecideRequest__Output, DecideResponse, PlanReuse, RecentDecisionRequest__Output, RecentDecisionResponse, ListModelsRequest__Output, ListModelsResponse, ProvidersResponse, QualityState as QualityStateMessage,
   ReplayRequest__Output, ReplayResponse, SettingNames, SettingNames__Output, WhatIfRequest__Output, WhatIfResponse,
 } from '@signalbox/contracts/routing';
 import type { Clock } from '@signalbox/kernel/clock';
@@ -37,7 +37,7 @@ import { changesOf, decideResponse, planReuse, sideMessage, toListQuery, toRoute
 const COMPARED_MAX = 1_000;
 
 /** What an operator asks of one replica and all do. */
-export type ControlAction = 'reload' | 'quality_rollback';
+export type ControlAction = 'reload' | 'reload_with_prices' | 'quality_rollback';
 
 export interface RoutingDoors {
   readonly holder: CatalogHolder;
@@ -157,20 +157,27 @@ export function createRoutingHandlers({ holder, quality, conversations, live, de
     };
   };
 
-  const reloadHere = async (): Promise<CatalogReloadResponse> => {
-    const { problems: catalogProblems, warnings } = await holder.reload();
-    const problems = [...catalogProblems, ...(await quality.reload())];
-    const isLoaded = problems.length === 0;
+  /** Both of catalog and artefact are taken, or neither. Prices that moved by more than a factor of two are, where the operator says so. */
+  const reloadHere = async (takesPrices: boolean): Promise<CatalogReloadResponse> => {
+    const found = await holder.check();
+    const problems = [...found.problems, ...(await quality.check())];
+    const isWaiting = found.warnings.length > 0 && !takesPrices;
+    const isLoaded = problems.length === 0 && !isWaiting;
+    if (isLoaded) {
+      found.take();
+      await quality.reload();
+    }
     metrics.reloaded(isLoaded ? 'loaded' : 'refused');
     if (isLoaded) log.info('The catalog was loaded.', { snapshot_id: holder.current()?.catalog.id });
-    else log.warn('The catalog or the quality artefact was refused; the last good one stays.', { problems });
-    if (warnings.length > 0) log.warn('Prices moved by more than a factor of two.', { warnings });
-    return { loaded: isLoaded, snapshotId: holder.current()?.catalog.id ?? '', problems: [...problems] };
+    else if (problems.length > 0) log.warn('The catalog or the quality artefact was refused; the last good ones stay.', { problems });
+    else log.warn('The catalog waits for an operator\'s word, since prices moved by more than a factor of two; the last good one stays.', { warnings: found.warnings });
+    if (isLoaded && found.warnings.length > 0) log.warn('Prices moved by more than a factor of two.', { warnings: found.warnings });
+    return { loaded: isLoaded, snapshotId: holder.current()?.catalog.id ?? '', problems, warnings: [...found.warnings] };
   };
 
-  const reload = async (): Promise<CatalogReloadResponse> => {
-    const answer = await reloadHere();
-    tellOthers('reload');
+  const reload = async ({ takesPrices }: CatalogReloadRequest__Output): Promise<CatalogReloadResponse> => {
+    const answer = await reloadHere(takesPrices);
+    tellOthers(takesPrices ? 'reload_with_prices' : 'reload');
     return answer;
   };
 
@@ -248,7 +255,7 @@ export function createRoutingHandlers({ holder, quality, conversations, live, de
       QualityShow: () => qualityMessage(quality.state()), QualityRollback: rollback,
     },
     obey: async (action) => {
-      if (action === 'reload') await reloadHere();
+      if (action === 'reload' || action === 'reload_with_prices') await reloadHere(action === 'reload_with_prices');
       else if (action === 'quality_rollback') rollbackHere();
     },
   };

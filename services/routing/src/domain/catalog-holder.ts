@@ -1,7 +1,7 @@
 /** Holds the catalog in force. A bad one never replaces a good one. */
 import type { Clock } from '@signalbox/kernel/clock';
-import { cardFor } from '@signalbox/kernel/tokens';
-import type { Catalog } from '@signalbox/router-core/catalog';
+import { cardFor, type PriceCard } from '@signalbox/kernel/tokens';
+import type { Catalog, Endpoint } from '@signalbox/router-core/catalog';
 import type { CatalogSource, LoadedCatalog } from './ports.js';
 
 /** A price that moves by more than this factor is told to the operator. */
@@ -10,33 +10,69 @@ const WARNINGS_MAX = 50;
 /** Catalogs kept in memory, for decisions to be made again. */
 const RECALLED_MAX = 4;
 
+/** A catalog that was read. */
+export interface FoundCatalog {
+  readonly problems: readonly string[];
+  /** Prices that would move by more than a factor of two. */
+  readonly warnings: readonly string[];
+  /** Undefined where there are problems. */
+  readonly loaded: LoadedCatalog | undefined;
+  /** Puts `loaded` in force, if there is one. */
+  take(): void;
+}
+
+/** `renewed`: as of today; `current`: it was already; `changed`: its files hold something else by now, which nobody asked for yet. */
+export type Renewal = 'renewed' | 'current' | 'changed';
+
 export interface CatalogHolder {
   /** Undefined until the first good load. */
   current(): LoadedCatalog | undefined;
   /** Replaces the catalog when it is sound; answers the problems otherwise. */
-  reload(): Promise<{ readonly problems: readonly string[]; readonly warnings: readonly string[] }>;
-  /** What `reload` would say, without replacing anything; `loaded` is what it would take. */
-  check(): Promise<{ readonly problems: readonly string[]; readonly warnings: readonly string[]; readonly loaded: LoadedCatalog | undefined }>;
+  reload(): Promise<Pick<FoundCatalog, 'problems' | 'warnings'>>;
+  /** What `reload` would find, without replacing anything until it is taken. */
+  check(): Promise<FoundCatalog>;
+  /** Once the day has changed: the catalog in force as of today, since models and endpoints have a last day. */
+  renew(): Promise<Renewal>;
   /** The catalog of that id, in force or earlier; undefined when it is not at hand. */
   recall(id: string): Promise<Catalog | undefined>;
 }
 
+const FIGURES = {
+  inputUncached: 'input', cacheRead: 'cached input', cacheWrite: 'input to a cache', outputText: 'output', outputReasoning: 'reasoning', audio: 'audio', image: 'images', requestNanoUsd: 'a request',
+} as const satisfies Partial<Record<keyof PriceCard, string>>;
+
+/** What moved, of prompts of any length: once where figures follow another, as those of audio follow that of input where a host has none of its own. */
+function movesOf(before: Endpoint, after: Endpoint): string[] {
+  const lengths = [...new Set([...before.prices, ...after.prices].map(({ fromPromptTokens }) => fromPromptTokens))].sort((a, b) => a - b);
+  const told = new Set<string>();
+  return lengths.flatMap((length) => {
+    const was = cardFor(before.prices, length);
+    const now = cardFor(after.prices, length);
+    if (was === undefined || now === undefined) return [];
+    return (Object.keys(FIGURES) as (keyof typeof FIGURES)[]).flatMap((figure) => {
+      const [left, right] = [was[figure], now[figure]];
+      const move = `moved from ${String(left)} to ${String(right)} nano-USD${figure === 'requestNanoUsd' ? '' : ' per 1M tokens'}.`;
+      if ((right <= left * ALARM_FACTOR && left <= right * ALARM_FACTOR) || told.has(move)) return [];
+      told.add(move);
+      return [`${after.id}: ${length === 0 ? '' : `from ${String(length)} tokens of prompt on `}the price of ${FIGURES[figure]} ${move}`];
+    });
+  });
+}
+
 function priceAlarms(before: Catalog, after: Catalog): string[] {
-  const old = new Map(before.endpoints.map((endpoint) => [endpoint.id, cardFor(endpoint.prices, 0)]));
-  const alarms: string[] = [];
-  for (const endpoint of after.endpoints) {
-    const was = old.get(endpoint.id);
-    const now = cardFor(endpoint.prices, 0);
-    if (was === undefined || now === undefined) continue;
-    for (const [label, left, right] of [['input', was.inputUncached, now.inputUncached], ['output', was.outputText, now.outputText]] as const) {
-      if (right > left * ALARM_FACTOR || left > right * ALARM_FACTOR) alarms.push(`${endpoint.id}: the price of ${label} moved from ${String(left)} to ${String(right)} nano-USD per 1M tokens.`);
-    }
-  }
-  return alarms.slice(0, WARNINGS_MAX);
+  const old = new Map(before.endpoints.map((endpoint) => [endpoint.id, endpoint]));
+  return after.endpoints
+    .flatMap((endpoint) => {
+      const was = old.get(endpoint.id);
+      return was === undefined ? [] : movesOf(was, endpoint);
+    })
+    .slice(0, WARNINGS_MAX);
 }
 
 export function createCatalogHolder(source: CatalogSource, clock: Clock): CatalogHolder {
   let current: LoadedCatalog | undefined;
+  /** As of which it is. */
+  let currentDay = '';
   const recalled = new Map<string, Catalog>();
   const remember = (catalog: Catalog): void => {
     recalled.delete(catalog.id);
@@ -44,22 +80,40 @@ export function createCatalogHolder(source: CatalogSource, clock: Clock): Catalo
     const [oldest] = recalled.keys();
     if (recalled.size > RECALLED_MAX && oldest !== undefined) recalled.delete(oldest);
   };
-  const read = async () => {
-    const { problems, loaded } = await source.read(new Date(clock.nowMs()).toISOString().slice(0, 10));
-    return { problems, loaded, warnings: current === undefined || loaded === undefined ? [] : priceAlarms(current.catalog, loaded.catalog) };
+  const today = (): string => new Date(clock.nowMs()).toISOString().slice(0, 10);
+  const take = (loaded: LoadedCatalog, day: string): void => {
+    current = loaded;
+    currentDay = day;
+    remember(loaded.catalog);
+    source.taken(loaded.catalog.id);
+  };
+  const check = async (): Promise<FoundCatalog> => {
+    const day = today();
+    const { problems, loaded } = await source.read(day);
+    return {
+      problems, loaded,
+      warnings: current === undefined || loaded === undefined ? [] : priceAlarms(current.catalog, loaded.catalog),
+      take: () => {
+        if (loaded !== undefined) take(loaded, day);
+      },
+    };
   };
   return {
     current: () => current,
     reload: async () => {
-      const { problems, loaded, warnings } = await read();
-      if (loaded !== undefined) {
-        current = loaded;
-        remember(loaded.catalog);
-        source.taken(loaded.catalog.id);
-      }
+      const { problems, warnings, take: takeIt } = await check();
+      takeIt();
       return { problems, warnings };
     },
-    check: read,
+    check,
+    renew: async () => {
+      const day = today();
+      if (current === undefined || day === currentDay) return 'current';
+      const { loaded } = await source.read(day);
+      if (loaded?.digest !== current.digest) return 'changed';
+      take(loaded, day);
+      return 'renewed';
+    },
     recall: async (id) => {
       const known = current?.catalog.id === id ? current.catalog : recalled.get(id);
       if (known !== undefined) return known;

@@ -7,6 +7,8 @@ export interface LoadedCatalog {
   readonly schemaVersion: string;
   /** Ids of all its providers, with models or without, and the simulator's. */
   readonly providers: ReadonlySet<string>;
+  /** Of what its files hold: the same files have the same, on whatever day they are read. */
+  readonly digest: string;
   /** What is sound, and still worth an operator's look. */
   readonly notices: readonly string[];
 }

@@ -15,6 +15,7 @@ import type { ModelRecord, ModelRecord__Output as ModelRecordOut } from '../sign
 import type { ListModelsResponse, ListModelsResponse__Output as ListModelsResponseOut } from '../signalbox/routing/v1/ListModelsResponse.js';
 import type { SettingNames, SettingNames__Output as SettingNamesOut } from '../signalbox/routing/v1/SettingNames.js';
 import type { CatalogShowResponse, CatalogShowResponse__Output as CatalogShowResponseOut } from '../signalbox/routing/v1/CatalogShowResponse.js';
+import type { CatalogReloadRequest, CatalogReloadRequest__Output as CatalogReloadRequestOut } from '../signalbox/routing/v1/CatalogReloadRequest.js';
 import type { CatalogReloadResponse, CatalogReloadResponse__Output as CatalogReloadResponseOut } from '../signalbox/routing/v1/CatalogReloadResponse.js';
 import type { CatalogCheckResponse, CatalogCheckResponse__Output as CatalogCheckResponseOut } from '../signalbox/routing/v1/CatalogCheckResponse.js';
 import type { ProviderState, ProviderState__Output as ProviderStateOut } from '../signalbox/routing/v1/ProviderState.js';
@@ -682,32 +683,56 @@ export function copyCatalogShowResponse(m: CatalogShowResponse): CatalogShowResp
   return { snapshotId: v1, schemaVersion: v2, models: v3, endpoints: v4, availableEndpoints: v5, availableProviders: v6, loadedFrom: v7 } as CatalogShowResponseOut;
 }
 
+export function writeCatalogReloadRequest(w: Writer, m: CatalogReloadRequest): void {
+  if (m.takesPrices === true) { w.uint32(8); w.bool(m.takesPrices); }
+}
+export function readCatalogReloadRequest(r: Reader, end: number): CatalogReloadRequestOut {
+  let v1: boolean = false;
+  while (r.at < end) {
+    const tag = r.uint32();
+    switch (tag) {
+      case 8: v1 = r.bool(); break;
+      default: r.skip(tag, end);
+    }
+  }
+  r.check(end);
+  return { takesPrices: v1 } as CatalogReloadRequestOut;
+}
+export function copyCatalogReloadRequest(m: CatalogReloadRequest): CatalogReloadRequestOut {
+  const v1 = m.takesPrices !== undefined && m.takesPrices !== null ? m.takesPrices : false;
+  return { takesPrices: v1 } as CatalogReloadRequestOut;
+}
+
 export function writeCatalogReloadResponse(w: Writer, m: CatalogReloadResponse): void {
   if (m.loaded === true) { w.uint32(8); w.bool(m.loaded); }
   if (m.snapshotId !== undefined && m.snapshotId !== '') { w.uint32(18); w.string(m.snapshotId); }
   if (m.problems !== undefined) for (const one of m.problems) { w.uint32(26); w.string(one); }
+  if (m.warnings !== undefined) for (const one of m.warnings) { w.uint32(34); w.string(one); }
 }
 export function readCatalogReloadResponse(r: Reader, end: number): CatalogReloadResponseOut {
   let v1: boolean = false;
   let v2: string = '';
   const v3: string[] = [];
+  const v4: string[] = [];
   while (r.at < end) {
     const tag = r.uint32();
     switch (tag) {
       case 8: v1 = r.bool(); break;
       case 18: v2 = r.string(end); break;
       case 26: v3.push(r.string(end)); break;
+      case 34: v4.push(r.string(end)); break;
       default: r.skip(tag, end);
     }
   }
   r.check(end);
-  return { loaded: v1, snapshotId: v2, problems: v3 } as CatalogReloadResponseOut;
+  return { loaded: v1, snapshotId: v2, problems: v3, warnings: v4 } as CatalogReloadResponseOut;
 }
 export function copyCatalogReloadResponse(m: CatalogReloadResponse): CatalogReloadResponseOut {
   const v1 = m.loaded !== undefined && m.loaded !== null ? m.loaded : false;
   const v2 = m.snapshotId !== undefined && m.snapshotId !== null ? m.snapshotId : '';
   const v3 = m.problems === undefined ? [] : m.problems.slice();
-  return { loaded: v1, snapshotId: v2, problems: v3 } as CatalogReloadResponseOut;
+  const v4 = m.warnings === undefined ? [] : m.warnings.slice();
+  return { loaded: v1, snapshotId: v2, problems: v3, warnings: v4 } as CatalogReloadResponseOut;
 }
 
 export function writeCatalogCheckResponse(w: Writer, m: CatalogCheckResponse): void {
@@ -1146,6 +1171,7 @@ export const codecs = {
   ListModelsResponse: messageCodec(writeListModelsResponse, readListModelsResponse, copyListModelsResponse),
   SettingNames: messageCodec(writeSettingNames, readSettingNames, copySettingNames),
   CatalogShowResponse: messageCodec(writeCatalogShowResponse, readCatalogShowResponse, copyCatalogShowResponse),
+  CatalogReloadRequest: messageCodec(writeCatalogReloadRequest, readCatalogReloadRequest, copyCatalogReloadRequest),
   CatalogReloadResponse: messageCodec(writeCatalogReloadResponse, readCatalogReloadResponse, copyCatalogReloadResponse),
   CatalogCheckResponse: messageCodec(writeCatalogCheckResponse, readCatalogCheckResponse, copyCatalogCheckResponse),
   ProviderState: messageCodec(writeProviderState, readProviderState, copyProviderState),
@@ -1167,7 +1193,7 @@ export const rpcs: Readonly<Record<string, Rpc>> = {
   Decide: rpc('/signalbox.routing.v1.RoutingService/Decide', codecs.DecideRequest, codecs.DecideResponse, false),
   ListModels: rpc('/signalbox.routing.v1.RoutingService/ListModels', codecs.ListModelsRequest, codecs.ListModelsResponse, false),
   CatalogShow: rpc('/signalbox.routing.v1.RoutingService/CatalogShow', commonCodecs.Empty, codecs.CatalogShowResponse, false),
-  CatalogReload: rpc('/signalbox.routing.v1.RoutingService/CatalogReload', commonCodecs.Empty, codecs.CatalogReloadResponse, false),
+  CatalogReload: rpc('/signalbox.routing.v1.RoutingService/CatalogReload', codecs.CatalogReloadRequest, codecs.CatalogReloadResponse, false),
   CatalogCheck: rpc('/signalbox.routing.v1.RoutingService/CatalogCheck', commonCodecs.Empty, codecs.CatalogCheckResponse, false),
   Providers: rpc('/signalbox.routing.v1.RoutingService/Providers', commonCodecs.Empty, codecs.ProvidersResponse, false),
   RecentDecision: rpc('/signalbox.routing.v1.RoutingService/RecentDecision', codecs.RecentDecisionRequest, codecs.RecentDecisionResponse, false),

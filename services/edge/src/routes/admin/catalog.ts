@@ -1,8 +1,12 @@
 /** The operator's door to the catalog in force. */
-import type { CatalogCheckResponse__Output, CatalogReloadResponse__Output, CatalogShowResponse__Output } from '@signalbox/contracts/routing';
+import type { CatalogCheckResponse__Output, CatalogReloadRequest, CatalogReloadResponse__Output, CatalogShowResponse__Output } from '@signalbox/contracts/routing';
 import type { RpcClient } from '@signalbox/rpc/call';
 import { Router } from 'express';
-import { ANSWER_OPTIONS, send } from './answers.js';
+import { z } from 'zod';
+import { ANSWER_OPTIONS, bodyOf, send } from './answers.js';
+
+const reloadSchema = z.strictObject({ take_prices: z.boolean().default(false) });
+const ASKS_FOR_WORD = 'Nothing was loaded, since prices moved by more than a factor of two: `catalog reload --take-prices` takes them.';
 
 export function createAdminCatalogRouter(routing: RpcClient): Router {
   const router = Router();
@@ -17,9 +21,11 @@ export function createAdminCatalogRouter(routing: RpcClient): Router {
     const { problems, warnings, notices } = await routing.unary<object, CatalogCheckResponse__Output>('CatalogCheck', {}, ANSWER_OPTIONS);
     send(response, { problems, warnings, notices });
   });
-  router.post('/catalog/reload', async (_request, response) => {
-    const { loaded, snapshotId, problems } = await routing.unary<object, CatalogReloadResponse__Output>('CatalogReload', {}, ANSWER_OPTIONS);
-    send(response, { loaded, snapshot_id: snapshotId, problems }, loaded ? 200 : 400);
+  router.post('/catalog/reload', async (request, response) => {
+    const { take_prices: takesPrices } = bodyOf(request, reloadSchema);
+    const { loaded, snapshotId, problems, warnings } = await routing.unary<CatalogReloadRequest, CatalogReloadResponse__Output>('CatalogReload', { takesPrices }, ANSWER_OPTIONS);
+    const isWaiting = !loaded && problems.length === 0;
+    send(response, { loaded, snapshot_id: snapshotId, problems: isWaiting ? [ASKS_FOR_WORD, ...warnings] : problems, warnings }, loaded ? 200 : 400);
   });
   return router;
 }

@@ -69,7 +69,7 @@ export function createCatalogFiles({ directory, withSimulator, terms, archive }:
       const { catalog, problems: faults } = buildCatalog(rows, { ...terms, today });
       if (catalog === undefined) return { problems: faults.slice(0, PROBLEMS_MAX) };
       lastRead = { id: catalog.id, rows, terms: { ...terms, today } };
-      return { problems: [], loaded: { catalog, schemaVersion, providers: new Set([...rows.providers.map(({ id }) => id), SIMULATOR_PROVIDER]), notices: noticesOf(rows, today) } };
+      return { problems: [], loaded: { catalog, schemaVersion, digest: rows.digest, providers: new Set([...rows.providers.map(({ id }) => id), SIMULATOR_PROVIDER]), notices: noticesOf(rows, today) } };
     },
     taken: (id) => {
       if (lastRead?.id === id) archive?.keep(id, lastRead.rows, lastRead.terms);

@@ -6,10 +6,12 @@ export interface CatalogReloadResponse {
   'loaded'?: (boolean);
   'snapshotId'?: (string);
   'problems'?: (string)[];
+  'warnings'?: (string)[];
 }
 
 export interface CatalogReloadResponse__Output {
   'loaded': (boolean);
   'snapshotId': (string);
   'problems': (string)[];
+  'warnings': (string)[];
 }
