@@ -27,7 +27,7 @@ export interface ChatRequest {
   readonly imageCount: number;
   /** Of the definitions of tools that earlier turns called; 0 = none was called. */
   readonly calledToolBytes: number;
-  /** Bytes that become prompt: messages, tools, response_format. */
+  /** Bytes that become prompt: messages, each `\u` escape as the character that it stands for, tools, response_format. */
   readonly promptBytes: number;
   /** What the prompt probably is in tokens: for routing and estimates, never a bound. */
   readonly promptTokens: number;

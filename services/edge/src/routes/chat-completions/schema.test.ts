@@ -70,6 +70,15 @@ describe('chat request', () => {
     expect([promptBytes, promptTokens, imageCount, needs.vision, conversationKey]).toEqual([plain.promptBytes, plain.promptTokens, 0, false, plain.conversationKey]);
   });
 
+  test('a prompt counts alike, whether its client escapes what is not ASCII or not', () => {
+    const body = JSON.stringify({ ...base, messages: [{ role: 'user', content: 'Привет, мир! 🚂'.repeat(100) }] });
+    const escaped = body.replace(/[\u0080-\uffff]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`);
+    expect(escaped.length).toBeGreaterThan(2 * Buffer.byteLength(body));
+    const [plain, counted] = [body, escaped].map((text) => readChatRequest(Buffer.from(text), 'A')).map((result) => (result.kind === 'ok' ? [result.request.promptBytes, result.request.promptTokens] : []));
+    expect(plain).toHaveLength(2);
+    expect(counted).toEqual(plain);
+  });
+
   test('takes an empty list of stop sequences, which hosts refuse, as none', () => {
     expect(requestOf({ stop: [] }).fields.map(({ name }) => name)).toEqual(['messages']);
     expect(requestOf({ stop: ['a'] }).needs.params).toEqual(['stop']);

@@ -7,6 +7,7 @@ import type { Variant } from '@signalbox/kernel/tiers';
 import type { ChatRequest, ForwardedField } from '../../domain/chat-request.js';
 import { calledToolBytes } from '../../domain/prompt-overheads.js';
 import { apiError, type ApiError } from '../../wire/errors.js';
+import { unescapedBytes } from '../../wire/json-escapes.js';
 import { parseJsonObject, parseScanned, scanJsonObject, type ByteRange, type JsonObjectRead, type JsonScanReason } from '../../wire/json-scan.js';
 import { asArray, asBoolean, asInteger, asName, asNumber, asObject, asOneOf, asString, asStrings, Invalid, isAbsent, isObject, own, required, withoutNulls, wrongType, wrongValue, type JsonObject } from './checks.js';
 import { checkMessages, sendableMessages, type MessageFacts } from './messages.js';
@@ -294,7 +295,7 @@ interface Split {
   readonly waitingToolFields: readonly ForwardedField[];
   /** Names of the forwarded fields beside `messages`. */
   readonly params: string[];
-  /** Bytes of the fields that become prompt. */
+  /** Bytes of the fields that become prompt, escapes of messages as what they stand for. */
   readonly promptBytes: number;
   readonly ignoredParams: readonly string[];
 }
@@ -330,7 +331,8 @@ function split(body: Buffer, object: JsonObject, ours: JsonObject, ranges: Reado
     if (typeof value === 'number' && name === 'temperature' && value > WARM) params.push(warmthParam(value));
     if (typeof value === 'number' && (name === 'presence_penalty' || name === 'frequency_penalty') && (value < 0 || value > 1)) params.push(WIDE_PENALTIES[name]);
     if (typeof value === 'string' && name === 'user' && isPersonalUser(value)) params.push(PERSONAL_USER);
-    if (OF_PROMPT.has(name)) promptBytes += sent.length;
+    // How a host writes tools and schemas for its model is its own affair; what messages say it reads.
+    if (OF_PROMPT.has(name)) promptBytes += name === 'messages' ? unescapedBytes(sent) : sent.length;
   }
   if (params.includes('temperature') && params.includes('top_p')) params.push(SECOND_SAMPLING);
   return { fields, waitingToolFields, params, promptBytes, ignoredParams };

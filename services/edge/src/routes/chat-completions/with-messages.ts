@@ -1,16 +1,19 @@
 /** A request whose messages were changed by plugins: everything that was read from them is read again. */
 import type { ChatRequest } from '../../domain/chat-request.js';
 import { calledToolBytes } from '../../domain/prompt-overheads.js';
+import { unescapedBytes } from '../../wire/json-escapes.js';
 import { checkMessages } from './messages.js';
 import { estimatedTokens } from './schema.js';
 import { promptWindow } from './prompt-window.js';
+
+const NO_MESSAGES = Buffer.alloc(0);
 
 /** `messages` is JSON text. Throws on messages that break the contract: plugins make none. The conversation keeps its name. */
 export function withMessages(request: ChatRequest, messages: Buffer): ChatRequest {
   const value: unknown = JSON.parse(messages.toString('utf8'));
   const facts = checkMessages(value);
-  const before = request.fields.find(({ name }) => name === 'messages')?.value.length ?? 0;
-  const promptBytes = request.promptBytes - before + messages.length;
+  const before = request.fields.find(({ name }) => name === 'messages')?.value ?? NO_MESSAGES;
+  const promptBytes = request.promptBytes - unescapedBytes(before) + unescapedBytes(messages);
   return {
     ...request,
     fields: request.fields.map((field) => (field.name === 'messages' ? { name: 'messages', value: messages } : field)),
