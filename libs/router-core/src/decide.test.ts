@@ -284,6 +284,24 @@ describe('order', () => {
     expect([timed({ maxOutputTokens: null }), timed({ priorThroughputTpsP50: null })]).toEqual([0, 0]);
   });
 
+  test.each([
+    ['reasoning_effort.of.none', 60_000],
+    ['reasoning_effort.of.low', 60_000],
+    ['reasoning_effort.of.medium', 120_000],
+    ['temperature', 120_000],
+    ['reasoning_effort.of.high', 300_000],
+    ['reasoning_effort.of.xhigh', 600_000],
+    ['reasoning_effort.of.max', 600_000],
+  ])('the stream of a model that reasons has time to begin by how much it is to think: with %s %d ms', (param, timeoutMs) => {
+    const timed = (endpoint: Partial<Endpoint>, streaming: boolean): number | undefined => {
+      const plan = decide(withNeeds({ streaming, params: [param] }), single(endpoint), 1);
+      return plan.kind === 'plan' ? plan.attempts[0]?.firstByteTimeoutMs : undefined;
+    };
+    expect(timed({ hiddenReasoning: true, firstByteTimeoutMs: 60_000 }, true)).toBe(timeoutMs);
+    expect(timed({ hiddenReasoning: true, firstByteTimeoutMs: 60_000 }, false)).toBe(180_000);
+    expect(timed({ hiddenReasoning: false, firstByteTimeoutMs: 10_000 }, true)).toBe(10_000);
+  });
+
   test('plans one attempt when fallbacks are not allowed', () => {
     expect(planned(three(), withWishes({ allowFallbacks: false }))).toHaveLength(1);
     expect(planned(three(), { ...withWishes({ allowFallbacks: false }), models: ['m/one', 'm/two'] })).toHaveLength(1);

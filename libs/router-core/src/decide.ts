@@ -1,4 +1,5 @@
 /** `decide(request, snapshot, seed)`: pure; the same inputs give the same plan (ROUTING). */
+import { effortOf } from '@signalbox/kernel/param-names';
 import { cardFor, type PriceCard, type PriceStep } from '@signalbox/kernel/tokens';
 import { ATTEMPTS_MAX, chooseForAuto, type AutoChoice } from './auto.js';
 import { findModel, type Endpoint, type EndpointLive, type Model, type Snapshot } from './catalog.js';
@@ -17,6 +18,12 @@ const WHOLE_ANSWER_EXTRA_MS = 120_000;
 const SLOWEST_FACTOR = 4;
 /** No answer takes longer. */
 const WHOLE_ANSWER_MS_MAX = 600_000;
+/**
+ * How many times longer than without a thought a model that reasons may be silent before it streams, by the effort that is
+ * asked for: hosts of the common format tell nothing until it has thought (79 s of a gpt-5 were measured in
+ * BerriAI/litellm#36992). One that nothing was said to thinks as at `medium`.
+ */
+const THINKING_FACTOR: Readonly<Record<string, number>> = { none: 1, minimal: 1, low: 1, medium: 2, high: 5, xhigh: 10, max: 10 };
 
 export interface Attempt {
   readonly endpoint: Endpoint;
@@ -250,6 +257,13 @@ function wholeTimeoutMs({ endpoint, throughputTps }: Candidate, request: RouteRe
   return Math.ceil(Math.min(WHOLE_ANSWER_MS_MAX, endpoint.firstByteTimeoutMs + WHOLE_ANSWER_EXTRA_MS + writingMs));
 }
 
+/** Of a stream that only begins once its model has thought. */
+function thinkingFactorOf({ hiddenReasoning }: Endpoint, { needs }: RouteRequest): number {
+  if (!hiddenReasoning || !needs.streaming) return 1;
+  const effort = needs.params.map(effortOf).find((asked) => asked !== undefined) ?? 'medium';
+  return THINKING_FACTOR[effort] ?? 1;
+}
+
 function attemptOf(candidate: Candidate, request: RouteRequest): Attempt | undefined {
   const { endpoint } = candidate;
   const card = cardFor(endpoint.prices, request.promptTokens);
@@ -259,7 +273,7 @@ function attemptOf(candidate: Candidate, request: RouteRequest): Attempt | undef
     card,
     steps: stepsOf(endpoint.prices),
     dropParams: request.needs.params.filter((name) => isDropped(name, endpoint, request.byokProviders)),
-    firstByteTimeoutMs: endpoint.firstByteTimeoutMs + (request.needs.streaming ? 0 : WHOLE_ANSWER_EXTRA_MS),
+    firstByteTimeoutMs: Math.min(WHOLE_ANSWER_MS_MAX, endpoint.firstByteTimeoutMs * thinkingFactorOf(endpoint, request)) + (request.needs.streaming ? 0 : WHOLE_ANSWER_EXTRA_MS),
     wholeTimeoutMs: wholeTimeoutMs(candidate, request),
     byok: isOnOwnCredential(endpoint, request.byokProviders),
   };

@@ -308,7 +308,7 @@ export class Attempt implements UpstreamListener {
     for (const event of events) this.give(event, transducer);
     if (this.isOver) return;
     const summary = transducer.summary();
-    if (events.length > 0 || summary.outputBytes !== this.outputBytes) this.patience.gotOn();
+    if (events.length > 0 || summary.outputBytes !== this.outputBytes) this.patience.gotOn(summary.outputBytes > 0);
     this.outputBytes = summary.outputBytes;
     if (this.isContentGiven) this.options.sinks.onProgress(summary.outputBytes, this.patience.lastDataAt);
     if (summary.outputBytes > this.outputBytesMax) this.finish('length');

@@ -6,7 +6,7 @@ const FIRST_BYTE_MS_DEFAULT = 10_000;
 const IDLE_MS_DEFAULT = 30_000;
 /** Until the request is on its way: looking up an account's own address and connecting to it may take most of that, a connection that others hold the rest. */
 const SEND_MS = 15_000;
-/** Bytes that are no events, such as comments, are signs of life; without an event they are believed for so many times the model's limit, and at least for so long. */
+/** Bytes that are no events, such as comments, are signs of life; without an event they are believed for so many times the model's limit, at least for so long, and no longer than a whole answer. */
 const QUIET_FACTOR = 4;
 const QUIET_MS_MIN = 120_000;
 /** A whole answer may take as long as the longest generation. */
@@ -42,6 +42,8 @@ export class Patience {
   private isSent = false;
   private hasHead = false;
   private hasData = false;
+  /** Something of the answer itself has come, be it a thought. */
+  private hasOutput = false;
   private dataAt: number;
   /** When the stream last got on: an event, or output that a transducer keeps back. The start, until then. */
   private eventAt: number;
@@ -66,7 +68,7 @@ export class Patience {
     this.eventAt = this.startedAt;
     this.idleMs = request.idleTimeoutMs || IDLE_MS_DEFAULT;
     this.firstByteMs = request.stream ? request.firstByteTimeoutMs || FIRST_BYTE_MS_DEFAULT : Math.min(WHOLE_ANSWER_MS, request.wholeTimeoutMs || WHOLE_ANSWER_MS);
-    this.quietMs = request.stream ? Math.max(QUIET_MS_MIN, QUIET_FACTOR * this.firstByteMs) : WHOLE_ANSWER_MS;
+    this.quietMs = request.stream ? Math.min(WHOLE_ANSWER_MS, Math.max(QUIET_MS_MIN, QUIET_FACTOR * this.firstByteMs)) : WHOLE_ANSWER_MS;
   }
 
   /** When bytes of the answer last came; the start, until then. */
@@ -112,9 +114,13 @@ export class Patience {
     this.dataAt = this.clock.monotonicMs();
   }
 
-  /** With the data that came last the stream got on. */
-  gotOn(): void {
+  /** With the data that came last the stream got on. `hasOutput`: something of the answer has come by now, not its head alone. */
+  gotOn(hasOutput: boolean): void {
     this.eventAt = this.dataAt;
+    if (!hasOutput || this.hasOutput) return;
+    this.hasOutput = true;
+    // The timer may be set for the end of a longer wait.
+    if (this.firstByteMs > this.idleMs) this.rewatch(this.idleMs);
   }
 
   /** How far the stream has come with the data that came last. */
@@ -198,6 +204,8 @@ export class Patience {
     if (!this.isSent) return ['sent', this.startedAt + this.sentWithinMs()];
     if (!this.hasHead || !this.hasData) return ['first-byte', this.startedAt + this.firstByteMs];
     const quietUntil = this.eventAt + this.quietMs;
-    return [nowMs >= quietUntil ? 'event' : 'next-byte', Math.min(this.dataAt + this.idleMs, quietUntil)];
+    // Some hosts say at once that they answer, and think then.
+    const idleMs = this.hasOutput ? this.idleMs : Math.max(this.idleMs, this.firstByteMs);
+    return [nowMs >= quietUntil ? 'event' : 'next-byte', Math.min(this.dataAt + idleMs, quietUntil)];
   }
 }

@@ -20,6 +20,7 @@ import type { Conducted, RoundStart } from './tool-rounds.js';
 import type { Turn } from './turn.js';
 
 const IDLE_TIMEOUT_MS = 30_000;
+const IDLE_TIMEOUT_MS_MAX = 60_000;
 /** Output tokens assumed by the pre-flight estimate of a stream's cost. */
 const ESTIMATED_OUTPUT_TOKENS = 256;
 
@@ -229,8 +230,8 @@ function dispatchRequest({ requestId, caller, request, tools }: Turn, plan: Deci
     fields: fieldsFor(planned, request),
     promptTokens: request.promptTokens,
     firstByteTimeoutMs: planned.firstByteTimeoutMs,
-    // A model that is slow to begin may be as slow between its first events.
-    idleTimeoutMs: Math.max(IDLE_TIMEOUT_MS, planned.firstByteTimeoutMs),
+    // A model that is slow to begin may be slow in between, too.
+    idleTimeoutMs: Math.min(IDLE_TIMEOUT_MS_MAX, Math.max(IDLE_TIMEOUT_MS, planned.firstByteTimeoutMs)),
     responseFormat: request.needs.responseFormat ?? '',
     routedFrom: request.model,
     decisionId: plan.decisionId,
