@@ -77,7 +77,8 @@ export function createRoutingHandlers({ holder, quality, conversations, live, de
     const request = toRouteRequest(message);
     // Of requests whose data must not be kept nothing is remembered, not even where they went.
     const isRemembered = !request.zdr && !request.denyDataCollection && request.promptText !== '';
-    const held = isRemembered ? conversations.find(message.accountId, request.session) : undefined;
+    const planned = isRemembered ? conversations.find(message.accountId, request.session) : undefined;
+    const held = planned === undefined || message.homeEndpointId === '' ? planned : { ...planned, endpointId: message.homeEndpointId };
     const viaAuto = isAuto(request.model) || request.models.some(isAuto);
     const room = viaAuto && !request.zdr && !request.denyDataCollection ? exploration?.roomOf(message.accountId) : undefined;
     const asked: RouteRequest = held === undefined && room === undefined ? request : { ...request, held, explorationRoomNanoUsd: room };

@@ -6,6 +6,7 @@ import { isAutoModelId } from '@signalbox/kernel/model-lists';
 import { admit, growHold, isOwn, partsAreBounded, type Admitted } from './admission.js';
 import { dispatchPlan } from './dispatch-plan.js';
 import { allowedModelsOf } from './limits.js';
+import { sessionOf } from './moved-conversations.js';
 import type { Neighbours } from './neighbours.js';
 import { ownCredentialsOf } from './own-credentials.js';
 import { observeAnswer, preparePlugins, withFees } from './plugin-run.js';
@@ -47,7 +48,7 @@ async function conductPrepared(neighbours: Neighbours, turn: Turn): Promise<Cond
   const { answer } = turn;
   // Who pays is known with the plan, except where the account has no credential of its own.
   if (ownCredentialsOf(turn.caller).providers.length === 0 && !partsAreBounded(turn, false)) return REFUSED;
-  const decided = await neighbours.routing.decide(decideRequest(turn));
+  const decided = await neighbours.routing.decide(decideRequest(turn, neighbours.moved?.homeOf(turn)));
   const plan = turn.feeNanoUsd === undefined ? decided : withFees(decided, { feeNanoUsd: turn.feeNanoUsd, bought: [] });
   if (turn.explain === true) answer.decided(plan);
   if (!mayReachStored(turn, plan)) return REFUSED;
@@ -58,8 +59,9 @@ async function conductPrepared(neighbours: Neighbours, turn: Turn): Promise<Cond
   if (plan.attempts.length > 0 && !partsAreBounded(turn, isOwn(plan))) return REFUSED;
   const admitted = await admit(neighbours, turn, plan);
   if (admitted === undefined) return REFUSED;
-  if (turn.tools !== undefined) return await dispatchRounds(neighbours, turn, decided, admitted, turn.tools);
-  return await dispatchPlan(neighbours, turn, plan, admitted);
+  const conducted = await (turn.tools === undefined ? dispatchPlan(neighbours, turn, plan, admitted) : dispatchRounds(neighbours, turn, decided, admitted, turn.tools));
+  if (conducted.result === 'answered') neighbours.moved?.answered(turn, plan, conducted.attempts);
+  return conducted;
 }
 
 /** The model may call tools of ours: it is asked in rounds. Fees stand in the cards of the round that follows what they are for. */
@@ -115,7 +117,8 @@ function seedOf(requestId: string): number {
   return hash;
 }
 
-function decideRequest({ requestId, caller, request, explain }: Turn): DecideRequest {
+function decideRequest(turn: Turn, homeEndpointId = ''): DecideRequest {
+  const { requestId, caller, request, explain } = turn;
   const { account } = caller;
   const own = ownCredentialsOf(caller);
   const question: DecideRequest = {
@@ -136,13 +139,14 @@ function decideRequest({ requestId, caller, request, explain }: Turn): DecideReq
     denyProviders: account.denyProviders,
     mode: account.routingMode,
     baselineModel: account.policyBaselineModel || account.baselineModel,
-    session: request.sessionId ?? request.conversationKey,
+    session: sessionOf(turn),
     seed: seedOf(requestId),
     byokProviders: own.providers,
     byokZdrProviders: own.zdrProviders,
     promptText: request.promptText,
   };
   if (explain === true) question.explain = true;
+  if (homeEndpointId !== '') question.homeEndpointId = homeEndpointId;
   if (account.costWeight !== undefined) question.costWeight = account.costWeight;
   if (request.maxTokens !== undefined) question.maxTokens = request.maxTokens;
   if (request.preferredMaxLatency !== undefined) question.preferredMaxLatency = request.preferredMaxLatency;

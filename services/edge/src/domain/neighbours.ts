@@ -2,6 +2,7 @@
 import type { Clock } from '@signalbox/kernel/clock';
 import type { FloodGuard } from './flood.js';
 import type { SchemaCheck } from './healing.js';
+import type { MovedConversations } from './moved-conversations.js';
 import type { PluginNeighbours } from './plugin-run.js';
 import type { QuotaPort, RoutingPort, WorkersPort } from './ports.js';
 import type { RetryBudget } from './retry-budget.js';
@@ -19,4 +20,6 @@ export interface Neighbours extends PluginNeighbours {
   readonly retries: RetryBudget;
   /** Accounts whose answers were not the JSON that they asked for, so that the operator paid for another. Absent: nobody counts. */
   readonly unhealedAnswers?: FloodGuard;
+  /** Absent: nobody remembers. */
+  readonly moved?: MovedConversations;
 }

@@ -181,6 +181,7 @@ export function writeDecideRequest(w: Writer, m: DecideRequest): void {
   if (m.explain === true) { w.uint32(216); w.bool(m.explain); }
   if (m.decisionId !== undefined && m.decisionId !== '') { w.uint32(226); w.string(m.decisionId); }
   if (m.endpointId !== undefined && m.endpointId !== '') { w.uint32(234); w.string(m.endpointId); }
+  if (m.homeEndpointId !== undefined && m.homeEndpointId !== '') { w.uint32(242); w.string(m.homeEndpointId); }
 }
 export function readDecideRequest(r: Reader, end: number): DecideRequestOut {
   let v1: string = '';
@@ -212,6 +213,7 @@ export function readDecideRequest(r: Reader, end: number): DecideRequestOut {
   let v27: boolean = false;
   let v28: string = '';
   let v29: string = '';
+  let v30: string = '';
   while (r.at < end) {
     const tag = r.uint32();
     switch (tag) {
@@ -244,11 +246,12 @@ export function readDecideRequest(r: Reader, end: number): DecideRequestOut {
       case 216: v27 = r.bool(); break;
       case 226: v28 = r.string(end); break;
       case 234: v29 = r.string(end); break;
+      case 242: v30 = r.string(end); break;
       default: r.skip(tag, end);
     }
   }
   r.check(end);
-  return { requestId: v1, accountId: v2, model: v3, models: v4, needs: v5, promptTokens: v6, maxTokens: v7, dataCollection: v8, zdr: v9, preferredMaxLatency: v10, preferredMinThroughput: v11, minQuantization: v12, maxQuantization: v13, provider: v14, allowModels: v15, denyModels: v16, allowProviders: v17, denyProviders: v18, mode: v19, baselineModel: v20, session: v21, seed: v22, byokProviders: v23, promptText: v24, costWeight: v25, byokZdrProviders: v26, explain: v27, decisionId: v28, endpointId: v29 } as DecideRequestOut;
+  return { requestId: v1, accountId: v2, model: v3, models: v4, needs: v5, promptTokens: v6, maxTokens: v7, dataCollection: v8, zdr: v9, preferredMaxLatency: v10, preferredMinThroughput: v11, minQuantization: v12, maxQuantization: v13, provider: v14, allowModels: v15, denyModels: v16, allowProviders: v17, denyProviders: v18, mode: v19, baselineModel: v20, session: v21, seed: v22, byokProviders: v23, promptText: v24, costWeight: v25, byokZdrProviders: v26, explain: v27, decisionId: v28, endpointId: v29, homeEndpointId: v30 } as DecideRequestOut;
 }
 export function copyDecideRequest(m: DecideRequest): DecideRequestOut {
   const v1 = m.requestId !== undefined && m.requestId !== null ? m.requestId : '';
@@ -280,7 +283,8 @@ export function copyDecideRequest(m: DecideRequest): DecideRequestOut {
   const v27 = m.explain !== undefined && m.explain !== null ? m.explain : false;
   const v28 = m.decisionId !== undefined && m.decisionId !== null ? m.decisionId : '';
   const v29 = m.endpointId !== undefined && m.endpointId !== null ? m.endpointId : '';
-  return { requestId: v1, accountId: v2, model: v3, models: v4, needs: v5, promptTokens: v6, maxTokens: v7, dataCollection: v8, zdr: v9, preferredMaxLatency: v10, preferredMinThroughput: v11, minQuantization: v12, maxQuantization: v13, provider: v14, allowModels: v15, denyModels: v16, allowProviders: v17, denyProviders: v18, mode: v19, baselineModel: v20, session: v21, seed: v22, byokProviders: v23, promptText: v24, costWeight: v25, byokZdrProviders: v26, explain: v27, decisionId: v28, endpointId: v29 } as DecideRequestOut;
+  const v30 = m.homeEndpointId !== undefined && m.homeEndpointId !== null ? m.homeEndpointId : '';
+  return { requestId: v1, accountId: v2, model: v3, models: v4, needs: v5, promptTokens: v6, maxTokens: v7, dataCollection: v8, zdr: v9, preferredMaxLatency: v10, preferredMinThroughput: v11, minQuantization: v12, maxQuantization: v13, provider: v14, allowModels: v15, denyModels: v16, allowProviders: v17, denyProviders: v18, mode: v19, baselineModel: v20, session: v21, seed: v22, byokProviders: v23, promptText: v24, costWeight: v25, byokZdrProviders: v26, explain: v27, decisionId: v28, endpointId: v29, homeEndpointId: v30 } as DecideRequestOut;
 }
 
 export function writePlannedAttempt(w: Writer, m: PlannedAttempt): void {

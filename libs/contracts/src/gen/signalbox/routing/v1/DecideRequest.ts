@@ -34,6 +34,7 @@ export interface DecideRequest {
   'explain'?: (boolean);
   'decisionId'?: (string);
   'endpointId'?: (string);
+  'homeEndpointId'?: (string);
   '_maxTokens'?: "maxTokens";
   '_preferredMaxLatency'?: "preferredMaxLatency";
   '_preferredMinThroughput'?: "preferredMinThroughput";
@@ -70,6 +71,7 @@ export interface DecideRequest__Output {
   'explain': (boolean);
   'decisionId': (string);
   'endpointId': (string);
+  'homeEndpointId': (string);
   '_maxTokens'?: "maxTokens";
   '_preferredMaxLatency'?: "preferredMaxLatency";
   '_preferredMinThroughput'?: "preferredMinThroughput";

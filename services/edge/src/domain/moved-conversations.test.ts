@@ -1,0 +1,56 @@
+import { expect, test } from '@jest/globals';
+import { createFakeClock } from '@signalbox/testkit/clock';
+import { callerWith, requestWith } from '../testing/callers.js';
+import { createRecordedAnswer } from '../testing/recorded-answer.js';
+import { answersWith, fails } from '../testing/scripts.js';
+import { story } from '../testing/story.js';
+import type { ChatRequest } from './chat-request.js';
+import { conduct } from './conduct.js';
+import { createMovedConversations } from './moved-conversations.js';
+
+/** Turns of conversations at a plan of `a`, which fails at first, and then `b`: where each was told to be at home. */
+function world() {
+  const clock = createFakeClock();
+  const { neighbours } = story({ a: fails('PROVIDER_ERROR'), b: answersWith('x') });
+  const withMemory = { ...neighbours, moved: createMovedConversations(clock) };
+  const turn = async (request: Partial<ChatRequest> = {}, account = 'acct_1'): Promise<string> => {
+    const asked = neighbours.decided.length;
+    const result = await conduct(withMemory, { requestId: 'chatcmpl-0123456789', caller: callerWith({ account: { id: account } }), request: requestWith({ promptText: 'Hi', ...request }), answer: createRecordedAnswer() });
+    expect(result.result).toBe('answered');
+    return neighbours.decided[asked]?.homeEndpointId ?? '';
+  };
+  return { clock, neighbours, turn };
+}
+
+test('a conversation is at home where its last turn was answered, not where it was sent', async () => {
+  const { clock, neighbours, turn } = world();
+  expect(await turn()).toBe('');
+  expect(await turn()).toBe('b/m');
+  clock.advance(300_000);
+  expect(await turn()).toBe('b/m');
+  neighbours.scripts.set('a', answersWith('y'));
+  expect(await turn()).toBe('b/m');
+  // The planned one answered that.
+  expect(await turn()).toBe('');
+});
+
+test('of another account, another conversation and one whose cache is cold nothing is known', async () => {
+  const { clock, turn } = world();
+  await turn({ sessionId: 's' });
+  expect(await turn({ sessionId: 's' }, 'acct_2')).toBe('');
+  expect(await turn({ sessionId: 't' })).toBe('');
+  expect(await turn({ sessionId: 's' })).toBe('b/m');
+  clock.advance(300_001);
+  expect(await turn({ sessionId: 's' })).toBe('');
+});
+
+test.each<[string, Partial<ChatRequest>]>([
+  ['must not be kept', { zdr: true }],
+  ['must not be collected', { dataCollection: 'deny' }],
+  ['names its model', { promptText: '' }],
+])('where a conversation that %s went is not remembered', async (_what, request) => {
+  const { turn } = world();
+  await turn(request);
+  expect(await turn(request)).toBe('');
+  expect(await turn()).toBe('');
+});

@@ -1,0 +1,52 @@
+/**
+ * Conversations that another endpoint answered than the plan began with, since that one failed. Routing keeps in mind where
+ * it sent each, which is not where its prompt lies in a cache then, and would send the next turn to who failed.
+ * Best effort, in memory, of this edge alone.
+ */
+import type { DecideResponse__Output } from '@signalbox/contracts/routing';
+import type { Clock } from '@signalbox/kernel/clock';
+import type { AttemptReport } from './answer.js';
+import type { Turn } from './turn.js';
+
+/** As long as routing counts on a cache. */
+const WARM_MS = 300_000;
+const CONVERSATIONS_MAX = 10_000;
+
+export interface MovedConversations {
+  /** Endpoint that answered the turn before; empty = the one it was sent to, or nothing is known. */
+  homeOf(turn: Turn): string;
+  /** A turn was answered, by the last of `attempts`. */
+  answered(turn: Turn, plan: DecideResponse__Output, attempts: readonly AttemptReport[]): void;
+}
+
+/** What routing knows a conversation by. */
+export const sessionOf = ({ request }: Turn): string => request.sessionId ?? request.conversationKey;
+
+const keyOf = (turn: Turn): string => `${turn.caller.account.id}|${sessionOf(turn)}`;
+
+/** Only where the choice of a model was left to us does it matter; and of data that must not be kept nothing is, not even where it went. */
+const isRemembered = ({ request }: Turn): boolean => request.promptText !== '' && !request.zdr && request.dataCollection !== 'deny';
+
+export function createMovedConversations(clock: Pick<Clock, 'monotonicMs'>): MovedConversations {
+  // A Map iterates in the order of insertion.
+  const homes = new Map<string, { readonly endpointId: string; readonly untilMs: number }>();
+  return {
+    homeOf: (turn) => {
+      if (homes.size === 0 || !isRemembered(turn)) return '';
+      const home = homes.get(keyOf(turn));
+      return home === undefined || home.untilMs < clock.monotonicMs() ? '' : home.endpointId;
+    },
+    answered: (turn, { attempts: planned }, attempts) => {
+      const last = attempts.at(-1);
+      const answering = planned.find(({ provider, model }) => provider === last?.provider && model === last.model);
+      const hasMoved = answering !== undefined && answering !== planned[0];
+      if ((!hasMoved && homes.size === 0) || !isRemembered(turn)) return;
+      const key = keyOf(turn);
+      homes.delete(key);
+      if (!hasMoved) return;
+      homes.set(key, { endpointId: answering.endpointId, untilMs: clock.monotonicMs() + WARM_MS });
+      const [oldest] = homes.size > CONVERSATIONS_MAX ? homes.keys() : [];
+      if (oldest !== undefined) homes.delete(oldest);
+    },
+  };
+}
