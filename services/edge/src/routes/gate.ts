@@ -24,7 +24,7 @@ import type { Secret } from '@signalbox/runtime/secret';
 /** Bad requests a second of one key or connection, and failed authentications a minute of one address (contract, section 1). */
 const INVALID_PER_SECOND_MAX = 200;
 const FAILED_AUTHENTICATIONS_PER_MINUTE_MAX = 100;
-/** What a flooded address may still ask of accounts. */
+/** What a flooded address may still ask of accounts, of keys and of sessions each. */
 const LOOKUPS_IN_FLOOD_PER_SECOND_MAX = 20;
 /** Accounts whose latest rate-limit figures are remembered for headers. */
 const ACCOUNTS_REMEMBERED_MAX = 20_000;
@@ -72,7 +72,7 @@ export interface Gate {
 export function createGate({ authenticator, quota, clock, variant, pepper, makeId, onError }: GateOptions): Gate {
   const invalid = createFloodGuard(clock, INVALID_PER_SECOND_MAX, 1_000);
   const failedAuthentications = createFloodGuard(clock, FAILED_AUTHENTICATIONS_PER_MINUTE_MAX, 60_000);
-  const lookUpsInFlood = createFloodGuard(clock, LOOKUPS_IN_FLOOD_PER_SECOND_MAX, 1_000);
+  const lookUpsInFlood = { key: createFloodGuard(clock, LOOKUPS_IN_FLOOD_PER_SECOND_MAX, 1_000), session: createFloodGuard(clock, LOOKUPS_IN_FLOOD_PER_SECOND_MAX, 1_000) };
   const latest = new LRUCache<string, AdmitResponse__Output>({ max: ACCOUNTS_REMEMBERED_MAX });
 
   const addHeaders: Gate['addHeaders'] = (headers, accountId) => {
@@ -157,8 +157,9 @@ export function createGate({ authenticator, quota, clock, variant, pepper, makeI
       const isWarm = (): boolean => (authorization.kind === 'ok' ? authenticator.isWarm(authorization.key) : token !== undefined && isSessionToken(token) && authenticator.isWarmSession(token));
       const mayLookUp = (): boolean => {
         const isWellFormed = authorization.kind === 'ok' ? isWellFormedApiKey(authorization.key) : pepper !== undefined && token !== undefined && isSessionToken(token);
-        if (!isWellFormed || lookUpsInFlood.waitMs(address) > 0) return false;
-        lookUpsInFlood.note(address);
+        const lookUps = lookUpsInFlood[authorization.kind === 'ok' ? 'key' : 'session'];
+        if (!isWellFormed || lookUps.waitMs(address) > 0) return false;
+        lookUps.note(address);
         return true;
       };
       if (waitMs > 0 && !isWarm() && !mayLookUp()) {
