@@ -110,6 +110,13 @@ describe('the shipped catalog', () => {
     expect(endpoints.filter(({ provider, model, unsupportedParams }) => provider === 'azure-openai' && !model.startsWith('openai/') && !unsupportedParams.has('verbosity')).map(({ id }) => id)).toEqual([]);
   });
 
+  test("models of OpenAI's that do not reason take stop sequences and tell probabilities", async () => {
+    const { endpoints, models } = await load(['openai']);
+    const plain = endpoints.filter(({ provider, model, hiddenReasoning, isServable }) => provider === 'openai' && isServable && !hiddenReasoning && models.find(({ id }) => id === model)?.ownedBy === 'openai');
+    expect(plain.map(({ model }) => model)).toEqual(expect.arrayContaining(['openai/gpt-4.1', 'openai/gpt-4.1-mini', 'openai/gpt-4.1-nano', 'openai/gpt-4o']));
+    expect(plain.filter(({ unsupportedParams, capabilities }) => unsupportedParams.has('stop') || !capabilities.logprobs).map(({ id }) => id)).toEqual([]);
+  });
+
   test('knows which wires refuse stop sequences of blank space, and take others', async () => {
     const { endpoints } = await load(['anthropic', 'amazon-bedrock', 'openai']);
     const of = (id: string): readonly unknown[] => ['stop.blank', 'stop'].map((name) => endpoints.find((endpoint) => endpoint.id === id)?.unsupportedParams.has(name));
