@@ -7,6 +7,10 @@ import { natsUsers, redisUsers } from './store-users.mjs';
 const POD_SECURITY = { runAsNonRoot: true, runAsUser: 1000, runAsGroup: 1000, fsGroup: 1000, fsGroupChangePolicy: 'OnRootMismatch', seccompProfile: { type: 'RuntimeDefault' } };
 const CONTAINER_SECURITY = { allowPrivilegeEscalation: false, readOnlyRootFilesystem: true, capabilities: { drop: ['ALL'] } };
 const TLS_DIR = '/tls';
+/** How often a start is asked after, and how long it may take: a worker reads all of its log before it opens a door. */
+const STARTUP_SECONDS = 5;
+const START_SECONDS_MAX = 300;
+const REPLAY_SECONDS_MAX = 1_800;
 const tlsSecret = (name) => `signalbox-${name}-tls`;
 const labels = (name) => ({ 'app.kubernetes.io/name': name, 'app.kubernetes.io/part-of': 'signalbox' });
 const metadata = (name) => ({ name, labels: labels(name) });
@@ -37,7 +41,8 @@ function podTemplate(row) {
             ...Object.entries(secrets).map(([variable, secret]) => fromSecret(variable, secret)),
             ...credentials.map((variable) => fromSecret(variable, name, true)),
           ],
-          startupProbe: probe('/readyz', { periodSeconds: 2, failureThreshold: 60 }),
+          // Whether neighbours are there is for readiness alone: they come when they come, and to be killed meanwhile helps nobody.
+          startupProbe: probe('/livez', { periodSeconds: STARTUP_SECONDS, failureThreshold: (provider === undefined ? START_SECONDS_MAX : REPLAY_SECONDS_MAX) / STARTUP_SECONDS }),
           livenessProbe: probe('/livez', { periodSeconds: 10, timeoutSeconds: 5, failureThreshold: 6 }),
           readinessProbe: probe('/readyz', { periodSeconds: 5, timeoutSeconds: 3 }),
           // Nobody is sent here any more before the drain begins.

@@ -48,7 +48,7 @@ export interface Container {
   readonly resources: { readonly requests: Readonly<Record<string, string>>; readonly limits: Readonly<Record<string, string>> };
   readonly livenessProbe: { readonly httpGet: { readonly path: string } };
   readonly readinessProbe: { readonly httpGet: { readonly path: string } };
-  readonly startupProbe: unknown;
+  readonly startupProbe: { readonly httpGet: { readonly path: string }; readonly periodSeconds: number; readonly failureThreshold: number };
   readonly lifecycle: { readonly preStop: { readonly exec: { readonly command: readonly string[] } } };
   readonly volumeMounts: readonly { readonly name: string; readonly mountPath: string }[];
 }
