@@ -61,8 +61,12 @@ test('times of usage are told as they were given, one day and one instant too', 
   expect(parse('usage --by day --from 1793491200 --to 1793491200').call.path).toBe('/admin/usage?group_by=day&from=1793491200&to=1793491200');
 });
 
-test.each([['ledger verify', { unless: 'ok' }], ['catalog check', { if: 'problems' }]])('%s fails for a script when what it asks about is not well', (text, failure) => {
+test.each([['ledger verify', { unless: 'ok' }], ['ledger recount', { unless: 'ok' }], ['catalog check', { if: 'problems' }]])('%s fails for a script when what it asks about is not well', (text, failure) => {
   expect(parse(text).call).toMatchObject({ failure });
+});
+
+test.each([['ledger recount', {}], ['ledger recount --account acct_1 --closed', { account_id: 'acct_1', closed: true }]])('%s writes sums of closed periods by name alone', (text, body) => {
+  expect(parse(text).call).toMatchObject({ method: 'POST', path: '/admin/ledger/recount', body });
 });
 
 test.each([['account list', '/admin/accounts', 'accounts'], ['key list --account acct_1', '/admin/keys?account=acct_1', 'keys'], ['byok list', '/admin/byok', 'provider_keys'], ['dead list --after 5', '/admin/dead-events?after=5', 'events'], ['ledger --account acct_1', '/admin/ledger?account=acct_1', 'rows']])('%s is read to its end', (text, path, paged) => {

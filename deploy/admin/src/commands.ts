@@ -122,6 +122,10 @@ const COMMANDS: Readonly<Record<string, Command>> = {
     required: ['account'], takesId: false, build: (values) => ({ method: 'GET', path: `/admin/ledger${query(values)}`, paged: 'rows' }),
   },
   'ledger verify': { flags: ACCOUNT, required: [], takesId: false, build: (values) => ({ method: 'GET', path: `/admin/ledger/verify${query(values)}`, failure: { unless: 'ok' } }) },
+  'ledger recount': {
+    flags: { account: ['text', 'account_id'], closed: ['switch', 'closed'] },
+    required: [], takesId: false, build: (body) => ({ method: 'POST', path: '/admin/ledger/recount', body, failure: { unless: 'ok' } }),
+  },
   'ledger cost': {
     flags: { request: ['text', 'request_id'], attempt: ['count', 'attempt'], 'cost-usd': ['usd', 'cost_usd'], reason: ['text', 'reason'] },
     required: ['request', 'attempt', 'cost-usd', 'reason'], takesId: false, build: (body) => ({ method: 'POST', path: '/admin/ledger/cost', body }),

@@ -21,6 +21,7 @@ export const ABOUT: Readonly<Record<string, string>> = {
   request: 'one request of any account: its attempts, what each cost and what was charged',
   ledger: 'rows of the ledger of an account, with their hashes',
   'ledger verify': 'reads the ledger again and compares all sums; ends with 1 where something is wrong',
+  'ledger recount': 'writes sums that differ from the rows anew; with --closed also those of closed periods; ends with 1 where some are left',
   'ledger cost': 'books that a provider billed an attempt differently',
   'search add': 'adds a text file to the index of web-search',
   'search list': 'what is in that index',

@@ -32,6 +32,9 @@ export type { PeriodsResponse, PeriodsResponse__Output } from './gen/signalbox/b
 export type { ProviderUsageDay, ProviderUsageDay__Output } from './gen/signalbox/billing/v1/ProviderUsageDay.js';
 export type { ReconcileResponse, ReconcileResponse__Output } from './gen/signalbox/billing/v1/ReconcileResponse.js';
 export type { ReconcileRow, ReconcileRow__Output } from './gen/signalbox/billing/v1/ReconcileRow.js';
+export type { RecountRequest, RecountRequest__Output } from './gen/signalbox/billing/v1/RecountRequest.js';
+export type { RecountResponse, RecountResponse__Output } from './gen/signalbox/billing/v1/RecountResponse.js';
+export type { RecountedAccount, RecountedAccount__Output } from './gen/signalbox/billing/v1/RecountedAccount.js';
 export type { RegisterRequest, RegisterRequest__Output } from './gen/signalbox/billing/v1/RegisterRequest.js';
 export type { RegisterResponse, RegisterResponse__Output } from './gen/signalbox/billing/v1/RegisterResponse.js';
 export type { RequestAttempt, RequestAttempt__Output } from './gen/signalbox/billing/v1/RequestAttempt.js';

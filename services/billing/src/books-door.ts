@@ -1,7 +1,7 @@
 /** The door for reports, bills and proofs: message in, books out. */
 import type {
   AdjustCostRequest__Output, AdjustCostResponse, ClosePeriodsResponse, DeadEventsRequest__Output, DeadEventsResponse, GetRequestRequest__Output, GetRequestResponse, ImportProviderUsageRequest__Output, ImportProviderUsageResponse,
-  PeriodsRequest__Output, PeriodsResponse, ReconcileResponse, RequestsRequest__Output, RequestsResponse, RequestSummary, ResolveDeadEventRequest__Output, ResolveDeadEventResponse, StatementRequest__Output, StatementResponse,
+  PeriodsRequest__Output, PeriodsResponse, ReconcileResponse, RecountRequest__Output, RecountResponse, RequestsRequest__Output, RequestsResponse, RequestSummary, ResolveDeadEventRequest__Output, ResolveDeadEventResponse, StatementRequest__Output, StatementResponse,
   UsageRequest__Output, UsageResponse, VerifyRequest__Output, VerifyResponse,
 } from '@signalbox/contracts/billing';
 import type { Clock } from '@signalbox/kernel/clock';
@@ -170,6 +170,16 @@ export function createBooksHandlers({ books, keeper, clock, ledgerNow, periodSec
       return {
         checks: checks.map(({ invariant, description, violations, examples }) => ({ invariant, description, violations: String(violations), examples: [...examples] })),
         underWay: underWay.map(({ writer, records, openSinceMs }) => ({ writer, records: String(records), openSinceMs: String(openSinceMs) })),
+      };
+    },
+    Recount: async ({ accountId, withClosed }: RecountRequest__Output): Promise<RecountResponse> => {
+      const accounts = await books.recount(accountId, withClosed);
+      // The last comparison may have been of what is mended by now.
+      if (accounts.length > 0) onReconciled(unreconciledOf(await books.reconcile(clock.nowMs())));
+      return {
+        accounts: accounts.map(({ accountId: of, usageDays, attemptDays, totals, closedPeriods, brokenInvariants }) => ({
+          accountId: of, usageDays: String(usageDays), attemptDays: String(attemptDays), totals: String(totals), closedPeriods: [...closedPeriods], brokenInvariants: [...brokenInvariants],
+        })),
       };
     },
     DeadEvents: async ({ after, limit }: DeadEventsRequest__Output): Promise<DeadEventsResponse> => ({

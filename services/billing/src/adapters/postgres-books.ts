@@ -11,6 +11,7 @@ import { sql } from 'kysely';
 import type { BooksStore, CostChange, ReconcileRow } from '../domain/books.js';
 import { dayOf } from '../domain/usage.js';
 import { textArray } from './arrays.js';
+import { createRecounter } from './postgres-recount.js';
 import { createRequestReads } from './postgres-requests.js';
 import { createVerifier } from './postgres-verify.js';
 import { LOCK_HEADS, OWN_PERIODS, SHARE_PERIODS } from './statements.js';
@@ -52,6 +53,7 @@ async function addTerms(run: RunPrepared, period: string, terms: ReadonlyMap<str
 /** `graceMs`: how long after a boundary what was held before it may still be on its way to a writer. */
 export function createPostgresBooks(database: Pick<Database<unknown>, 'db' | 'transactPrepared'>, { graceMs }: { readonly graceMs: number }): BooksStore {
   const { db } = database;
+  const verifier = createVerifier(database);
 
   async function providerRows(nowMs: number): Promise<readonly ReconcileRow[]> {
     const { rows } = await sql<{ day: string; provider: string; ours: bigint; theirs: bigint | null }>`select day, provider, coalesce(ours, 0)::bigint as ours, theirs from
@@ -115,7 +117,8 @@ export function createPostgresBooks(database: Pick<Database<unknown>, 'db' | 'tr
 
   return {
     ...createRequestReads(database),
-    ...createVerifier(database),
+    ...verifier,
+    ...createRecounter(database, verifier),
     periods: async (accountId) => {
       const { rows } = await sql<{ period: string; charge: bigint; closed_at_ms: bigint | null }>`select p.period, coalesce(sum(u.charge_nano_usd + u.adjusted_nano_usd), 0)::bigint as charge, max(c.closed_at_ms) as closed_at_ms from
           (select distinct period from usage_days where account_id = ${accountId} union select period from closed_terms where account_id = ${accountId}) p

@@ -9,6 +9,7 @@ import type { BookedAccount } from '../domain/open-account.js';
 import type { AccountTotals, CheckedRange, CommittedBatch, DeadEvent, ScopeTotals } from '../domain/ports.js';
 import { mergeRanges, type Progress, type SeqRange } from '../domain/ranges.js';
 import { plainChargeDetail, requestsOf, type AttemptDetail, type ChargeDetail, type RequestState, type StoredRow } from '../domain/request.js';
+import type { AttemptDelta, UsageDelta } from '../domain/usage.js';
 import { bigintsOf, integersOf, textArray, textsOf } from './arrays.js';
 import { nextTurn } from './event-loop.js';
 import { PackedRows } from './packed-rows.js';
@@ -134,22 +135,34 @@ interface PackedBatch {
 
 const factText = (fact: unknown): string => JSON.stringify(fact, (_name, part: unknown) => (typeof part === 'bigint' ? part.toString() : part));
 
+/** Of an account. */
+type Of<Delta> = Delta & { readonly accountId: string };
+
+/** Columns of USAGE. */
+export const usageColumns = (usage: readonly Of<UsageDelta>[]): Buffer[] => [
+  textsOf(usage, (sum) => sum.accountId), textsOf(usage, (sum) => sum.period), textsOf(usage, (sum) => sum.day), textsOf(usage, (sum) => sum.model), textsOf(usage, (sum) => sum.provider), textsOf(usage, (sum) => sum.keyId),
+  bigintsOf(usage, (sum) => sum.requests), bigintsOf(usage, (sum) => sum.tokens), bigintsOf(usage, (sum) => sum.byokTokens), bigintsOf(usage, (sum) => sum.promptTokens),
+  bigintsOf(usage, (sum) => sum.completionTokens), bigintsOf(usage, (sum) => sum.costNanoUsd), bigintsOf(usage, (sum) => sum.chargeNanoUsd), bigintsOf(usage, (sum) => sum.adjustedNanoUsd),
+  bigintsOf(usage, (sum) => sum.savingsNanoUsd), bigintsOf(usage, (sum) => sum.feesNanoUsd), textsOf(usage, (sum) => `{${sum.total.join(',')}}`), textsOf(usage, (sum) => `{${sum.firstToken.join(',')}}`),
+];
+/** Columns of ATTEMPTS. */
+export const attemptColumns = (attempts: readonly Of<AttemptDelta>[]): Buffer[] => [
+  textsOf(attempts, (sum) => sum.accountId), textsOf(attempts, (sum) => sum.day), textsOf(attempts, (sum) => sum.provider), bigintsOf(attempts, (sum) => sum.attempts),
+  bigintsOf(attempts, (sum) => sum.tokens), bigintsOf(attempts, (sum) => sum.costNanoUsd), bigintsOf(attempts, (sum) => sum.estimatedNanoUsd),
+];
+/** Columns of TOTAL. */
+export const totalColumns = (totals: readonly Of<ScopeTotals>[]): Buffer[] => [
+  textsOf(totals, (sum) => sum.accountId), textsOf(totals, (sum) => sum.scope), textsOf(totals, (sum) => sum.periodId), bigintsOf(totals, (sum) => sum.chargeNanoUsd), bigintsOf(totals, (sum) => sum.tokens), bigintsOf(totals, (sum) => sum.byokTokens),
+];
+
 /** Columns of HEAD, MARK, USAGE, ATTEMPTS and TOTAL. */
 function packSums(accounts: readonly BookedAccount[], marks: readonly Mark[]): Buffer[] {
-  const deltas = accounts.flatMap(({ accountId, deltas: each }) => each.map((delta) => ({ accountId, ...delta })));
-  const usage = accounts.flatMap(({ accountId, usage: each }) => each.map((delta) => ({ accountId, ...delta })));
-  const attempts = accounts.flatMap(({ accountId, attempts: each }) => each.map((delta) => ({ accountId, ...delta })));
   return [
     textsOf(accounts, ({ accountId }) => accountId), bigintsOf(accounts, ({ head }) => head.seq), textsOf(accounts, ({ head }) => head.hash), bigintsOf(accounts, ({ head }) => head.totalsSeq),
     textsOf(marks, ({ writer }) => writer), bigintsOf(marks, ({ watermark }) => watermark), textsOf(marks, ({ beyond }) => flatRanges(beyond)),
-    textsOf(usage, (sum) => sum.accountId), textsOf(usage, (sum) => sum.period), textsOf(usage, (sum) => sum.day), textsOf(usage, (sum) => sum.model), textsOf(usage, (sum) => sum.provider), textsOf(usage, (sum) => sum.keyId),
-    bigintsOf(usage, (sum) => sum.requests), bigintsOf(usage, (sum) => sum.tokens), bigintsOf(usage, (sum) => sum.byokTokens), bigintsOf(usage, (sum) => sum.promptTokens),
-    bigintsOf(usage, (sum) => sum.completionTokens), bigintsOf(usage, (sum) => sum.costNanoUsd), bigintsOf(usage, (sum) => sum.chargeNanoUsd), bigintsOf(usage, (sum) => sum.adjustedNanoUsd),
-    bigintsOf(usage, (sum) => sum.savingsNanoUsd), bigintsOf(usage, (sum) => sum.feesNanoUsd), textsOf(usage, (sum) => `{${sum.total.join(',')}}`), textsOf(usage, (sum) => `{${sum.firstToken.join(',')}}`),
-    textsOf(attempts, (sum) => sum.accountId), textsOf(attempts, (sum) => sum.day), textsOf(attempts, (sum) => sum.provider), bigintsOf(attempts, (sum) => sum.attempts),
-    bigintsOf(attempts, (sum) => sum.tokens), bigintsOf(attempts, (sum) => sum.costNanoUsd), bigintsOf(attempts, (sum) => sum.estimatedNanoUsd),
-    textsOf(deltas, (delta) => delta.accountId), textsOf(deltas, (delta) => delta.scope), textsOf(deltas, (delta) => delta.periodId), bigintsOf(deltas, (delta) => delta.chargeNanoUsd),
-    bigintsOf(deltas, (delta) => delta.tokens), bigintsOf(deltas, (delta) => delta.byokTokens),
+    ...usageColumns(accounts.flatMap(({ accountId, usage }) => usage.map((delta) => ({ accountId, ...delta })))),
+    ...attemptColumns(accounts.flatMap(({ accountId, attempts }) => attempts.map((delta) => ({ accountId, ...delta })))),
+    ...totalColumns(accounts.flatMap(({ accountId, deltas }) => deltas.map((delta) => ({ accountId, ...delta })))),
   ];
 }
 

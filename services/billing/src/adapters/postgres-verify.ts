@@ -2,23 +2,18 @@
 import { brokenLink, CHAIN_START, type ChainedRow } from '@signalbox/ledger-core/hash-chain';
 import { correctionOf, fold } from '@signalbox/ledger-core/fold';
 import type { Database } from '@signalbox/sql/database';
-import type { Prepared, RunPrepared } from '@signalbox/sql/prepared';
+import type { Prepared } from '@signalbox/sql/prepared';
 import { sql } from 'kysely';
 import type { BooksStore, InvariantCheck } from '../domain/books.js';
-import { differencesOf, Recount, sumsOf } from '../domain/recount.js';
-import { requestsOf } from '../domain/request.js';
-import { textArray } from './arrays.js';
+import { differencesOf } from '../domain/recount.js';
+import { ACCOUNTS, countedSums, keptSums } from './account-sums.js';
 import { nextTurn } from './event-loop.js';
-import { storedRows, type KnownRow } from './postgres-commit.js';
-import { READ_ROWS } from './statements.js';
 import { areAsWritten, type TermsRow } from './written-terms.js';
 
 /** What one answer of the store brings is read in one go: a few milliseconds. */
 const PAGE_ROWS = 1_000;
-const PAGE_REQUESTS = 200;
 /** Then others have their turn. */
 const PART_ROWS = 250;
-const PART_REQUESTS = 50;
 const EXAMPLES_MAX = 20;
 
 /** What each check says when it holds. */
@@ -58,40 +53,8 @@ interface HeadRow {
   readonly hash: string;
 }
 
-interface UsageRow {
-  readonly period: string;
-  readonly day: string;
-  readonly provider: string;
-  readonly key_id: string;
-  readonly model: string;
-  readonly figures: readonly string[];
-}
-
-/** Rows of an account in the order of its chain. */
-const PAGE: Prepared = { name: 'billing_proof_page', text: `select seq, request_id from ledger_entries where account_id = $1 and seq > $2::bigint order by seq limit ${PAGE_REQUESTS}` };
 const ONE_INSTANT: Prepared = { name: 'billing_proof_instant', text: 'set transaction isolation level repeatable read' };
-/** Figures in the order of `Recount`. The driver reads numbers in arrays as text. */
-const USAGE: Prepared = {
-  name: 'billing_proof_usage',
-  text: `select period, day, provider, key_id, model,
-    array[requests, tokens, byok_tokens, prompt_tokens, completion_tokens, cost_nano_usd, charge_nano_usd, adjusted_nano_usd, savings_nano_usd, fees_nano_usd] as figures from usage_days where account_id = $1`,
-};
-/** What is learnt later of a cost counts on the day of its attempt. */
-const ATTEMPTS: Prepared = {
-  name: 'billing_proof_attempts',
-  text: `with learnt as (select to_char(to_timestamp(e.at_ms / 1000) at time zone 'utc', 'YYYY-MM-DD') as day, e.provider, sum(a.amount_nano_usd)::bigint as amount
-      from ledger_entries a join ledger_entries e on e.kind = 'attempt' and e.request_id = a.request_id and e.attempt = a.attempt
-      where a.account_id = $1 and a.kind = 'adjustment' and a.applies_to = 'cost' and (e.detail::jsonb ->> 'byok')::boolean is not true group by 1, 2)
-    select day, provider, array[attempts, tokens, cost_nano_usd - coalesce(amount, 0), estimated_nano_usd] as figures from attempt_days d left join learnt using (day, provider) where d.account_id = $1`,
-};
 const TERMS: Prepared = { name: 'billing_proof_terms', text: 'select account_id, period, terms, digest from closed_terms where account_id = $1' };
-const TOTALS: Prepared = { name: 'billing_proof_totals', text: 'select scope, period_id, array[charge_nano_usd, tokens, byok_tokens] as figures from totals where account_id = $1' };
-/** Whoever has a row anywhere: who deletes the end of a chain may delete its head too. */
-const ACCOUNTS = `with recursive found as (
-    (select account_id from ledger_entries order by account_id limit 1)
-    union all select (select e.account_id from ledger_entries e where e.account_id > f.account_id order by e.account_id limit 1) from found f where f.account_id is not null)
-  select account_id from found where account_id is not null
-  union select account_id from account_heads union select account_id from totals union select account_id from usage_days union select account_id from attempt_days union select account_id from closed_terms order by account_id`;
 
 const chained = (accountId: string, row: ChainRow): ChainedRow => ({
   accountId, seq: row.seq, kind: row.kind, requestId: row.request_id, attempt: row.attempt, amountNanoUsd: row.amount_nano_usd, tokens: row.tokens, byokTokens: row.byok_tokens, source: row.source, flags: row.flags,
@@ -139,45 +102,16 @@ export function createVerifier({ db, transactPrepared }: Pick<Database<unknown>,
   const books = (accountId: string, tell: Tell): Promise<void> =>
     transactPrepared(async (run) => {
       await run(ONE_INSTANT, []);
-      const recount = new Recount();
-      for (let after = 0n; ; ) {
-        const page = await run<{ seq: bigint; request_id: string }>(PAGE, [accountId, after]);
-        const last = page.at(-1);
-        if (last === undefined) break;
-        await requests(run, accountId, [...new Set(page.map(({ request_id }) => request_id))], after, recount, tell);
-        after = last.seq;
-      }
-      await sums(run, accountId, recount, tell);
+      const recount = await countedSums(run, accountId, (id, state) => {
+        if (state === undefined) tell('I12', id);
+        else if (correctionOf(state.booked, fold(state.facts)) !== undefined) tell('I3', id);
+        if (state?.booked !== undefined && state.booked.chargeNanoUsd < 0n) tell('I12', id);
+      });
+      const kept = await keptSums(run, accountId);
+      for (const name of [...differencesOf(kept.usage, recount.usage()), ...differencesOf(kept.attempts, recount.attempts())]) tell('I7', `${accountId} ${name}`);
+      for (const name of differencesOf(kept.totals, recount.totals())) tell('I9', `${accountId} ${name}`);
+      for (const written of await run<TermsRow>(TERMS, [accountId])) if (!areAsWritten(written)) tell('I9 terms', `${accountId} ${written.period}`);
     });
-
-  /** Looks at those that have no row up to `after`: the others were looked at with that. */
-  async function requests(run: RunPrepared, accountId: string, ids: readonly string[], after: bigint, recount: Recount, tell: Tell): Promise<void> {
-    const rowsOf = new Map<string, (KnownRow & { readonly seq: bigint })[]>(ids.map((id) => [id, []]));
-    for (const row of await run<KnownRow & { readonly seq: bigint }>(READ_ROWS, [textArray(ids)])) if (row.account_id === accountId) rowsOf.get(row.request_id)?.push(row);
-    let looked = 0;
-    for (const [id, known] of rowsOf) {
-      if (looked % PART_REQUESTS === 0) await nextTurn();
-      looked += 1;
-      const first = known.find(({ kind }) => kind !== 'outcome');
-      if (first === undefined) tell('I12', id);
-      if (first === undefined || first.seq <= after) continue;
-      const rows = known.flatMap(storedRows);
-      const state = requestsOf(rows).get(id);
-      if (state === undefined) continue;
-      if (correctionOf(state.booked, fold(state.facts)) !== undefined) tell('I3', id);
-      if (state.booked !== undefined && state.booked.chargeNanoUsd < 0n) tell('I12', id);
-      recount.add(rows, state);
-    }
-  }
-
-  async function sums(run: RunPrepared, accountId: string, recount: Recount, tell: Tell): Promise<void> {
-    const usage = sumsOf(await run<UsageRow>(USAGE, [accountId]), ({ period, day, provider, key_id, model }) => [period, day, provider, key_id, model], ({ figures }) => figures.map(BigInt));
-    const attempts = sumsOf(await run<UsageRow>(ATTEMPTS, [accountId]), ({ day, provider }) => [day, provider], ({ figures }) => figures.map(BigInt));
-    const totals = sumsOf(await run<{ scope: string; period_id: string; figures: readonly string[] }>(TOTALS, [accountId]), ({ scope, period_id }) => [scope, period_id], ({ figures }) => figures.map(BigInt));
-    for (const name of [...differencesOf(usage, recount.usage()), ...differencesOf(attempts, recount.attempts())]) tell('I7', `${accountId} ${name}`);
-    for (const name of differencesOf(totals, recount.totals())) tell('I9', `${accountId} ${name}`);
-    for (const written of await run<TermsRow>(TERMS, [accountId])) if (!areAsWritten(written)) tell('I9 terms', `${accountId} ${written.period}`);
-  }
 
   return {
     verify: async (accountId) => {

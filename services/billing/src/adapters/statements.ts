@@ -76,6 +76,11 @@ const sumOf = (name: string): string =>
 const addTo = (table: string, columns: readonly Column[], keys: number, first: number): string =>
   `insert into ${table} as t (${namesOf(columns)}) ${rowsOf(columns, first)} on conflict (${namesOf(columns.slice(0, keys))}) do update set ${columns.slice(keys).map(([name]) => `${name} = ${sumOf(name)}`).join(', ')}`;
 
+const addTotals = (first: number): string => `insert into totals as t (${namesOf(TOTAL)}, updated_at_ms)
+    select n.*, floor(extract(epoch from clock_timestamp()) * 1000)::bigint from (${rowsOf(TOTAL, first)}) n
+    on conflict (account_id, scope, period_id) do update set charge_nano_usd = t.charge_nano_usd + excluded.charge_nano_usd, tokens = t.tokens + excluded.tokens,
+      byok_tokens = t.byok_tokens + excluded.byok_tokens, updated_at_ms = excluded.updated_at_ms`;
+
 const AT_HEAD = 1 + ENTRY.length;
 const AT_MARK = AT_HEAD + HEAD.length;
 const AT_USAGE = AT_MARK + MARK.length;
@@ -90,12 +95,18 @@ export const WRITE_BATCH: Prepared = {
     marks as (update writers w set ledger_seq = n.ledger_seq, last_seq = greatest(w.last_seq, n.ledger_seq), beyond = n.beyond from (${rowsOf(MARK, AT_MARK)}) n where w.writer = n.writer),
     usage as (${addTo('usage_days', USAGE, 6, AT_USAGE)}),
     attempts as (${addTo('attempt_days', ATTEMPTS, 3, AT_ATTEMPTS)})
-    insert into totals as t (${namesOf(TOTAL)}, updated_at_ms)
-    select n.*, floor(extract(epoch from clock_timestamp()) * 1000)::bigint from (${rowsOf(TOTAL, AT_TOTAL)}) n
-    on conflict (account_id, scope, period_id) do update set charge_nano_usd = t.charge_nano_usd + excluded.charge_nano_usd, tokens = t.tokens + excluded.tokens,
-      byok_tokens = t.byok_tokens + excluded.byok_tokens, updated_at_ms = excluded.updated_at_ms
+    ${addTotals(AT_TOTAL)}
     returning ${namesOf(TOTAL)}`,
 };
+
+/** Sums that differ from their rows: what is missing is added, and what is of no row goes (by the first columns of each, its key). */
+const dropFrom = (table: string, columns: readonly Column[], keys: number): string =>
+  `delete from ${table} where (${namesOf(columns.slice(0, keys))}) in (${rowsOf(columns.slice(0, keys), 1)})`;
+export const MEND = {
+  usage: { add: { name: 'billing_mend_usage', text: addTo('usage_days', USAGE, 6, 1) }, drop: { name: 'billing_drop_usage', text: dropFrom('usage_days', USAGE, 6) } },
+  attempts: { add: { name: 'billing_mend_attempts', text: addTo('attempt_days', ATTEMPTS, 3, 1) }, drop: { name: 'billing_drop_attempts', text: dropFrom('attempt_days', ATTEMPTS, 3) } },
+  totals: { add: { name: 'billing_mend_totals', text: addTotals(1) }, drop: { name: 'billing_drop_totals', text: dropFrom('totals', TOTAL, 3) } },
+} as const satisfies Readonly<Record<string, { readonly add: Prepared; readonly drop: Prepared }>>;
 
 /** Held by booking together, by closing alone: a row is booked to a period, or the period is closed before it. Any number would do. */
 const PERIODS_LOCK = 7_203_551_946_012_341n;

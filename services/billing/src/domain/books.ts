@@ -145,6 +145,19 @@ export interface InvariantCheck {
   readonly examples: readonly string[];
 }
 
+/** What a recount did with the sums of one account that differed from its rows. */
+export interface RecountedAccount {
+  readonly accountId: string;
+  /** Sums that were written anew, by table. */
+  readonly usageDays: number;
+  readonly attemptDays: number;
+  readonly totals: number;
+  /** Closed periods of which sums differ and were left as they are. */
+  readonly closedPeriods: readonly string[];
+  /** Invariants that its rows break: nothing was written. */
+  readonly brokenInvariants: readonly string[];
+}
+
 export interface DeadEventView {
   readonly id: bigint;
   readonly subject: string;
@@ -195,6 +208,8 @@ export interface BooksStore {
   adjustCost(change: CostChange, openPeriod: string, nowMs: number): Promise<{ readonly seq: bigint; readonly amountNanoUsd: bigint } | undefined>;
   /** Of one account, or of all when empty. */
   verify(accountId: string): Promise<readonly InvariantCheck[]>;
+  /** Writes sums that differ from their rows anew, account by account, each at one instant; of closed periods only when asked to. Of one account, or of all when empty; answers those of which a sum differed. Rows stay as they are. Safe to repeat. */
+  recount(accountId: string, withClosed: boolean): Promise<readonly RecountedAccount[]>;
   deadEvents(after: bigint, limit: number): Promise<readonly DeadEventView[]>;
   /** The first message with an id above `after` that no version could read and nobody has dealt with. */
   nextUnread(after: bigint): Promise<UnreadMessage | undefined>;

@@ -2,7 +2,7 @@
 import { asNanoUsd } from '@signalbox/kernel/money';
 import { totalDeltas } from '@signalbox/ledger-core/totals';
 import { sourceOf, type RequestState, type StoredRow } from './request.js';
-import { AttemptTally, dayOf, usageOf, UsageTally } from './usage.js';
+import { AttemptTally, dayOf, usageOf, UsageTally, type UsageDelta } from './usage.js';
 
 /** Whole numbers by the name of what they are of: the columns of a table's key, separated by blanks. */
 export type Sums = ReadonlyMap<string, readonly bigint[]>;
@@ -16,6 +16,32 @@ export function sumsOf<Row>(rows: readonly Row[], nameOf: (row: Row) => readonly
 export function differencesOf(a: Sums, b: Sums): readonly string[] {
   const at = (sums: Sums, name: string, index: number): bigint => sums.get(name)?.[index] ?? 0n;
   return [...new Set([...a.keys(), ...b.keys()])].filter((name) => (a.get(name) ?? b.get(name) ?? []).some((_, index) => at(a, name, index) !== at(b, name, index)));
+}
+
+/** What brings one sum to what its rows give. */
+export interface Mend {
+  /** Columns of the table's key, in the order of the name. */
+  readonly key: readonly string[];
+  /** What is missing of each number. */
+  readonly missing: readonly bigint[];
+  /** There is a sum to add to. */
+  readonly isKept: boolean;
+  /** There are rows that it sums. */
+  readonly isCounted: boolean;
+}
+
+/** Only the last of the `columns` of a key, a model's name, could hold a blank. */
+function keyOf(name: string, columns: number): readonly string[] {
+  const words = name.split(' ');
+  return [...words.slice(0, columns - 1), words.slice(columns - 1).join(' ')];
+}
+
+/** For each sum that differs. */
+export function mendsOf(kept: Sums, counted: Sums, columns: number): readonly Mend[] {
+  return differencesOf(kept, counted).map((name) => {
+    const [is, should] = [kept.get(name), counted.get(name)];
+    return { key: keyOf(name, columns), missing: (is ?? should ?? []).map((_, index) => (should?.[index] ?? 0n) - (is?.[index] ?? 0n)), isKept: is !== undefined, isCounted: should !== undefined };
+  });
 }
 
 /** The sums of one account while its requests are added. */
@@ -48,6 +74,11 @@ export class Recount {
     return sumsOf(this.#usage.deltas(), ({ period, day, provider, keyId, model }) => [period, day, provider, keyId, model], (sum) => [
       sum.requests, sum.tokens, sum.byokTokens, sum.promptTokens, sum.completionTokens, sum.costNanoUsd, sum.chargeNanoUsd, sum.adjustedNanoUsd, sum.savingsNanoUsd, sum.feesNanoUsd,
     ]);
+  }
+
+  /** The same with what else is kept beside them. */
+  usageDeltas(): readonly UsageDelta[] {
+    return this.#usage.deltas();
   }
 
   /** By day and provider. */

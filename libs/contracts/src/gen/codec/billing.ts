@@ -45,6 +45,9 @@ import type { VerifyRequest, VerifyRequest__Output as VerifyRequestOut } from '.
 import type { InvariantCheck, InvariantCheck__Output as InvariantCheckOut } from '../signalbox/billing/v1/InvariantCheck.js';
 import type { WriterUnderWay, WriterUnderWay__Output as WriterUnderWayOut } from '../signalbox/billing/v1/WriterUnderWay.js';
 import type { VerifyResponse, VerifyResponse__Output as VerifyResponseOut } from '../signalbox/billing/v1/VerifyResponse.js';
+import type { RecountRequest, RecountRequest__Output as RecountRequestOut } from '../signalbox/billing/v1/RecountRequest.js';
+import type { RecountedAccount, RecountedAccount__Output as RecountedAccountOut } from '../signalbox/billing/v1/RecountedAccount.js';
+import type { RecountResponse, RecountResponse__Output as RecountResponseOut } from '../signalbox/billing/v1/RecountResponse.js';
 import type { DeadEventsRequest, DeadEventsRequest__Output as DeadEventsRequestOut } from '../signalbox/billing/v1/DeadEventsRequest.js';
 import type { DeadEventRow, DeadEventRow__Output as DeadEventRowOut } from '../signalbox/billing/v1/DeadEventRow.js';
 import type { DeadEventsResponse, DeadEventsResponse__Output as DeadEventsResponseOut } from '../signalbox/billing/v1/DeadEventsResponse.js';
@@ -1592,6 +1595,90 @@ export function copyVerifyResponse(m: VerifyResponse): VerifyResponseOut {
   return { checks: v1, underWay: v2 } as VerifyResponseOut;
 }
 
+export function writeRecountRequest(w: Writer, m: RecountRequest): void {
+  if (m.accountId !== undefined && m.accountId !== '') { w.uint32(10); w.string(m.accountId); }
+  if (m.withClosed === true) { w.uint32(16); w.bool(m.withClosed); }
+}
+export function readRecountRequest(r: Reader, end: number): RecountRequestOut {
+  let v1: string = '';
+  let v2: boolean = false;
+  while (r.at < end) {
+    const tag = r.uint32();
+    switch (tag) {
+      case 10: v1 = r.string(end); break;
+      case 16: v2 = r.bool(); break;
+      default: r.skip(tag, end);
+    }
+  }
+  r.check(end);
+  return { accountId: v1, withClosed: v2 } as RecountRequestOut;
+}
+export function copyRecountRequest(m: RecountRequest): RecountRequestOut {
+  const v1 = m.accountId !== undefined && m.accountId !== null ? m.accountId : '';
+  const v2 = m.withClosed !== undefined && m.withClosed !== null ? m.withClosed : false;
+  return { accountId: v1, withClosed: v2 } as RecountRequestOut;
+}
+
+export function writeRecountedAccount(w: Writer, m: RecountedAccount): void {
+  if (m.accountId !== undefined && m.accountId !== '') { w.uint32(10); w.string(m.accountId); }
+  if (m.usageDays !== undefined && !isZero(m.usageDays)) { w.uint32(16); w.int64(m.usageDays); }
+  if (m.attemptDays !== undefined && !isZero(m.attemptDays)) { w.uint32(24); w.int64(m.attemptDays); }
+  if (m.totals !== undefined && !isZero(m.totals)) { w.uint32(32); w.int64(m.totals); }
+  if (m.closedPeriods !== undefined) for (const one of m.closedPeriods) { w.uint32(42); w.string(one); }
+  if (m.brokenInvariants !== undefined) for (const one of m.brokenInvariants) { w.uint32(50); w.string(one); }
+}
+export function readRecountedAccount(r: Reader, end: number): RecountedAccountOut {
+  let v1: string = '';
+  let v2: string = '0';
+  let v3: string = '0';
+  let v4: string = '0';
+  const v5: string[] = [];
+  const v6: string[] = [];
+  while (r.at < end) {
+    const tag = r.uint32();
+    switch (tag) {
+      case 10: v1 = r.string(end); break;
+      case 16: v2 = r.int64(); break;
+      case 24: v3 = r.int64(); break;
+      case 32: v4 = r.int64(); break;
+      case 42: v5.push(r.string(end)); break;
+      case 50: v6.push(r.string(end)); break;
+      default: r.skip(tag, end);
+    }
+  }
+  r.check(end);
+  return { accountId: v1, usageDays: v2, attemptDays: v3, totals: v4, closedPeriods: v5, brokenInvariants: v6 } as RecountedAccountOut;
+}
+export function copyRecountedAccount(m: RecountedAccount): RecountedAccountOut {
+  const v1 = m.accountId !== undefined && m.accountId !== null ? m.accountId : '';
+  const v2 = m.usageDays !== undefined && m.usageDays !== null ? copyInt64(m.usageDays) : '0';
+  const v3 = m.attemptDays !== undefined && m.attemptDays !== null ? copyInt64(m.attemptDays) : '0';
+  const v4 = m.totals !== undefined && m.totals !== null ? copyInt64(m.totals) : '0';
+  const v5 = m.closedPeriods === undefined ? [] : m.closedPeriods.slice();
+  const v6 = m.brokenInvariants === undefined ? [] : m.brokenInvariants.slice();
+  return { accountId: v1, usageDays: v2, attemptDays: v3, totals: v4, closedPeriods: v5, brokenInvariants: v6 } as RecountedAccountOut;
+}
+
+export function writeRecountResponse(w: Writer, m: RecountResponse): void {
+  if (m.accounts !== undefined) for (const one of m.accounts) { w.uint32(10); { const at = w.open(); writeRecountedAccount(w, one); w.close(at); } }
+}
+export function readRecountResponse(r: Reader, end: number): RecountResponseOut {
+  const v1: RecountedAccountOut[] = [];
+  while (r.at < end) {
+    const tag = r.uint32();
+    switch (tag) {
+      case 10: v1.push(readRecountedAccount(r, r.delimited(end))); break;
+      default: r.skip(tag, end);
+    }
+  }
+  r.check(end);
+  return { accounts: v1 } as RecountResponseOut;
+}
+export function copyRecountResponse(m: RecountResponse): RecountResponseOut {
+  const v1 = m.accounts === undefined ? [] : m.accounts.map((one) => copyRecountedAccount(one));
+  return { accounts: v1 } as RecountResponseOut;
+}
+
 export function writeDeadEventsRequest(w: Writer, m: DeadEventsRequest): void {
   if (m.after !== undefined && !isZero(m.after)) { w.uint32(8); w.int64(m.after); }
   if (m.limit !== undefined && m.limit !== 0) { w.uint32(16); w.uint32(m.limit); }
@@ -1979,6 +2066,9 @@ export const codecs = {
   InvariantCheck: messageCodec(writeInvariantCheck, readInvariantCheck, copyInvariantCheck),
   WriterUnderWay: messageCodec(writeWriterUnderWay, readWriterUnderWay, copyWriterUnderWay),
   VerifyResponse: messageCodec(writeVerifyResponse, readVerifyResponse, copyVerifyResponse),
+  RecountRequest: messageCodec(writeRecountRequest, readRecountRequest, copyRecountRequest),
+  RecountedAccount: messageCodec(writeRecountedAccount, readRecountedAccount, copyRecountedAccount),
+  RecountResponse: messageCodec(writeRecountResponse, readRecountResponse, copyRecountResponse),
   DeadEventsRequest: messageCodec(writeDeadEventsRequest, readDeadEventsRequest, copyDeadEventsRequest),
   DeadEventRow: messageCodec(writeDeadEventRow, readDeadEventRow, copyDeadEventRow),
   DeadEventsResponse: messageCodec(writeDeadEventsResponse, readDeadEventsResponse, copyDeadEventsResponse),
@@ -2012,6 +2102,7 @@ export const rpcs: Readonly<Record<string, Rpc>> = {
   ImportProviderUsage: rpc('/signalbox.billing.v1.BillingService/ImportProviderUsage', codecs.ImportProviderUsageRequest, codecs.ImportProviderUsageResponse, false),
   AdjustCost: rpc('/signalbox.billing.v1.BillingService/AdjustCost', codecs.AdjustCostRequest, codecs.AdjustCostResponse, false),
   Verify: rpc('/signalbox.billing.v1.BillingService/Verify', codecs.VerifyRequest, codecs.VerifyResponse, false),
+  Recount: rpc('/signalbox.billing.v1.BillingService/Recount', codecs.RecountRequest, codecs.RecountResponse, false),
   DeadEvents: rpc('/signalbox.billing.v1.BillingService/DeadEvents', codecs.DeadEventsRequest, codecs.DeadEventsResponse, false),
   ResolveDeadEvent: rpc('/signalbox.billing.v1.BillingService/ResolveDeadEvent', codecs.ResolveDeadEventRequest, codecs.ResolveDeadEventResponse, false),
   GetDecision: rpc('/signalbox.billing.v1.BillingService/GetDecision', codecs.GetDecisionRequest, codecs.GetDecisionResponse, false),

@@ -8,9 +8,11 @@ let finished: string;
 let overdue: readonly object[];
 let booked: ReadonlySet<string>;
 let imported: string[];
+let recountsAsked: object[];
+let recounted: readonly object[];
 
 beforeEach(async () => {
-  [finished, overdue, booked, imported] = ['0', [], new Set(), []];
+  [finished, overdue, booked, imported, recountsAsked] = ['0', [], new Set(), [], []];
   const answers: Readonly<Record<string, (message: object) => object>> = {
     ListAccounts: () => ({ accounts: [{ id: 'acct_1' }], hasMore: false }),
     Totals: () => ({ ledgerSeq: '7', totals: [{ scope: 'account', periodId: 'total', chargeNanoUsd: ledgerTotal }] }),
@@ -20,6 +22,11 @@ beforeEach(async () => {
     }),
     GetRequest: (message) => ({ found: booked.has((message as { readonly requestId: string }).requestId) }),
     Verify: () => ({ checks: [], underWay: [{ writer: 'w_1', records: '4', openSinceMs: '1700000000500' }, { writer: 'w_2', records: '1', openSinceMs: '0' }] }),
+    GetAccount: () => ({ found: true }),
+    Recount: (message) => {
+      recountsAsked.push(message);
+      return { accounts: recounted.map((one) => ({ accountId: 'acct_1', usageDays: '0', attemptDays: '0', totals: '0', closedPeriods: [], brokenInvariants: [], ...one })) };
+    },
     UnknownNames: () => ({ allowModels: [], denyModels: [], allowProviders: [], denyProviders: [], models: [] }),
     ImportProviderUsage: (message) => (imported.push((message as { readonly provider: string }).provider), { problem: '', days: 1 }),
     Reconcile: () => ({ rows: [], unreconciledNanoUsd: '0', atMs: '0' }),
@@ -74,6 +81,18 @@ test('what finished and never came to the ledger is a violation, and so is what 
   expect(await call('POST', '/admin/reconcile')).toMatchObject({
     unreconciled_nano_usd: '11', rows: [{ ours_nano_usd: '1000', theirs_nano_usd: '1011', finished_nano_usd: '9', difference_nano_usd: '-11', status: 'differs', lost_requests: ['unknown', 'left'] }],
   });
+});
+
+test.each([
+  ['all', {}, { accountId: '', withClosed: false }, [], true, []],
+  ['one account, closed periods too', { account_id: 'acct_1', closed: true }, { accountId: 'acct_1', withClosed: true }, [{ usageDays: '3', attemptDays: '1' }], true, [{ account_id: 'acct_1', written: { usage_days: 3, attempt_days: 1, totals: 0 } }]],
+  ['one with sums of a closed period, which are left', {}, { accountId: '', withClosed: false }, [{ totals: '2', closedPeriods: ['2026-10'] }], false, [{ account_id: 'acct_1', written: { usage_days: 0, attempt_days: 0, totals: 2 }, closed_periods_left: ['2026-10'] }]],
+  ['rows that do not verify', {}, { accountId: '', withClosed: false }, [{ brokenInvariants: ['I9 chain'] }], false, [{ account_id: 'acct_1', written: { usage_days: 0, attempt_days: 0, totals: 0 }, broken_invariants: ['I9 chain'] }]],
+])('a recount of %s says what was written, and is well only when nothing is left', async (_what, body, told, found, ok, accounts) => {
+  recounted = found;
+  const answer = await door.call('POST', '/admin/ledger/recount', { body: JSON.stringify(body) });
+  expect(recountsAsked).toEqual([told]);
+  expect(await answer.json()).toEqual({ ok, accounts });
 });
 
 test('one request is found by its id alone, and told whose it is', async () => {

@@ -1,6 +1,6 @@
 /** The operator's view of the books: bills, closing, comparisons, proofs, events kept aside. */
 import type {
-  AdjustCostResponse__Output, ClosePeriodsResponse__Output, DeadEventsResponse__Output, DeclareLostResponse__Output, GetRequestRequest, GetRequestResponse__Output, ImportProviderUsageResponse__Output, ReconcileResponse__Output, ReconcileRow__Output, ResolveDeadEventResponse__Output,
+  AdjustCostResponse__Output, ClosePeriodsResponse__Output, DeadEventsResponse__Output, DeclareLostResponse__Output, GetRequestRequest, GetRequestResponse__Output, ImportProviderUsageResponse__Output, ReconcileResponse__Output, ReconcileRow__Output, RecountedAccount__Output, RecountResponse__Output, ResolveDeadEventResponse__Output,
   StatementResponse__Output, VerifyResponse__Output, WriterUnderWay__Output,
 } from '@signalbox/contracts/billing';
 import type { Clock } from '@signalbox/kernel/clock';
@@ -43,6 +43,7 @@ const importSchema = z.strictObject({
   days: z.array(z.strictObject({ day: z.string(), cost_usd: amount, tokens: z.number().int().min(0).default(0) })).min(1).max(10_000),
 });
 const costSchema = z.strictObject({ request_id: z.string().min(1).max(200), attempt: z.number().int().min(0).max(1_000), cost_usd: amount, reason: z.string().min(1).max(200) });
+const recountSchema = z.strictObject({ account_id: z.string().min(1).max(64).optional(), closed: z.boolean().default(false) });
 const noteSchema = z.strictObject({ note: z.string().min(1).max(200) });
 
 const isCsv = (request: Request): boolean => text(request, 'format') === 'csv' || request.accepts(['application/json', 'text/csv']) === 'text/csv';
@@ -50,6 +51,11 @@ const isCsv = (request: Request): boolean => text(request, 'format') === 'csv' |
 const reconcileRow = (row: ReconcileRow__Output): object => ({
   kind: row.kind, subject: row.subject, day: row.day === '' ? undefined : row.day, ours_nano_usd: row.oursNanoUsd, theirs_nano_usd: row.theirsNanoUsd, difference_nano_usd: row.differenceNanoUsd, status: row.status,
   gaps: row.gaps === '0' ? undefined : Number(row.gaps),
+});
+
+const recountedRow = (one: RecountedAccount__Output): object => ({
+  account_id: one.accountId, written: { usage_days: Number(one.usageDays), attempt_days: Number(one.attemptDays), totals: Number(one.totals) },
+  closed_periods_left: one.closedPeriods.length === 0 ? undefined : one.closedPeriods, broken_invariants: one.brokenInvariants.length === 0 ? undefined : one.brokenInvariants,
 });
 
 /** Names of what is wrong with an account's counters. */
@@ -127,6 +133,12 @@ export function createAdminBooksRouter({ accounts, billing, quota, clock, period
     const wrongs = compared.flatMap(wrongsOf);
     if (accountId === '') told.push({ invariant: 'I5', description: 'The counters of each account have settled what its ledger had booked, and count nothing that it does not know.', violations: wrongs.length, examples: wrongs.slice(0, EXAMPLES_MAX) });
     send(response, { ok: told.every(({ violations }) => violations === 0), checks: told, under_way: accountId === '' ? underWayBody(underWay, compared) : undefined });
+  });
+  router.post('/ledger/recount', async (request, response) => {
+    const { account_id: accountId = '', closed } = bodyOf(request, recountSchema);
+    if (accountId !== '' && !(await isAccount(accountId, response))) return;
+    const { accounts: found } = await billing.unary<object, RecountResponse__Output>('Recount', { accountId, withClosed: closed }, long);
+    send(response, { ok: found.every(({ closedPeriods, brokenInvariants }) => closedPeriods.length + brokenInvariants.length === 0), accounts: found.map(recountedRow) });
   });
   router.post('/writers/:id/lost', async (request, response) => {
     const { note } = bodyOf(request, noteSchema);
