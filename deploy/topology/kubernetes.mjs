@@ -106,11 +106,10 @@ function kubernetesService(row, rows) {
   const ports = [http === undefined ? { name: 'grpc', port: GRPC, targetPort: 'grpc' } : { name: 'http', port: 80, targetPort: 'http' }, { name: 'metrics', port: METRICS, targetPort: 'metrics' }];
   // Headless: links choose among the addresses of all replicas themselves.
   const door = { apiVersion: 'v1', kind: 'Service', metadata: metadata(name), spec: { ...(http === undefined ? { clusterIP: 'None' } : {}), selector: labels(name), ports } };
-  const many = [
-    { apiVersion: 'policy/v1', kind: 'PodDisruptionBudget', metadata: metadata(name), spec: { maxUnavailable: 1, selector } },
-    { apiVersion: 'autoscaling/v2', kind: 'HorizontalPodAutoscaler', metadata: metadata(name), spec: { scaleTargetRef: { apiVersion: 'apps/v1', kind: 'Deployment', name }, minReplicas: replicas, maxReplicas: replicas * 5, metrics: [{ type: 'Resource', resource: { name: 'cpu', target: { type: 'AverageValue', averageValue: '700m' } } }], behavior: { scaleDown: { stabilizationWindowSeconds: 300 } } } },
-  ];
-  return [workload, door, networkPolicy(row, rows), ...(provider === undefined ? many : [])];
+  // Of one replica too: a drain of its node takes it, as an upgrade does.
+  const budget = { apiVersion: 'policy/v1', kind: 'PodDisruptionBudget', metadata: metadata(name), spec: { maxUnavailable: 1, selector } };
+  const autoscaler = { apiVersion: 'autoscaling/v2', kind: 'HorizontalPodAutoscaler', metadata: metadata(name), spec: { scaleTargetRef: { apiVersion: 'apps/v1', kind: 'Deployment', name }, minReplicas: replicas, maxReplicas: replicas * 5, metrics: [{ type: 'Resource', resource: { name: 'cpu', target: { type: 'AverageValue', averageValue: '700m' } } }], behavior: { scaleDown: { stabilizationWindowSeconds: 300 } } } };
+  return [workload, door, networkPolicy(row, rows), budget, ...(provider === undefined ? [autoscaler] : [])];
 }
 
 /** The service's migrations as a few characters: jobs never change, so that other migrations are another job. */

@@ -31,8 +31,9 @@ test('every pod is locked in, watched and drained', () => {
     expect(container.resources.limits['memory']).toBeDefined();
     const { name } = workload.metadata;
     expect(base.filter((object) => object.metadata.name === name).map(({ kind }) => kind).sort()).toEqual(
-      name.startsWith('worker-') ? ['NetworkPolicy', 'Service', 'StatefulSet'] : ['Deployment', 'HorizontalPodAutoscaler', 'NetworkPolicy', 'PodDisruptionBudget', 'Service'],
+      name.startsWith('worker-') ? ['NetworkPolicy', 'PodDisruptionBudget', 'Service', 'StatefulSet'] : ['Deployment', 'HorizontalPodAutoscaler', 'NetworkPolicy', 'PodDisruptionBudget', 'Service'],
     );
+    expect(base.find(({ kind, metadata }) => kind === 'PodDisruptionBudget' && metadata.name === name)?.spec).toEqual({ maxUnavailable: 1, selector: workload.spec.selector });
     if (workload.kind !== 'StatefulSet') continue;
     // The log is money.
     expect(workload.spec.volumeClaimTemplates?.map((claim) => claim.metadata.name)).toEqual(['wal']);
@@ -106,7 +107,13 @@ test('overlays build, when kubectl is here: one namespace each, all secrets of p
     for (const { kind, metadata } of objects) expect({ kind, namespace: kind === 'Namespace' ? metadata.name : metadata.namespace }).toEqual({ kind, namespace });
     const running = objects.filter(({ kind, spec }) => (kind === 'Deployment' || kind === 'StatefulSet') && (spec.replicas ?? 1) > 0 && spec.template?.spec.containers[0]?.args !== undefined);
     expect(running.map(({ metadata }) => metadata.name)).toEqual(expect.arrayContaining(['accounts', 'billing', 'edge', 'quota', 'routing']));
+    // A changed setting is another config map: whoever reads one is rolled to it.
+    const settings = objects.filter(({ kind, metadata }) => kind === 'ConfigMap' && /^signalbox-[a-z0-9]{10}$/.test(metadata.name)).map(({ metadata }) => metadata.name);
+    expect(settings).toHaveLength(1);
+    expect([...new Set(running.flatMap((workload) => containerOf(workload).env.flatMap(({ valueFrom }) => valueFrom?.configMapKeyRef?.name ?? [])))]).toEqual(settings);
     if (overlay === 'prod') {
+      // An upgrade, or a node that goes, takes one pod of a provider at a time, and never the last.
+      for (const { metadata, spec } of running) if (metadata.name.startsWith('worker-')) expect({ name: metadata.name, replicas: spec.replicas }).toEqual({ name: metadata.name, replicas: 2 });
       const keysOf = ({ spec }: KubeObject): readonly { readonly secretKey: string }[] => (spec as unknown as { readonly data: readonly { readonly secretKey: string }[] }).data;
       const offered = objects.filter(({ kind }) => kind === 'ExternalSecret').flatMap((object) => keysOf(object).map(({ secretKey }) => `${object.metadata.name}/${secretKey}`));
       const asked = [...running, ...objects.filter(({ kind }) => kind === 'Job')].flatMap((workload) => containerOf(workload).env.flatMap(({ valueFrom }) => valueFrom?.secretKeyRef ?? []));
