@@ -41,7 +41,7 @@ const DASHBOARDS = {
     ['Tokens', 'ops', [[rate('signalbox_worker_tokens_total', 'service, bucket'), '{{service}} {{bucket}}']], ''],
     ['In work', 'short', [['sum by (service) (signalbox_worker_in_flight)', '{{service}}'], ['sum by (service) (signalbox_worker_draining)', '{{service}} draining']], '`draining`: the client is gone, the usage is still awaited.'],
     ['Breakers', 'short', [['sum by (service, state) (signalbox_worker_breakers)', '{{service}} {{state}}']], 'Directly in front of the provider.'],
-    ['Credentials', 'short', [['sum by (service, state) (signalbox_worker_credentials)', '{{service}} {{state}}']], ''],
+    ['Credentials', 'short', [['sum by (service, state) (signalbox_worker_credentials)', '{{service}} {{state}}']], '`doubtful`: refused, off the bench, and not taken since.'],
     ['Usage hard to believe', 'ops', [[rate('signalbox_worker_suspect_usage_total', 'service'), '{{service}}']], 'Booked as told, and flagged.'],
   ],
   routing: [

@@ -49,6 +49,20 @@ describe('a pool of credentials', () => {
     expect(taken(pool, 'other')).toBe('benched 30000');
   });
 
+  test('is told of as doubtful from the end of its bench until it was taken, by whichever replica', () => {
+    const { clock, pool, first } = poolOf('a', 'b');
+    expect(pool.counts()).toEqual({ benched: 0, doubtful: 0, usable: 2 });
+    pool.refused(first);
+    expect(pool.counts()).toEqual({ benched: 1, doubtful: 0, usable: 1 });
+    clock.advance(30_000);
+    // Nobody has asked since: nothing has shown that it is well.
+    expect(pool.counts()).toEqual({ benched: 0, doubtful: 1, usable: 1 });
+    clock.advance(3_600_000);
+    expect(pool.counts()).toEqual({ benched: 0, doubtful: 1, usable: 1 });
+    pool.hear({ position: first.position, model: '', forMs: 0 });
+    expect(pool.counts()).toEqual({ benched: 0, doubtful: 0, usable: 2 });
+  });
+
   test('knows of another that is free, and the shortest wait of all', () => {
     const { clock, pool, first } = poolOf('a', 'b');
     pool.rest(first, 'm', 7_000);

@@ -82,8 +82,8 @@ export interface CredentialPool {
   benchedMs(): number;
   /** What another replica told. One that was benched there is tried there first, and here when that refused nothing for three seconds. */
   hear(learnt: Learnt): void;
-  /** How many are benched, and how many are not. */
-  counts(): { readonly benched: number; readonly usable: number };
+  /** How many are benched, how many are off their bench and were not taken since, and how many are neither. */
+  counts(): { readonly benched: number; readonly doubtful: number; readonly usable: number };
 }
 
 interface Entry extends Credential {
@@ -187,7 +187,8 @@ export function createCredentialPool(secrets: readonly (Secret | undefined)[], c
     counts: () => {
       const now = clock.monotonicMs();
       const benched = entries.filter(({ benchedUntil }) => benchedUntil > now).length;
-      return { benched, usable: entries.length - benched };
+      const doubtful = entries.filter(({ benchMs, benchedUntil }) => benchMs > 0 && benchedUntil <= now).length;
+      return { benched, doubtful, usable: entries.length - benched - doubtful };
     },
   };
 }

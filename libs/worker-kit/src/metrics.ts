@@ -82,11 +82,12 @@ export function observeBreakers(metrics: Metrics, breakers: EndpointBreakers): v
   });
 }
 
-export function observeCredentials(metrics: Metrics, counts: () => { readonly benched: number; readonly usable: number }): void {
-  metrics.observed('gauge', 'signalbox_worker_credentials', 'Credentials of the operator, by whether they may be used now.', ['state'], () => {
-    const { benched, usable } = counts();
+export function observeCredentials(metrics: Metrics, counts: () => { readonly benched: number; readonly doubtful: number; readonly usable: number }): void {
+  metrics.observed('gauge', 'signalbox_worker_credentials', 'Credentials of the operator: benched after a refusal, off the bench and not taken since, or usable.', ['state'], () => {
+    const { benched, doubtful, usable } = counts();
     return [
       { labels: { state: 'benched' }, value: benched },
+      { labels: { state: 'doubtful' }, value: doubtful },
       { labels: { state: 'usable' }, value: usable },
     ];
   });
