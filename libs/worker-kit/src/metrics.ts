@@ -66,10 +66,11 @@ export function createWorkerMetrics(metrics: Metrics): WorkerMetrics {
 }
 
 /** The write-ahead log: what waits on this disk is money that the ledger does not know yet. */
-export function observeJournal(metrics: Metrics, journal: Pick<OpenJournal, 'state' | 'isRegistered' | 'recordsWritten' | 'recordsRefused' | 'recordsAfter'>): void {
+export function observeJournal(metrics: Metrics, journal: Pick<OpenJournal, 'state' | 'isRegistered' | 'recordsWritten' | 'recordsRefused' | 'recordsAfter' | 'unbookedMs'>): void {
   const one = (value: number) => [{ labels: {}, value }];
   metrics.observed('gauge', 'signalbox_worker_wal_unshipped_records', 'Records written that the bus has not taken.', [], () => one(journal.recordsAfter(journal.state().shippedSeq)));
   metrics.observed('gauge', 'signalbox_worker_wal_unbooked_records', 'Records written that the ledger has not committed.', [], () => one(journal.recordsAfter(journal.state().ledgerSeq)));
+  metrics.observed('gauge', 'signalbox_worker_wal_unbooked_seconds', 'How long the oldest record that is to be booked has waited for the ledger; 0 = none does.', [], () => one(journal.unbookedMs() / 1_000));
   metrics.observed('gauge', 'signalbox_worker_wal_refused_records', 'Records that the disk of the log refused, and those behind them.', [], () => one(journal.recordsRefused()));
   metrics.observed('counter', 'signalbox_worker_wal_records_total', 'Records written to the log.', [], () => one(journal.recordsWritten()));
   metrics.observed('gauge', 'signalbox_worker_wal_registered', '1 once billing knows this writer; a worker takes no work before.', [], () => one(journal.isRegistered() ? 1 : 0));

@@ -52,6 +52,7 @@ async function startedShipping() {
   const answers: ((refused?: Error) => void)[] = [];
   let lastSeq = 0;
   let reads = 0;
+  let ledgerSeq = 0;
   const watermarks: object[] = [];
   const bus = {
     publish: (_subject: string, payload: Uint8Array): Promise<void> => {
@@ -71,7 +72,7 @@ async function startedShipping() {
     billing: {
       unary: (name: string, told: object) => {
         if (name === 'Watermark') watermarks.push(told);
-        return Promise.resolve({ ledgerSeq: '0' });
+        return Promise.resolve({ ledgerSeq: String(ledgerSeq) });
       },
     } as unknown as Parameters<typeof createShipping>[0]['billing'],
     log: { debug: quiet, info: quiet, warn: quiet, error: quiet } as unknown as Parameters<typeof createShipping>[0]['log'],
@@ -95,7 +96,14 @@ async function startedShipping() {
   };
   /** Beginnings of attempts: nothing to be booked. */
   const begin = (count: number): void => void (lastSeq += count);
-  return { clock, ranges, shipping, add, begin, confirm, refuse, reads: () => reads, watermarks };
+  /** The ledger has so much, and tells it at the next question. */
+  const book = async (seq: number): Promise<void> => {
+    await settle();
+    ledgerSeq = seq;
+    clock.advance(15_000);
+    await settle();
+  };
+  return { clock, ranges, shipping, add, book, begin, confirm, refuse, reads: () => reads, watermarks };
 }
 
 const settle = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
@@ -118,6 +126,25 @@ test('after a quiet time 50 ms gather, then 300 ms from one sending to the next'
   expect(ranges).toHaveLength(2);
   clock.advance(1);
   expect(ranges).toEqual(['1-3', '4-8', '9-9']);
+});
+
+test('how long the oldest record waits for the ledger is known, also after the ledger went back; what only began waits for nothing', async () => {
+  const { clock, shipping, add, begin, book } = await startedShipping();
+  begin(2);
+  clock.advance(60_000);
+  expect(shipping.unbookedMs()).toBe(0);
+  add(1);
+  clock.advance(90_000);
+  add(1);
+  clock.advance(30_000);
+  expect(shipping.unbookedMs()).toBe(120_000);
+  await book(3);
+  expect(shipping.unbookedMs()).toBe(45_000);
+  await book(4);
+  expect(shipping.unbookedMs()).toBe(0);
+  await book(1);
+  clock.advance(5_000);
+  expect(shipping.unbookedMs()).toBe(5_000);
 });
 
 test('billing is told which record is the newest that is to be booked', async () => {

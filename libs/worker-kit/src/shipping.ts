@@ -11,6 +11,7 @@ import type { Clock, Timer } from '@signalbox/kernel/clock';
 import type { RpcClient } from '@signalbox/rpc/call';
 import type { Log } from '@signalbox/runtime/log';
 import type { ShippedRecord } from './wal-files.js';
+import { OwedSince } from './owed-since.js';
 import { WaitingRecords, type RecordBatch } from './waiting-records.js';
 
 export const usageCodec = messageCodec<UsageRecorded, UsageRecorded__Output>('signalbox.events.v1.UsageRecorded');
@@ -64,6 +65,8 @@ export interface Shipping {
   add(records: readonly ShippedRecord[]): void;
   shippedSeq(): number;
   ledgerSeq(): number;
+  /** How long the oldest record that is to be booked has waited; of what an earlier process wrote since this one began. 0 = none waits. */
+  unbookedMs(): number;
   /** Sends what is waiting now; resolves when it is with the bus, or when the bus refused it (it is retried later). */
   flush(): Promise<void>;
   close(): void;
@@ -101,6 +104,8 @@ export function createShipping(options: ShippingOptions): Shipping {
   let ledger = 0;
   /** Newest record that is to be booked; of what an earlier process wrote that may be any. */
   let owed = options.lastSeq();
+  const owedSince = new OwedSince();
+  if (owed > 0) owedSince.written(owed, clock.monotonicMs());
   let progressAtMs = clock.monotonicMs();
   let shippedAtMs = -Infinity;
   let isShipping = false;
@@ -215,9 +220,11 @@ export function createShipping(options: ShippingOptions): Shipping {
     if (next < ledger) {
       log.warn('The ledger went back; usage is sent again from its watermark.', { writer, ledger_seq: String(next) });
       ledger = next;
+      owedSince.written(owed, clock.monotonicMs());
       resend();
     } else if (next > ledger || next === options.lastSeq()) {
       ledger = next;
+      owedSince.booked(ledger);
       progressAtMs = clock.monotonicMs();
       if (shipped < ledger) {
         shipped = ledger;
@@ -251,6 +258,7 @@ export function createShipping(options: ShippingOptions): Shipping {
       backoffMs = BACKOFF_MIN_MS;
       ledger = Number(answer.ledgerSeq);
       shipped = ledger;
+      owedSince.booked(ledger);
       isRegistered = true;
       options.onRegistered(ledger);
       waiting.clear();
@@ -267,13 +275,15 @@ export function createShipping(options: ShippingOptions): Shipping {
   return {
     begin: () => void register(),
     add: (records) => {
-      owed = records.at(-1)?.seq ?? owed;
+      const newest = records.at(-1);
+      if (newest !== undefined) owedSince.written((owed = newest.seq), clock.monotonicMs());
       if (isBehind || waiting.count + records.length > WAITING_MAX) isBehind = true;
       else for (const record of records) waiting.add(record);
       offer();
     },
     shippedSeq: () => shipped,
     ledgerSeq: () => ledger,
+    unbookedMs: () => owedSince.ageMs(clock.monotonicMs()),
     flush: async () => {
       flushes += 1;
       start();

@@ -32,6 +32,8 @@ export interface OpenJournal extends Journal {
   recordsRefused(): number;
   /** Records that stand in the log above a sequence. */
   recordsAfter(seq: number): number;
+  /** How long the oldest record that is to be booked has waited for the ledger, in milliseconds; 0 = none does. */
+  unbookedMs(): number;
   /**
    * For callers who know that no edge of before is left: concludes at once what an earlier process left open, instead of
    * after 30 s. Resolves when all that is in the log is in the ledger; waits for billing and the bus as long as it takes,

@@ -154,6 +154,10 @@ class WriteAheadLog implements OpenJournal, AttemptBook {
     return this.files.recordsAfter(seq);
   }
 
+  unbookedMs(): number {
+    return this.shipping.unbookedMs();
+  }
+
   recordsWritten(): number {
     return this.commit.written;
   }
