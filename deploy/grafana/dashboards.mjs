@@ -25,6 +25,7 @@ const DASHBOARDS = {
     ['Behind the stream', 'short', [['max by (durable) (signalbox_bus_consumer_lag_messages)', '{{durable}}']], 'Messages of usage not yet booked.'],
     ['On workers, not in the ledger', 'short', [['max by (service) (signalbox_worker_wal_unbooked_records)', '{{service}}']], 'Records of the write-ahead logs.'],
     ['Longest wait for the ledger', 's', [['max by (service) (signalbox_worker_wal_unbooked_seconds)', '{{service}}']], 'Of a record on a worker. Alert at 5 minutes.'],
+    ['Silent workers', 'short', [['max(signalbox_billing_writers_silent)', 'not all booked']], 'Must be 0: what is missing is on a volume that nobody answers for.'],
     ['On workers, not sent', 'short', [['max by (service) (signalbox_worker_wal_unshipped_records)', '{{service}}']], 'Grows while the bus is away.'],
     ['Refused by the disk', 'short', [['max by (service) (signalbox_worker_wal_refused_records)', '{{service}}']], 'Must be 0: a volume is full or broken.'],
     ['Records written', 'ops', [[rate('signalbox_worker_wal_records_total', 'service'), '{{service}}']], ''],

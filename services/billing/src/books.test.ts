@@ -261,7 +261,10 @@ describe('comparing', () => {
     expect(unreconciledOf(await books.reconcile(clock.nowMs()))).toBe(0n);
     await books.importProviderUsage('bill', [{ day, costNanoUsd: 26n, tokens: 15n }], clock.nowMs());
     expect(await provider('bill')).toEqual([[day, 20n, 26n, 'differs']]);
+    clock.advance(1);
     expect(unreconciledOf(await books.reconcile(clock.nowMs()))).toBe(6n);
+    // Every replica can tell what was found last.
+    expect(unreconciledOf(await books.lastReconciled())).toBe(6n);
     expect((await books.verify('')).find(({ invariant }) => invariant === 'I1')).toMatchObject({ violations: 1n, examples: [`bill ${day}`] });
     // A day told again replaces what was told before.
     await books.importProviderUsage('bill', [{ day, costNanoUsd: 20n, tokens: 15n }], clock.nowMs());

@@ -67,7 +67,7 @@ export function composeBilling(config: BillingConfig, surroundings: Surroundings
   const keeper = createBookkeeper({ store: books, accounts: createAccountsClient(() => (accounts ??= connectAccounts()), config.CONTRACT_VARIANT), periodSeconds, hearing, graceMs });
   const announce = (subject: string, payload: Uint8Array): void => (neighbours.bus ?? ownBus)?.announce(subject, payload);
   const consumer = createConsumer({ store, clock, log, metrics, tracer, nextTurn, announce });
-  const rounds = startRounds({ books, keeper, reread: createReread({ books, consume: consumer, clock, log }), clock, ledgerNow, log, metrics, everyMs: config.RECONCILE_SECONDS * 1_000, periodSeconds, unreconciledOf });
+  const rounds = startRounds({ books, writers: () => store.watermarks(), hearing, keeper, reread: createReread({ books, consume: consumer, clock, log }), clock, ledgerNow, log, metrics, everyMs: config.RECONCILE_SECONDS * 1_000, periodSeconds, unreconciledOf });
   const booksDoor = createBooksHandlers({ books, keeper, clock, ledgerNow, periodSeconds, onReconciled: (nano) => metrics.reconciled(nano) });
   const server = createRpcServer({ area: 'billing', handlers: createHandlers({ store, clock, ledgerNow, hearing, announce, books: { ...booksDoor, ...createDecisionsHandlers({ decisions, books }) } }), host: config.HOST, port: config.GRPC_PORT, clock, log, doors, tracer, tls });
   const health = createHealthServer({ host: config.HOST, port: config.METRICS_PORT, metrics: metrics.metrics, ready: () => started });

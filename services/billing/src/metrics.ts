@@ -8,12 +8,14 @@ export interface BillingMetrics {
   batchFailed(): void;
   /** Seconds one transaction of booked facts took. */
   committed(seconds: number): void;
-  /** Σ |difference| that the latest comparison found. */
+  /** Σ |difference| that the latest comparison found, of whichever replica. */
   reconciled(unreconciledNanoUsd: bigint): void;
   deadWaiting(count: number): void;
   periodsClosed(count: number): void;
   /** Periods that are over and cannot close yet. */
   periodsWaiting(count: number): void;
+  /** Writers that are silent, with records that are not booked. */
+  writersSilent(count: number): void;
 }
 
 export function createBillingMetrics(withProcessMetrics: boolean): BillingMetrics {
@@ -26,12 +28,14 @@ export function createBillingMetrics(withProcessMetrics: boolean): BillingMetric
   const waiting = metrics.gauge('signalbox_billing_dead_events_waiting', 'Events kept aside that nobody has dealt with: each holds the period open.');
   const closed = metrics.counter('signalbox_billing_periods_closed_total', 'Periods closed.', []);
   const overdue = metrics.gauge('signalbox_billing_periods_waiting', 'Periods that are over and cannot close yet.');
+  const silent = metrics.gauge('signalbox_billing_writers_silent', 'Workers that have said nothing for two minutes, and of whose log not all is booked.');
   return {
     metrics,
     reconciled: (nano) => unreconciled.set(Number(nano)),
     deadWaiting: (count) => waiting.set(count),
     periodsClosed: (count) => closed.inc({}, count),
     periodsWaiting: (count) => overdue.set(count),
+    writersSilent: (count) => silent.set(count),
     rowsBooked: (kind, count) => rows.inc({ kind }, count),
     eventRefused: (reason) => dead.inc({ reason }),
     committed: (seconds) => commit.observe(seconds),

@@ -132,6 +132,15 @@ test('rows that do not verify are no base for sums: nothing is written, and othe
   expect(await rowsOf(TABLES)).toEqual(before);
 });
 
+test('a comparison that finds nothing is the latest, too', async () => {
+  await change(`update usage_days set charge_nano_usd = charge_nano_usd + 9 where account_id = 'y' and key_id = 'key_2'`);
+  expect(await books.reconcile(JANUARY + 100 * 86_400_000)).toMatchObject([{ kind: 'account', subject: 'y', status: 'differs' }]);
+  expect(await books.lastReconciled()).toMatchObject([{ kind: 'account', subject: 'y', status: 'differs' }]);
+  await books.recount('y', false);
+  expect(await books.reconcile(JANUARY + 100 * 86_400_000 + 1)).toEqual([]);
+  expect(await books.lastReconciled()).toEqual([]);
+});
+
 test('it waits for a booking of the account that is under way, and counts what that booked', async () => {
   await change(`update usage_days set requests = requests + 1 where account_id = 'x' and model = 'm/one'`);
   let recounted: Promise<unknown> | undefined;

@@ -2,11 +2,17 @@ import { expect, test } from '@jest/globals';
 import { Fault } from '@signalbox/kernel/fault';
 import { silentLog } from '@signalbox/runtime/log';
 import { createFakeClock } from '@signalbox/testkit/clock';
+import { unreconciledOf } from './books-door.js';
+import type { ReconcileRow } from './domain/books.js';
+import type { WriterMarkRow } from './domain/ports.js';
 import { createBillingMetrics } from './metrics.js';
 import { startRounds } from './rounds.js';
 
 const NOVEMBER = Date.UTC(2026, 10, 1);
 const MINUTE = 60_000;
+
+/** No writer, and nobody who was not heard. */
+const QUIET = { writers: () => Promise.resolve([]), hearing: { until: (nowMs: number) => nowMs } };
 
 type Answer = 'in vain' | 'waits' | 'closes' | 'nothing';
 /** When rounds closed periods, from a start 70.5 s before November, in ms from its beginning, by the ledger's clock. `answers`: those of November, the last one for ever. */
@@ -18,7 +24,8 @@ async function roundsAhead(aheadMs: number, answers: readonly Answer[]): Promise
   const at: number[] = [];
   let asked = 0;
   const begun = startRounds({
-    books: { reconcile: () => Promise.resolve([]), deadWaiting: () => Promise.resolve(0) },
+    books: { reconcile: () => Promise.resolve([]), deadWaiting: () => Promise.resolve(0), lastReconciled: () => Promise.resolve([]) },
+    ...QUIET,
     keeper: {
       bill: () => Promise.resolve(undefined),
       closePeriods: (nowMs) => {
@@ -57,7 +64,8 @@ test('each round reads again what was kept unread, before it looks at what waits
   const clock = createFakeClock(NOVEMBER);
   const did: string[] = [];
   const begun = startRounds({
-    books: { reconcile: () => Promise.resolve([]), deadWaiting: () => (did.push('count'), Promise.resolve(0)) },
+    books: { reconcile: () => Promise.resolve([]), deadWaiting: () => (did.push('count'), Promise.resolve(0)), lastReconciled: () => Promise.resolve([]) },
+    ...QUIET,
     keeper: { bill: () => Promise.resolve(undefined), closePeriods: () => Promise.resolve({ closed: [], waiting: [] }) },
     reread: () => (did.push('reread'), Promise.resolve()),
     clock, ledgerNow: () => Promise.resolve(clock.nowMs()), log: silentLog, metrics: createBillingMetrics(false), everyMs: 60 * MINUTE, periodSeconds: undefined, unreconciledOf: () => 0n,
@@ -66,4 +74,43 @@ test('each round reads again what was kept unread, before it looks at what waits
   await clock.advanceAsync(20_000 + MINUTE);
   await begun.stop();
   expect(did).toEqual(['reread', 'count', 'reread', 'count']);
+});
+
+/** The value of a gauge after each minute of rounds; `each` sets what they find. */
+async function gaugeOf(name: string, minutes: number, found: (minute: number) => { readonly rows?: readonly ReconcileRow[]; readonly last?: readonly ReconcileRow[]; readonly writers?: readonly WriterMarkRow[] }): Promise<readonly number[]> {
+  const clock = createFakeClock(NOVEMBER);
+  const metrics = createBillingMetrics(false);
+  let minute = 0;
+  const begun = startRounds({
+    books: { reconcile: () => Promise.resolve(found(minute).rows ?? []), lastReconciled: () => Promise.resolve(found(minute).last ?? []), deadWaiting: () => Promise.resolve(0) },
+    writers: () => Promise.resolve(found(minute).writers ?? []), hearing: { until: (nowMs) => nowMs - 1_000 },
+    keeper: { bill: () => Promise.resolve(undefined), closePeriods: () => Promise.resolve({ closed: [], waiting: [] }) },
+    reread: () => Promise.resolve(), clock, ledgerNow: () => Promise.resolve(clock.nowMs()), log: silentLog, metrics, everyMs: 60 * MINUTE, periodSeconds: undefined, unreconciledOf,
+  });
+  begun.begin();
+  const values: number[] = [];
+  await clock.advanceAsync(20_000);
+  for (; minute < minutes; minute += 1, await clock.advanceAsync(MINUTE)) {
+    const text = await metrics.metrics.registry.metrics();
+    values.push(Number(new RegExp(`^${name}\\{[^}]*\\} (\\S+)$`, 'm').exec(text)?.[1]));
+  }
+  await begun.stop();
+  return values;
+}
+
+const differs: ReconcileRow = { kind: 'account', subject: 'x', day: '', oursNanoUsd: 5n, theirsNanoUsd: 2n, status: 'differs', gaps: 0n };
+
+test('what another replica compared since is told within a minute, and not what this one found before', async () => {
+  expect(await gaugeOf('signalbox_billing_unreconciled_nano_usd', 4, (minute) => ({ rows: [differs], last: minute < 2 ? [differs] : [] }))).toEqual([3, 3, 0, 0]);
+  expect(await gaugeOf('signalbox_billing_unreconciled_nano_usd', 4, (minute) => ({ rows: [], last: minute < 2 ? [] : [differs] }))).toEqual([0, 0, 3, 3]);
+});
+
+test.each<[string, Partial<WriterMarkRow>, readonly number[]]>([
+  ['is behind', {}, [0, 0, 1, 1]],
+  ['is booked to its end', { ledgerSeq: 9n }, [0, 0, 0, 0]],
+  ['was declared lost', { isDeclaredLost: true }, [0, 0, 0, 0]],
+  ['is heard of again', { seenAtMs: NOVEMBER + 4 * MINUTE }, [0, 0, 0, 0]],
+])('a writer that nobody has heard of for two minutes and that %s', async (_what, change, told) => {
+  const writer = { writer: 'w', provider: 'p', lastSeq: 9n, ledgerSeq: 7n, gaps: 0n, seenAtMs: NOVEMBER, isDeclaredLost: false, ...change };
+  expect(await gaugeOf('signalbox_billing_writers_silent', 4, () => ({ writers: [writer] }))).toEqual(told);
 });

@@ -5,11 +5,15 @@ import { periodAt } from '@signalbox/ledger-core/periods';
 import type { Log } from '@signalbox/runtime/log';
 import type { BooksStore, ReconcileRow } from './domain/books.js';
 import type { Bookkeeper } from './domain/bookkeeper.js';
-import type { LedgerNow } from './domain/ports.js';
+import type { Hearing } from './domain/hearing.js';
+import type { LedgerNow, WriterMarkRow } from './domain/ports.js';
+import { silentWriters } from './domain/silent-writers.js';
 import type { BillingMetrics } from './metrics.js';
 
 export interface RoundsOptions {
-  readonly books: Pick<BooksStore, 'reconcile' | 'deadWaiting'>;
+  readonly books: Pick<BooksStore, 'reconcile' | 'lastReconciled' | 'deadWaiting'>;
+  readonly writers: () => Promise<readonly WriterMarkRow[]>;
+  readonly hearing: Pick<Hearing, 'until'>;
   readonly keeper: Bookkeeper;
   /** Reads again what was kept unread. Never rejects. */
   readonly reread: () => Promise<void>;
@@ -34,7 +38,7 @@ const CLOSE_MIN_MS = 1_000;
 /** After the start, when writers have reported. */
 const FIRST_MS = 20_000;
 
-export function startRounds({ books, keeper, reread, clock, ledgerNow, log, metrics, everyMs, periodSeconds, unreconciledOf }: RoundsOptions): Rounds {
+export function startRounds({ books, writers, hearing, keeper, reread, clock, ledgerNow, log, metrics, everyMs, periodSeconds, unreconciledOf }: RoundsOptions): Rounds {
   const closeMs = periodSeconds === undefined ? CLOSE_MS : Math.min(CLOSE_MS, Math.max(CLOSE_MIN_MS, periodSeconds * 250));
   let timer: Timer | undefined;
   let work: Promise<void> | undefined;
@@ -60,6 +64,7 @@ export function startRounds({ books, keeper, reread, clock, ledgerNow, log, metr
     if (dead > 0) log.error('Events wait in dead_events; no period closes until an operator has dealt with them.', { count: dead });
     const nowMs = await ledgerNow();
     aheadMs = clock.nowMs() - nowMs;
+    metrics.writersSilent(silentWriters(await writers(), hearing.until(nowMs)));
     const period = periodAt(nowMs, periodSeconds).id;
     let hasClosed = false;
     // Nothing falls due while the period is the same and none is waiting; of a long pause a round closes only some.
@@ -72,6 +77,8 @@ export function startRounds({ books, keeper, reread, clock, ledgerNow, log, metr
       metrics.periodsWaiting(new Set(waiting.map((each) => each.period)).size);
     }
     if (hasClosed || clock.monotonicMs() - comparedAtMs >= everyMs) await compare();
+    // Another replica, or an operator, may have compared since: what this one found is not told for an hour beside it.
+    else metrics.reconciled(unreconciledOf(await books.lastReconciled()));
   }
 
   function arm(delayMs: number): void {

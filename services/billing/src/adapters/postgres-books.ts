@@ -22,6 +22,8 @@ const RECONCILED_DAYS = 35;
 /** Runs of the comparison that are kept: a month of hours. */
 const KEPT_MS = 31 * 86_400_000;
 const DAY_MS = 86_400_000;
+/** Kind of the row that is kept of a comparison without rows. */
+const NO_ROW = 'none';
 /** Lines of one bill that name a request; one more tells the sum of the rest. */
 const ADJUSTMENT_LINES_MAX = 10_000;
 /** Accounts whose sums differ from their rows, told one by one. */
@@ -184,11 +186,16 @@ export function createPostgresBooks(database: Pick<Database<unknown>, 'db' | 'tr
         ...(dead === 0n ? [] : [{ ...nothing, kind: 'dead_events' as const, subject: '', gaps: dead }]),
       ];
       await sql`delete from reconciliations where at_ms < ${nowMs - KEPT_MS}::bigint`.execute(db);
-      if (rows.length > 0) {
-        const values = rows.map((row) => sql`(${nowMs}::bigint, ${row.kind}, ${row.subject}, ${row.day}, ${row.oursNanoUsd}::bigint, ${row.theirsNanoUsd}::bigint, ${row.status}, ${row.gaps}::bigint)`);
-        await sql`insert into reconciliations (at_ms, kind, subject, day, ours_nano_usd, theirs_nano_usd, status, gaps) values ${sql.join(values)} on conflict do nothing`.execute(db);
-      }
+      // That it was made is kept of one that found nothing, too: it is the latest.
+      const kept = rows.length > 0 ? rows : [{ ...nothing, kind: NO_ROW, subject: '', status: 'matched', gaps: 0n }];
+      const values = kept.map((row) => sql`(${nowMs}::bigint, ${row.kind}, ${row.subject}, ${row.day}, ${row.oursNanoUsd}::bigint, ${row.theirsNanoUsd}::bigint, ${row.status}, ${row.gaps}::bigint)`);
+      await sql`insert into reconciliations (at_ms, kind, subject, day, ours_nano_usd, theirs_nano_usd, status, gaps) values ${sql.join(values)} on conflict do nothing`.execute(db);
       return rows;
+    },
+    lastReconciled: async () => {
+      const { rows } = await sql<{ kind: ReconcileRow['kind']; subject: string; day: string; ours: bigint; theirs: bigint; status: ReconcileRow['status']; gaps: bigint }>`select kind, subject, day, ours_nano_usd as ours, theirs_nano_usd as theirs, status, gaps
+        from reconciliations where at_ms = (select max(at_ms) from reconciliations) and kind <> ${NO_ROW}`.execute(db);
+      return rows.map(({ ours, theirs, ...row }): ReconcileRow => ({ ...row, oursNanoUsd: ours, theirsNanoUsd: theirs }));
     },
     importProviderUsage: async (provider, days, nowMs) => {
       if (days.length === 0) return;

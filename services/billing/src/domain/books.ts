@@ -203,6 +203,8 @@ export interface BooksStore {
   close(period: { readonly id: string; readonly startMs: number; readonly endMs: number }, terms: ReadonlyMap<string, BillingTerms>, nowMs: number): Promise<'closed' | 'was_closed' | readonly CloseBlocker[]>;
   /** Compares and keeps what was found. */
   reconcile(nowMs: number): Promise<readonly ReconcileRow[]>;
+  /** What the latest comparison found, of whichever replica; nothing where none was made. */
+  lastReconciled(): Promise<readonly ReconcileRow[]>;
   importProviderUsage(provider: string, days: readonly ProviderDay[], nowMs: number): Promise<void>;
   /** Undefined: no such attempt. `seq` 0n: the cost was that already. */
   adjustCost(change: CostChange, openPeriod: string, nowMs: number): Promise<{ readonly seq: bigint; readonly amountNanoUsd: bigint } | undefined>;
