@@ -1,9 +1,9 @@
-// The table of services as they are deployed: `node deploy/topology.mjs` writes docker-compose.yml,
+// The table of services as they are deployed: `node deploy/topology.mjs` writes docker-compose.yml, what its Prometheus watches,
 // k8s/base/services.yaml, the certificates of k8s/overlays/prod and the users of NATS and Redis from it, `--check` compares.
 // What is asked of every container stands in topology/containers.mjs, what every service may do at a store in topology/store-users.mjs.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { stringify } from 'yaml';
-import { composeFile } from './topology/compose.mjs';
+import { composeFile, prometheusFile } from './topology/compose.mjs';
 import { GRPC, HTTP, sendsTraces } from './topology/containers.mjs';
 import { certificates, kubernetesObjects, storeUsers } from './topology/kubernetes.mjs';
 import { natsUsers, redisUsers } from './topology/store-users.mjs';
@@ -106,6 +106,7 @@ const options = { lineWidth: 0, aliasDuplicateObjects: false, compat: 'yaml-1.1'
 const yamlOf = (documents) => documents.map((document) => stringify(document, options)).join('---\n');
 const files = {
   '../docker-compose.yml': HEAD + stringify(composeFile(SERVICES, MIGRATIONS), options),
+  'prometheus/prometheus.yml': `${HEAD}# On Kubernetes, k8s/base/monitoring.yaml says the same to a Prometheus operator.\n${stringify(prometheusFile(SERVICES), options)}`,
   '../k8s/base/services.yaml': HEAD + yamlOf(kubernetesObjects(SERVICES, MIGRATIONS)),
   '../k8s/overlays/prod/certificates.yaml': HEAD + yamlOf(certificates(SERVICES)),
   '../k8s/overlays/dev/store-users.yaml': HEAD + yamlOf([storeUsers()]),

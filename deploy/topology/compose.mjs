@@ -1,5 +1,5 @@
 // docker-compose.yml: everything on one machine, with its stores, Prometheus, Grafana and, where asked for, traces.
-import { command, common, GRACE_SECONDS, hasKeyFile, KEY_FILE, migrateCommand, STORE_PORTS } from './containers.mjs';
+import { command, common, GRACE_SECONDS, hasKeyFile, KEY_FILE, METRICS, migrateCommand, STORE_PORTS } from './containers.mjs';
 import { NATS_USERS, natsPassword, REDIS_START } from './store-users.mjs';
 
 /** Those whose server is the operator's own, beside the containers as like as not. */
@@ -26,6 +26,9 @@ const secretValues = (migrations) => ({
 /** Of compose; what is not here is left to the service's own default. */
 const SETTING_DEFAULTS = { RPC_TLS: 'off', CONTRACT_VARIANT: 'A', PROVIDERS: 'simulator', SIMULATOR: 'auto' };
 
+/** Runs without being asked for; the other workers do once their profile is. */
+const alwaysRuns = ({ name, provider }) => provider === undefined || name === 'worker-sim';
+
 function composeService(row, migrations) {
   const { name, env, secrets, settings, credentials, calls, stores, http, provider } = row;
   const isWorker = provider !== undefined;
@@ -33,7 +36,7 @@ function composeService(row, migrations) {
     image: 'signalbox:${SIGNALBOX_VERSION:-local}',
     build: { context: '.', dockerfile: 'deploy/docker/Dockerfile' },
     command: command(row),
-    ...(isWorker && name !== 'worker-sim' ? { profiles: [provider] } : {}),
+    ...(alwaysRuns(row) ? {} : { profiles: [provider] }),
     environment: {
       ...common(row),
       LOG_LEVEL: '${LOG_LEVEL:-info}',
@@ -112,7 +115,7 @@ const storeContainers = (migrations) => ({
   },
   prometheus: {
     image: 'prom/prometheus:v3.5.0',
-    volumes: ['./deploy/prometheus/prometheus.yml:/etc/prometheus/prometheus.yml:ro', './deploy/prometheus/alerts.yml:/etc/prometheus/alerts.yml:ro', './deploy/prometheus/targets:/etc/prometheus/targets:ro', 'prometheus:/prometheus'],
+    volumes: ['./deploy/prometheus/prometheus.yml:/etc/prometheus/prometheus.yml:ro', './deploy/prometheus/alerts.yml:/etc/prometheus/alerts.yml:ro', 'prometheus:/prometheus'],
     ports: ['127.0.0.1:9090:9090'],
     healthcheck: { test: ['CMD', 'wget', '-q', '-O', '/dev/null', 'http://127.0.0.1:9090/-/ready'], interval: '10s', timeout: '3s', retries: 12 },
     restart: 'unless-stopped',
@@ -142,4 +145,24 @@ export function composeFile(rows, migrations) {
   const services = { ...storeContainers(migrations), ...Object.fromEntries([...migrations.map((row) => [row.name, composeMigration(row, migrations)]), ...rows.map((row) => [row.name, composeService(row, migrations)])]) };
   const volumes = Object.values(services).flatMap(({ volumes: list = [] }) => list.map((volume) => volume.split(':')[0]).filter((source) => /^[a-z]/.test(source)));
   return { name: 'signalbox', services, volumes: Object.fromEntries(volumes.map((volume) => [volume, {}])), networks: { default: {}, sandbox: { internal: true } } };
+}
+
+/** What the compose file's Prometheus watches: what always runs by name, so that it is missed, and workers of profiles by whether their name is known. The sandbox is reached by nobody but plugins. */
+export function prometheusFile(rows) {
+  const watched = rows.filter(({ name }) => name !== 'sandbox');
+  const addressesOf = (names, port) => [{ names, type: 'A', port }];
+  return {
+    global: { scrape_interval: '15s', evaluation_interval: '15s' },
+    rule_files: ['/etc/prometheus/alerts.yml'],
+    alerting: { alertmanagers: [{ dns_sd_configs: addressesOf(['alertmanager'], 9093) }] },
+    scrape_configs: [
+      {
+        job_name: 'signalbox',
+        // Metrics name their service themselves.
+        honor_labels: true,
+        static_configs: [{ targets: watched.filter(alwaysRuns).map(({ name }) => `${name}:${METRICS}`) }],
+        dns_sd_configs: addressesOf(watched.filter((row) => !alwaysRuns(row)).map(({ name }) => name), METRICS),
+      },
+    ],
+  };
 }

@@ -49,5 +49,6 @@ test('promtool accepts the rules, and each fires when it must and not before', (
     return { status, text: stdout + stderr };
   };
   expect(run('check', 'rules', 'alerts.yml')).toMatchObject({ status: 0 });
+  expect(run('check', 'config', '--syntax-only', 'prometheus.yml')).toMatchObject({ status: 0 });
   expect(run('test', 'rules', 'alerts.test.yml')).toMatchObject({ status: 0 });
 }, 240_000);

@@ -11,7 +11,7 @@ import { parse } from 'yaml';
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
 const read = (path: string): string => readFileSync(join(ROOT, path), 'utf8');
-const compose = parse(read('docker-compose.yml')) as { readonly services: Readonly<Record<string, { readonly command?: readonly string[]; readonly mem_limit?: string }>> };
+const compose = parse(read('docker-compose.yml')) as { readonly services: Readonly<Record<string, { readonly command?: readonly string[]; readonly mem_limit?: string; readonly profiles?: readonly string[] }>> };
 
 test('redis starts again in its container: the users that the earlier start left to another user are replaced, not written to', () => {
   const home = mkdtempSync(join(tmpdir(), 'signalbox-redis-start-'));
@@ -36,6 +36,24 @@ test('redis starts again in its container: the users that the earlier start left
   } finally {
     rmSync(home, { recursive: true });
   }
+});
+
+test('prometheus watches every service of the compose file, workers of profiles once they run, and tells an Alertmanager that is beside it', () => {
+  interface Discovery {
+    readonly names: readonly string[];
+    readonly type: string;
+    readonly port: number;
+  }
+  const { scrape_configs: [job], alerting } = parse(read('deploy/prometheus/prometheus.yml')) as {
+    readonly scrape_configs: readonly { readonly static_configs: readonly { readonly targets: readonly string[] }[]; readonly dns_sd_configs: readonly Discovery[] }[];
+    readonly alerting: { readonly alertmanagers: readonly { readonly dns_sd_configs: readonly Discovery[] }[] };
+  };
+  const built = Object.entries(compose.services).filter(([name, { command }]) => /^services\//.test(command?.[0] ?? '') && !name.endsWith('-migrate'));
+  // The sandbox is in a network of its own, where nobody but plugins reaches it.
+  const reached = built.filter(([name]) => name !== 'sandbox');
+  expect(job?.static_configs.flatMap(({ targets }) => targets).sort()).toEqual(reached.filter(([, { profiles }]) => profiles === undefined).map(([name]) => `${name}:9464`).sort());
+  expect(job?.dns_sd_configs).toEqual([{ names: reached.filter(([, { profiles }]) => profiles !== undefined).map(([name]) => name), type: 'A', port: 9464 }]);
+  expect(alerting.alertmanagers.flatMap(({ dns_sd_configs: found }) => found)).toEqual([{ names: ['alertmanager'], type: 'A', port: 9093 }]);
 });
 
 test('the image can be read by its user, whatever the umask was of who checked the sources out', () => {
