@@ -3,6 +3,7 @@ import { collectDefaultMetrics, Counter as PromCounter, Gauge as PromGauge, Regi
 import { systemClock } from './clock.js';
 import { lagName, LAGS, systemLoop, watchEventLoopLag } from './event-loop-lag.js';
 import { HistogramTally, TalliedHistogram } from './histogram.js';
+import { certificateEndMs } from './tls-files.js';
 
 /** What a request touches are plain numbers: prom-client, which hashes labels at each step, reads them when it is scraped. */
 export interface Metrics {
@@ -75,6 +76,10 @@ function watchProcess(registry: Registry): void {
   collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: NEVER_MS });
   for (const what of LAGS) registry.removeSingleMetric(lagName(what));
   watchEventLoopLag(registry, systemClock, systemLoop);
+  observe(registry, 'gauge', 'signalbox_rpc_certificate_end_timestamp_seconds', 'When the certificate between services ends, or the authority that signed it, in Unix seconds; absent without one.', [], () => {
+    const endMs = certificateEndMs();
+    return endMs === undefined ? [] : [{ labels: {}, value: endMs / 1_000 }];
+  });
 }
 
 class Count implements Tally {

@@ -1,5 +1,6 @@
 /** The certificates of a process: read once at the start, and again while it runs, so that they are renewed without a restart. */
 import type { Clock, Timer } from '@signalbox/kernel/clock';
+import { X509Certificate } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createSecureContext } from 'node:tls';
@@ -57,12 +58,32 @@ function readMaterial(directory: string): TlsMaterial {
   return material;
 }
 
+const PEM = /-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----/g;
+
+/** When the certificate ends, or the authority that signed it if that is sooner, in milliseconds since the epoch. */
+function endOf({ ca, certificate }: TlsMaterial): number {
+  const own = new X509Certificate(certificate);
+  // While an authority is replaced, both are believed.
+  const signers = (ca.toString('latin1').match(PEM) ?? []).map((pem) => new X509Certificate(pem)).filter((each) => own.checkIssued(each));
+  return Math.min(...[own, ...signers].map(({ validTo }) => Date.parse(validTo)));
+}
+
+/** Of all sets that this process uses: which a service has is a matter of its process, as its memory is. */
+const endsInUse = new Map<object, number>();
+
+/** When the first certificate in use ends, in milliseconds since the epoch; undefined = none is. */
+export function certificateEndMs(): number | undefined {
+  return endsInUse.size === 0 ? undefined : Math.min(...endsInUse.values());
+}
+
 const isSame = (a: TlsMaterial, b: TlsMaterial): boolean => a.ca.equals(b.ca) && a.certificate.equals(b.certificate) && a.privateKey.equals(b.privateKey);
 
 /** Throws ConfigError when they cannot be used. Later, what cannot be used is told of once and changes nothing. */
 function openTlsFiles(directory: string, { clock, log }: { readonly clock: Clock; readonly log: Log }): TlsFiles {
   const listeners = new Set<(material: TlsMaterial) => void>();
   let latest = readMaterial(directory);
+  const inUse = {};
+  endsInUse.set(inUse, endOf(latest));
   let timer: Timer | undefined;
   let isBroken = false;
   const reread = (): void => {
@@ -71,6 +92,7 @@ function openTlsFiles(directory: string, { clock, log }: { readonly clock: Clock
       isBroken = false;
       if (!isSame(material, latest)) {
         latest = material;
+        endsInUse.set(inUse, endOf(material));
         log.info('New certificates are in use.');
         for (const listener of listeners) listener(material);
       }
@@ -91,7 +113,10 @@ function openTlsFiles(directory: string, { clock, log }: { readonly clock: Clock
       listeners.add(listener);
       return () => void listeners.delete(listener);
     },
-    stop: () => timer?.cancel(),
+    stop: () => {
+      timer?.cancel();
+      endsInUse.delete(inUse);
+    },
   };
 }
 
