@@ -2,9 +2,15 @@
 # Each service has two roles: <name>_owner owns its schema and makes its tables (`main.js migrate`), <name> reads and
 # writes their rows. Neither sees another's. Runs on an empty volume; safe to repeat, also on one where the services owned their schemas.
 set -eu
-psql -v ON_ERROR_STOP=1 -U "$POSTGRES_USER" -d "$POSTGRES_DB" \
-  -v accounts="$ACCOUNTS_DB_PASSWORD" -v billing="$BILLING_DB_PASSWORD" -v plugins="$PLUGINS_DB_PASSWORD" \
-  -v accounts_owner="$ACCOUNTS_OWNER_DB_PASSWORD" -v billing_owner="$BILLING_OWNER_DB_PASSWORD" -v plugins_owner="$PLUGINS_OWNER_DB_PASSWORD" <<'SQL'
+# By psql itself (15 or newer): its words stand in the list of processes.
+: "${ACCOUNTS_DB_PASSWORD:?}" "${BILLING_DB_PASSWORD:?}" "${PLUGINS_DB_PASSWORD:?}" "${ACCOUNTS_OWNER_DB_PASSWORD:?}" "${BILLING_OWNER_DB_PASSWORD:?}" "${PLUGINS_OWNER_DB_PASSWORD:?}"
+psql -v ON_ERROR_STOP=1 -U "$POSTGRES_USER" -d "$POSTGRES_DB" <<'SQL'
+\getenv accounts ACCOUNTS_DB_PASSWORD
+\getenv billing BILLING_DB_PASSWORD
+\getenv plugins PLUGINS_DB_PASSWORD
+\getenv accounts_owner ACCOUNTS_OWNER_DB_PASSWORD
+\getenv billing_owner BILLING_OWNER_DB_PASSWORD
+\getenv plugins_owner PLUGINS_OWNER_DB_PASSWORD
 revoke all on database :"DBNAME" from public;
 revoke create on schema public from public;
 select format('create role %I login', name) from unnest(array['accounts', 'billing', 'plugins', 'accounts_owner', 'billing_owner', 'plugins_owner']) as n(name)

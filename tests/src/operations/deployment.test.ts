@@ -184,7 +184,9 @@ test('stores: each password that a file of users names is given to its store, an
     if (value !== undefined) expect(source?.valueFrom?.secretKeyRef?.key).toBe(name);
   }
   expect(storeOf('redis').command).toEqual(compose.services['redis']?.command?.map((part) => part.replaceAll('$$', '$')));
-  expect(storeOf('postgres').env.map(({ name }) => name)).toEqual(expect.arrayContaining([...read('deploy/postgres/10-roles.sh').matchAll(/\$(\w+_PASSWORD)/g)].map(([, name = '']) => name)));
+  const roles = [...read('deploy/postgres/10-roles.sh').matchAll(/^\\getenv \w+ (\w+_PASSWORD)$/gm)].map(([, name = '']) => name);
+  expect(roles).toHaveLength(6);
+  for (const environment of [storeOf('postgres').env.map(({ name }) => name), Object.keys(compose.services['postgres']?.environment ?? {})]) expect(environment).toEqual(expect.arrayContaining(roles));
   for (const [name, { environment = {} }] of ours) {
     const user = name.startsWith('worker-') ? 'workers' : name;
     for (const url of ['DATABASE_URL', 'REDIS_URL', 'NATS_URL'].flatMap((variable) => environment[variable] ?? [])) expect(new URL(url.replace(/\$\{\w+:\?\}/, 'x')).username).toBe(user);

@@ -1,7 +1,8 @@
 /** Least privilege at Postgres: tables are made by roles that own them, and a gateway whose role does not does all its work. */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { execFile } from 'node:child_process';
-import { readFileSync } from 'node:fs';
+import { execFile, spawnSync } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { query } from '@signalbox/testkit/query';
@@ -24,7 +25,7 @@ const as = (role: string): string => {
 /** What psql makes of deploy/postgres/10-roles.sh. */
 async function makeRoles(): Promise<void> {
   const script = /<<'SQL'\n([\s\S]*)\nSQL/.exec(readFileSync(join(ROOT, 'deploy/postgres/10-roles.sh'), 'utf8'))?.[1] ?? '';
-  const text = script.replace(/^--.*$/gm, '').replaceAll(':"DBNAME"', `"${new URL(url).pathname.slice(1)}"`).replace(/:'(\w+)'/g, "'secret of $1'");
+  const text = script.replace(/^(--|\\getenv ).*$/gm, '').replaceAll(':"DBNAME"', `"${new URL(url).pathname.slice(1)}"`).replace(/:'(\w+)'/g, "'secret of $1'");
   for (const statement of text.split(/(?<=;|\\gexec)\n/)) {
     if (!statement.includes('\\gexec')) await query(url, statement);
     else for (const row of await query(url, statement.replace('\\gexec', ''))) await query(url, String(Object.values(row)[0]));
@@ -61,6 +62,26 @@ test('owners take over what services owned; a service whose schema is too old sa
   expect(billing).toEqual({ code: 0, stderr: '', stdout: 'billing: the schema is as this build needs it\n' });
   for (const other of others) expect(other).toMatchObject({ code: 0, stderr: '' });
 }, 120_000);
+
+test('the script gives psql no password in its words, which every process of the machine may read, and none that is missing', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'signalbox-roles-'));
+  try {
+    writeFileSync(join(folder, 'psql'), '#!/bin/sh\nprintf "%s\\n" "$@"\ncat\n', { mode: 0o755 });
+    const names = SERVICES.flatMap((service) => [`${service.toUpperCase()}_DB_PASSWORD`, `${service.toUpperCase()}_OWNER_DB_PASSWORD`]);
+    const passwords = Object.fromEntries(names.map((name) => [name, `secret-${name}`]));
+    const told = (environment: Readonly<Record<string, string>>) =>
+      spawnSync('sh', [join(ROOT, 'deploy/postgres/10-roles.sh')], { encoding: 'utf8', timeout: 10_000, env: { PATH: `${folder}:${process.env['PATH'] ?? ''}`, POSTGRES_USER: 'postgres', POSTGRES_DB: 'signalbox', ...environment } });
+    const { status, stdout } = told(passwords);
+    expect(status).toBe(0);
+    for (const name of names) {
+      expect(stdout).not.toContain(`secret-${name}`);
+      expect(stdout).toMatch(new RegExp(`^\\\\getenv \\w+ ${name}$`, 'm'));
+      expect(told({ ...passwords, [name]: '' }).status).not.toBe(0);
+    }
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+});
 
 test('a role that a migration makes is made by the script too: roles are of the server, and a dump that names one is not restored without it', async () => {
   const made = SERVICES.flatMap((service) => [...readFileSync(join(ROOT, `services/${service}/src/adapters/migrations.ts`), 'utf8').matchAll(/create role (\w+)/g)].map(([, role]) => role));
