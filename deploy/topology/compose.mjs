@@ -104,12 +104,12 @@ const storeContainers = (migrations) => ({
   },
   nats: {
     image: 'nats:2.10-alpine',
-    command: ['--config', '/etc/nats/users.conf', '--jetstream', '--store_dir', '/data', '--http_port', '8222'],
+    command: ['--config', '/etc/nats/compose.conf', '--jetstream', '--store_dir', '/data'],
     environment: Object.fromEntries(Object.keys(NATS_USERS).map((user) => [natsPassword(user), `"\${${natsPassword(user)}:?}"`])),
     // The image knows no user of its own, whom a new volume would belong to: root without root's rights.
     cap_drop: ['ALL'],
     read_only: true,
-    volumes: ['nats:/data', './deploy/nats/users.conf:/etc/nats/users.conf:ro'],
+    volumes: ['nats:/data', './deploy/nats/compose.conf:/etc/nats/compose.conf:ro', './deploy/nats/users.conf:/etc/nats/users.conf:ro'],
     healthcheck: { test: ['CMD', 'wget', '-q', '-O', '/dev/null', 'http://127.0.0.1:8222/healthz'], interval: '5s', timeout: '3s', retries: 12 },
     restart: 'unless-stopped',
   },

@@ -83,7 +83,7 @@ function networkPolicy(row, rows) {
 }
 
 function kubernetesService(row, rows) {
-  const { name, replicas, http, provider } = row;
+  const { name, replicas, replicasMax = replicas * 5, http, provider } = row;
   const selector = { matchLabels: labels(name) };
   const workload =
     provider === undefined
@@ -108,7 +108,7 @@ function kubernetesService(row, rows) {
   const door = { apiVersion: 'v1', kind: 'Service', metadata: metadata(name), spec: { ...(http === undefined ? { clusterIP: 'None' } : {}), selector: labels(name), ports } };
   // Of one replica too: a drain of its node takes it, as an upgrade does.
   const budget = { apiVersion: 'policy/v1', kind: 'PodDisruptionBudget', metadata: metadata(name), spec: { maxUnavailable: 1, selector } };
-  const autoscaler = { apiVersion: 'autoscaling/v2', kind: 'HorizontalPodAutoscaler', metadata: metadata(name), spec: { scaleTargetRef: { apiVersion: 'apps/v1', kind: 'Deployment', name }, minReplicas: replicas, maxReplicas: replicas * 5, metrics: [{ type: 'Resource', resource: { name: 'cpu', target: { type: 'AverageValue', averageValue: '700m' } } }], behavior: { scaleDown: { stabilizationWindowSeconds: 300 } } } };
+  const autoscaler = { apiVersion: 'autoscaling/v2', kind: 'HorizontalPodAutoscaler', metadata: metadata(name), spec: { scaleTargetRef: { apiVersion: 'apps/v1', kind: 'Deployment', name }, minReplicas: replicas, maxReplicas: replicasMax, metrics: [{ type: 'Resource', resource: { name: 'cpu', target: { type: 'AverageValue', averageValue: '700m' } } }], behavior: { scaleDown: { stabilizationWindowSeconds: 300 } } } };
   return [workload, door, networkPolicy(row, rows), budget, ...(provider === undefined ? [autoscaler] : [])];
 }
 

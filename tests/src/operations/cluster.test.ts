@@ -11,6 +11,18 @@ test('how many there are of what is scaled is told by its autoscaler alone, lest
   expect(workloads.filter(({ metadata, spec }) => scaled.includes(metadata.name) && spec.replicas !== undefined).map(({ metadata }) => metadata.name)).toEqual([]);
 });
 
+test('as many replicas as autoscalers may make, one more of each while an upgrade rolls, and the migrations fit the 100 connections of a Postgres as it comes', () => {
+  const poolOf = (name: string): number => {
+    const section = read('docs/configuration.md').split(/^## /m).find((each) => each.startsWith(`${name.charAt(0).toUpperCase()}${name.slice(1)}\n`)) ?? '';
+    return Number(/^\| `DATABASE_POOL_MAX` \|[^|]*\| `(\d+)` \|/m.exec(section)?.[1]);
+  };
+  const withDatabase = workloads.filter((workload) => containerOf(workload).env.some(({ name }) => name === 'DATABASE_URL')).map(({ metadata }) => metadata.name);
+  const mostOf = (name: string): number => base.find(({ kind, metadata }) => kind === 'HorizontalPodAutoscaler' && metadata.name === name)?.spec.maxReplicas ?? NaN;
+  expect(withDatabase).toEqual(['accounts', 'billing', 'plugins']);
+  // Three are kept for the administrator.
+  expect(withDatabase.reduce((sum, name) => sum + (mostOf(name) + 1) * poolOf(name) + 1, 0)).toBeLessThanOrEqual(97);
+});
+
 test('every pod is locked in, watched and drained', () => {
   for (const workload of workloads) {
     const { template } = workload.spec;

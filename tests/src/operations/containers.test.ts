@@ -11,7 +11,7 @@ import { parse } from 'yaml';
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
 const read = (path: string): string => readFileSync(join(ROOT, path), 'utf8');
-const compose = parse(read('docker-compose.yml')) as { readonly services: Readonly<Record<string, { readonly command?: readonly string[]; readonly mem_limit?: string; readonly profiles?: readonly string[] }>> };
+const compose = parse(read('docker-compose.yml')) as { readonly services: Readonly<Record<string, { readonly command?: readonly string[]; readonly mem_limit?: string; readonly profiles?: readonly string[]; readonly healthcheck?: unknown }>> };
 
 test('redis starts again in its container: the users that the earlier start left to another user are replaced, not written to', () => {
   const home = mkdtempSync(join(tmpdir(), 'signalbox-redis-start-'));
@@ -79,6 +79,24 @@ test('the image is asked for its health without a second node: ready is 0, unrea
   expect(await health()).toBe(1);
   await new Promise((resolve) => server.close(resolve));
   expect(await health()).toBe(1);
+});
+
+test('memory: documents that take all that plugins allows them leave its own process half a gibibyte', () => {
+  const settable = read('docs/configuration.md').split(/^## /m).find((section) => section.startsWith('Plugins\n')) ?? '';
+  const defaultOf = (name: string): number => Number(new RegExp(`^\\| \`${name}\` \\|[^|]*\\| \`(\\d+)\` \\|`, 'm').exec(settable)?.[1]);
+  const documents = defaultOf('PDF_MEMORY_MIB') * defaultOf('PDF_PROCESSES_MAX');
+  expect(documents).toBeGreaterThan(0);
+  expect(parseInt(compose.services['plugins']?.mem_limit ?? '0', 10)).toBeGreaterThanOrEqual(documents + 512);
+});
+
+test('what NATS tells of itself is told inside its container alone: it names connections, subjects and their users to whoever asks', () => {
+  const { command = [], healthcheck } = compose.services['nats'] ?? {};
+  expect(command.join(' ')).not.toMatch(/http_port|(^| )-m\b/);
+  const [, file = ''] = /--config \/etc\/nats\/(\S+)/.exec(command.join(' ')) ?? [];
+  const config = read(`deploy/nats/${file}`);
+  expect(config).toMatch(/^http: "127\.0\.0\.1:8222"$/m);
+  expect(config).toMatch(/^include users\.conf$/m);
+  expect(JSON.stringify(healthcheck)).toContain('http://127.0.0.1:8222/healthz');
 });
 
 test('memory: edge has what its room for large bodies was measured with, and each worker what the edges hand on to it', () => {
