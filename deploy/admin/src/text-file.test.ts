@@ -1,4 +1,5 @@
 import { afterAll, expect, test } from '@jest/globals';
+import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -15,6 +16,12 @@ const file = (name: string, bytes: string | Uint8Array): string => {
 
 test('text is read as it is, a byte-order mark apart', () => {
   expect(readText(file('text', '\uFEFFZoë 株\r\n'))).toBe('Zoë 株\r\n');
+});
+
+test('of `-` the text is what comes on standard input: a container has none of the operator’s files', () => {
+  const program = `import { readText } from ${JSON.stringify(new URL('../dist/text-file.js', import.meta.url).href)}; process.stdout.write(readText('-'));`;
+  const text = `Zoë 株\n${'x'.repeat(300_000)}`;
+  expect(spawnSync(process.execPath, ['--input-type=module', '-e', program], { input: text, encoding: 'utf8', timeout: 20_000 })).toMatchObject({ status: 0, stdout: text });
 });
 
 test.each([

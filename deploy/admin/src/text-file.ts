@@ -2,11 +2,13 @@
 import { readFileSync } from 'node:fs';
 import { Refusal } from './door.js';
 
-/** Throws Refusal, which names the file. */
+const STANDARD_INPUT = 0;
+
+/** `-` = what comes on standard input. Throws Refusal, which names the file. */
 export function readText(file: string): string {
   let bytes: Buffer;
   try {
-    bytes = readFileSync(file);
+    bytes = readFileSync(file === '-' ? STANDARD_INPUT : file);
   } catch {
     throw new Refusal(`The file ${file} cannot be read.`);
   }
