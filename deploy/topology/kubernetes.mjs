@@ -70,8 +70,8 @@ function networkPolicy(row, rows) {
     ...(callers.length > 0 ? [{ from: callers, ports: [{ port: GRPC }] }] : []),
     ...(http === undefined ? [] : [{ from: [{ namespaceSelector: { matchLabels: { 'signalbox.dev/ingress': 'true' } } }], ports: [{ port: http }] }]),
   ];
-  // Providers and clients' documents: the public internet, never the cluster or the cloud's own services.
-  const internet = { to: [{ ipBlock: { cidr: '0.0.0.0/0', except: ['10.0.0.0/8', '100.64.0.0/10', '169.254.0.0/16', '172.16.0.0/12', '192.168.0.0/16'] } }], ports: [{ port: 443 }] };
+  // Providers and clients' documents, by https or http: the public internet, never the cluster or the cloud's own services.
+  const internet = { to: [{ ipBlock: { cidr: '0.0.0.0/0', except: ['10.0.0.0/8', '100.64.0.0/10', '169.254.0.0/16', '172.16.0.0/12', '192.168.0.0/16'] } }], ports: [{ port: 443 }, { port: 80 }] };
   const egress = [
     ...(calls.length + stores.length > 0 || goesOut ? [DNS] : []),
     ...(calls.length > 0 ? [{ to: calls.map(pods), ports: [{ port: GRPC }] }] : []),

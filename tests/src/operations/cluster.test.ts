@@ -86,6 +86,8 @@ test('the network allows the edges of the drawing, and no others', () => {
     // Both ends say the same.
     const callers = (spec.ingress ?? []).filter(({ ports }) => ports.some(({ port }) => port === 9100)).flatMap(({ from }) => from.map(({ podSelector }) => podSelector?.matchLabels[name] ?? '')).sort();
     expect({ to: metadata.name, callers }).toEqual({ to: metadata.name, callers: policies.map((other) => other.metadata.name).filter((other) => calls(other).includes(metadata.name)).sort() });
+    // What a client's URL may name, the dialer allows: https and http.
+    for (const { to, ports } of spec.egress ?? []) if (to.some(({ ipBlock }) => ipBlock !== undefined)) expect(ports.map(({ port }) => port)).toEqual([443, 80]);
     for (const { to } of spec.egress ?? []) for (const { ipBlock } of to) if (ipBlock !== undefined) expect(ipBlock.except).toEqual(expect.arrayContaining(['10.0.0.0/8', '169.254.0.0/16', '172.16.0.0/12', '192.168.0.0/16']));
   }
 });
