@@ -3,6 +3,7 @@ import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import type { UsageRecorded, UsageRecorded__Output } from '@signalbox/contracts/events';
 import { messageCodec } from '@signalbox/contracts/load';
 import { tierTerms } from '@signalbox/kernel/tiers';
+import type { CallInfo } from '@signalbox/rpc/call';
 import { silentLog } from '@signalbox/runtime/log';
 import { Secret } from '@signalbox/runtime/secret';
 import { openDatabase, type Database } from '@signalbox/sql/database';
@@ -13,6 +14,7 @@ import { sql } from 'kysely';
 import { migrations } from './adapters/migrations.js';
 import { createPostgresBooks } from './adapters/postgres-books.js';
 import { createPostgresLedger } from './adapters/postgres-ledger.js';
+import { createBooksHandlers, unreconciledOf } from './books-door.js';
 import { createConsumer } from './consumer.js';
 import type { BooksStore } from './domain/books.js';
 import { createBillingMetrics } from './metrics.js';
@@ -130,6 +132,18 @@ test('rows that do not verify are no base for sums: nothing is written, and othe
   }
   expect(await books.recount('', false)).toEqual([{ ...done, accountId: 'x', usageDays: 1 }]);
   expect(await rowsOf(TABLES)).toEqual(before);
+});
+
+test('who asks over the door is told by account and table, and what is in dispute is compared anew', async () => {
+  const told: bigint[] = [];
+  const { Recount } = createBooksHandlers({ books, keeper: { bill: () => Promise.resolve(undefined), closePeriods: () => Promise.resolve({ closed: [], waiting: [] }) }, clock, ledgerNow: () => Promise.resolve(clock.nowMs()), periodSeconds: undefined, onReconciled: (nano) => told.push(nano) });
+  await change(`update usage_days set charge_nano_usd = charge_nano_usd + 9 where account_id = 'z' and key_id = 'key_2'`);
+  expect(unreconciledOf(await books.reconcile(clock.nowMs()))).toBe(9n);
+  clock.advance(1);
+  const none = { attemptDays: '0', totals: '0', closedPeriods: [], brokenInvariants: [] };
+  expect(await Recount?.({ accountId: '', withClosed: false }, {} as CallInfo)).toEqual({ accounts: [{ accountId: 'z', usageDays: '1', ...none }] });
+  expect(await Recount?.({ accountId: 'z', withClosed: true }, {} as CallInfo)).toEqual({ accounts: [] });
+  expect(told).toEqual([0n]);
 });
 
 test('a comparison that finds nothing is the latest, too', async () => {
