@@ -1,7 +1,8 @@
 /** Room for a request: one atomic admission of all it may come to, and a hold that grows with its rounds. */
 import type { AdmitRequest } from '@signalbox/contracts/quota';
-import type { DecideResponse__Output } from '@signalbox/contracts/routing';
+import type { DecideResponse__Output, PlannedAttempt__Output } from '@signalbox/contracts/routing';
 import { toFault } from '@signalbox/kernel/fault';
+import { isAutoModelId } from '@signalbox/kernel/model-lists';
 import { holdFor, promptTokensMax, type Hold, type HoldQuestion } from './amounts.js';
 import type { Answer, Least } from './answer.js';
 import { isHard, isLimited, limitsOf } from './limits.js';
@@ -15,9 +16,12 @@ import type { Turn } from './turn.js';
 export const ATTEMPTS_MAX = 3;
 /** How long only live holds may keep a request waiting (contract, section 8). */
 const LIVE_HOLDS_WAIT_MS = 2_000;
+/** Refusals whose amounts are money. */
+const OF_MONEY: ReadonlySet<string | undefined> = new Set(['COST_CAPPED', 'TRIAL_EXHAUSTED']);
 
 export interface Admitted {
   readonly admission: Admission;
+  /** Its attempts are those that may be made: of a plan that limits do not pay for whole, a part. */
   readonly question: HoldQuestion;
   readonly hold: Hold;
 }
@@ -43,31 +47,38 @@ export function partsAreBounded({ caller, request, answer }: Turn, byok: boolean
 /** One atomic admission; undefined when the answer has been given. */
 export async function admit(neighbours: Neighbours, { requestId, caller, request, answer }: Turn, plan: DecideResponse__Output): Promise<Admitted | undefined> {
   const limits = limitsOf(caller);
-  const attempts = plan.attempts.slice(0, ATTEMPTS_MAX);
   const byok = isOwn(plan);
-  const asked: HoldQuestion = {
+  const holding = (attempts: readonly PlannedAttempt__Output[]): HoldQuestion => ({
     attempts,
     promptTokensMax: promptTokensMax(request.promptBytes, request.messageCount) + overheadTokensMax(attempts, request),
     maxTokens: request.maxTokens,
     choices: request.choices,
     isLimited: isWatched(caller, byok),
     isFree: byok,
-  };
-  const hold = holdFor(asked);
-  const question: AdmitRequest = {
+  });
+  const questionFor = ({ amountNanoUsd, minAmountNanoUsd, tokens, minTokens }: Hold): AdmitRequest => ({
     requestId,
     accountId: caller.account.id,
     keyId: caller.key.id,
     counter: 'CHAT',
     limits,
-    amountNanoUsd: hold.amountNanoUsd.toString(),
-    minAmountNanoUsd: hold.minAmountNanoUsd.toString(),
-    tokens: hold.tokens.toString(),
-    minTokens: hold.minTokens.toString(),
+    amountNanoUsd: amountNanoUsd.toString(),
+    minAmountNanoUsd: minAmountNanoUsd.toString(),
+    tokens: tokens.toString(),
+    minTokens: minTokens.toString(),
     byok,
-  };
+  });
+  let asked = holding(plan.attempts.slice(0, ATTEMPTS_MAX));
+  let hold = holdFor(asked);
+  const question = questionFor(hold);
   let admission = await neighbours.quota.admit(question);
   if (admission.decision === 'BLOCKED_BY_LIVE') admission = await admitOnceFree(neighbours, question, admission, answer);
+  const affordable = affordableAttempts(asked, holding, admission, isAutoModelId(request.model));
+  if (affordable.length > 0 && !answer.isGone()) {
+    asked = holding(affordable);
+    hold = holdFor(asked);
+    admission = await neighbours.quota.admit(questionFor(hold));
+  }
   answer.admitted(admission);
   if (admission.decision !== 'ADMITTED') {
     answer.refuse({ kind: 'admission', admission, least: leastFor(asked) });
@@ -80,6 +91,22 @@ export async function admit(neighbours: Neighbours, { requestId, caller, request
     return undefined;
   }
   return { admission, question: asked, hold };
+}
+
+/**
+ * Of a plan that money does not pay for whole, what it does pay for: nobody is refused over a fallback that costs more than
+ * is left. What was asked for by name is not left for another model, though: empty then, and where it would change nothing.
+ */
+function affordableAttempts({ attempts }: HoldQuestion, holding: (attempts: readonly PlannedAttempt__Output[]) => HoldQuestion, admission: Admission, isAuto: boolean): readonly PlannedAttempt__Output[] {
+  const isBlocked = admission.decision === 'BLOCKED_BY_LIVE';
+  if (!OF_MONEY.has(isBlocked ? admission.blockedAs : admission.decision)) return [];
+  const room = BigInt(admission.limitNanoUsd) - BigInt(admission.spendNanoUsd) - (isBlocked ? BigInt(admission.reservedNanoUsd) : 0n);
+  const fitting = attempts.filter((attempt) => {
+    const { amountNanoUsd, minAmountNanoUsd } = holdFor(holding([attempt]));
+    return (isBlocked ? amountNanoUsd : minAmountNanoUsd) <= room;
+  });
+  const isSame = fitting.length === attempts.length || !(isAuto || fitting.some(({ model }) => model === attempts[0]?.model));
+  return isSame ? [] : fitting;
 }
 
 /** What a prompt of one byte and an answer of one token would need. */

@@ -3,7 +3,7 @@ import type { DecideRequest, DecideResponse__Output } from '@signalbox/contracts
 import type { CardFees } from '@signalbox/kernel/card-fees';
 import { toFault } from '@signalbox/kernel/fault';
 import { isAutoModelId } from '@signalbox/kernel/model-lists';
-import { admit, growHold, isOwn, partsAreBounded, type Admitted } from './admission.js';
+import { admit, ATTEMPTS_MAX, growHold, isOwn, partsAreBounded, type Admitted } from './admission.js';
 import { dispatchPlan } from './dispatch-plan.js';
 import { allowedModelsOf } from './limits.js';
 import { sessionOf } from './moved-conversations.js';
@@ -59,9 +59,16 @@ async function conductPrepared(neighbours: Neighbours, turn: Turn): Promise<Cond
   if (plan.attempts.length > 0 && !partsAreBounded(turn, isOwn(plan))) return REFUSED;
   const admitted = await admit(neighbours, turn, plan);
   if (admitted === undefined) return REFUSED;
-  const conducted = await (turn.tools === undefined ? dispatchPlan(neighbours, turn, plan, admitted) : dispatchRounds(neighbours, turn, decided, admitted, turn.tools));
+  const conducted = await (turn.tools === undefined ? dispatchPlan(neighbours, turn, within(plan, admitted), admitted) : dispatchRounds(neighbours, turn, within(decided, admitted), admitted, turn.tools));
   if (conducted.result === 'answered') neighbours.moved?.answered(turn, plan, conducted.attempts);
   return conducted;
+}
+
+/** The plan with no more attempts than admission pays for. */
+function within(plan: DecideResponse__Output, { question: { attempts } }: Admitted): DecideResponse__Output {
+  if (attempts.length >= Math.min(plan.attempts.length, ATTEMPTS_MAX)) return plan;
+  const paid = new Set(attempts.map(({ endpointId }) => endpointId));
+  return { ...plan, attempts: plan.attempts.filter(({ endpointId }) => paid.has(endpointId)) };
 }
 
 /** The model may call tools of ours: it is asked in rounds. Fees stand in the cards of the round that follows what they are for. */

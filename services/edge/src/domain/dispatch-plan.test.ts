@@ -18,7 +18,7 @@ const answersWith =
 const refusesUnsent: Script = (call) => call.play(events.failed('NO_CREDENTIAL', { status: 0 }));
 const ADMITTED: Admitted = {
   admission: admissionOf('ADMITTED'),
-  question: { isLimited: false } as Admitted['question'],
+  question: { isLimited: false, promptTokensMax: 1_000 } as Admitted['question'],
   hold: { amountNanoUsd: asNanoUsd(0n), minAmountNanoUsd: asNanoUsd(0n), tokens: 0n, minTokens: 0n, isTranched: false },
 };
 /** The second round of a request: the first was answered, and journaled, by `a`. */

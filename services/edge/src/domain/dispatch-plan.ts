@@ -8,7 +8,7 @@ import { asNanoUsd } from '@signalbox/kernel/money';
 import { priceCardOf } from '@signalbox/kernel/price-cards';
 import { cardFor, costOf, NO_TOKENS } from '@signalbox/kernel/tokens';
 import { ATTEMPTS_MAX, type Admitted } from './admission.js';
-import { answerTerms, type Granted } from './amounts.js';
+import { answerTerms, type Granted, type HoldQuestion } from './amounts.js';
 import type { AttemptReport, Estimate } from './answer.js';
 import type { ChatRequest, ForwardedField } from './chat-request.js';
 import { runAttempt, type Activity, type Reserve } from './dispatch.js';
@@ -204,6 +204,11 @@ function fieldsFor({ dropParams, reasoningEffort }: PlannedAttempt__Output, { fi
   return reasoningEffort === '' ? sent : sent.map((field) => (field.name === 'reasoning_effort' ? { name: field.name, value: Buffer.from(JSON.stringify(reasoningEffort)) } : field));
 }
 
+/** What is charged where no provider says: never more than was held for the prompt. Of a file nothing bounds the tokens, so that it is not held for either. */
+function promptEstimate({ promptTokens, hasUnboundedParts }: ChatRequest, { promptTokensMax }: HoldQuestion): number {
+  return hasUnboundedParts ? promptTokens : Math.min(promptTokens, promptTokensMax);
+}
+
 function dispatchRequest({ requestId, caller, request, tools }: Turn, plan: DecideResponse__Output, planned: PlannedAttempt__Output, admitted: Admitted, attempt: number, start: RoundStart | undefined): DispatchRequest {
   assert(planned.card !== null, 'A planned attempt carries its price card.');
   const { admission, hold, question } = admitted;
@@ -228,7 +233,7 @@ function dispatchRequest({ requestId, caller, request, tools }: Turn, plan: Deci
     maxTokensParam: planned.maxTokensParam,
     temperatureMax: planned.temperatureMax,
     fields: fieldsFor(planned, request),
-    promptTokens: request.promptTokens,
+    promptTokens: promptEstimate(request, question),
     firstByteTimeoutMs: planned.firstByteTimeoutMs,
     // A model that is slow to begin may be slow in between, too.
     idleTimeoutMs: Math.min(IDLE_TIMEOUT_MS_MAX, Math.max(IDLE_TIMEOUT_MS, planned.firstByteTimeoutMs)),

@@ -1,0 +1,87 @@
+import { describe, expect, test } from '@jest/globals';
+import { callerWith, cardWith, plannedAt, planWith } from '../testing/callers.js';
+import { admissionOf } from '../testing/neighbours.js';
+import { answersWith, fails } from '../testing/scripts.js';
+import { story } from '../testing/story.js';
+import type { ChatRequest } from './chat-request.js';
+import type { Admission } from './ports.js';
+
+/** A thousand times what others cost. */
+const DEAR = cardWith({ id: 'dear', inputUncached: '1000000000000', outputText: '2000000000000', outputReasoning: '2000000000000' });
+const CHEAP = plannedAt('cheap', { maxOutputTokens: 100 });
+const dear = (model = 'maker/m') => plannedAt('dear', { card: DEAR, model, maxOutputTokens: 100 });
+/** 400 bytes of prompt, 16 for its message and 100 tokens of answer at the cheap one, in nano-dollars. */
+const CHEAP_NANO_USD = 416_000n + 200_000n;
+const capped = (left: bigint, over: Partial<Admission> = {}): Admission => admissionOf('COST_CAPPED', { limitNanoUsd: '5000000', spendNanoUsd: String(5_000_000n - left), ...over });
+const CALLER = callerWith({ account: { costCaps: [{ capNanoUsd: '5000000', period: 'day' }] } });
+
+function world(attempts: readonly ReturnType<typeof plannedAt>[], admissions: readonly Admission[], request: Partial<ChatRequest> = {}) {
+  const { neighbours, answer, run } = story({ cheap: answersWith('x'), dear: answersWith('y') }, { request: { model: 'maker/m', ...request }, caller: CALLER });
+  neighbours.plan = planWith(attempts);
+  neighbours.admissions = [...admissions];
+  const asked = (): readonly bigint[] => neighbours.asked.map(({ amountNanoUsd }) => BigInt(String(amountNanoUsd)));
+  return { neighbours, answer, run, asked, called: () => neighbours.calls.map(({ provider }) => provider) };
+}
+const ADMITTED = admissionOf('ADMITTED', { heldNanoUsd: String(CHEAP_NANO_USD) });
+
+describe('a fallback that costs more than is left', () => {
+  test.each<[string, readonly ReturnType<typeof plannedAt>[], Partial<ChatRequest>]>([
+    ['behind the one that was chosen', [CHEAP, dear()], {}],
+    ['behind it, of another model', [CHEAP, dear('maker/large')], {}],
+    ['before a cheaper host of the same model', [dear(), CHEAP], {}],
+    ['where auto had chosen it', [dear('maker/large'), CHEAP], { model: 'auto' }],
+  ])('%s, is left out instead of refusing the request', async (_what, attempts, request) => {
+    const { run, asked, called, answer } = world(attempts, [capped(CHEAP_NANO_USD), ADMITTED], request);
+    expect(await run()).toMatchObject({ result: 'answered' });
+    expect([asked()[1], called()]).toEqual([CHEAP_NANO_USD, ['cheap']]);
+    expect((asked()[0] ?? 0n) > 500n * CHEAP_NANO_USD).toBe(true);
+    expect(answer.refusal).toBeUndefined();
+  });
+
+  test('is not tried when the one that money pays for fails', async () => {
+    const { neighbours, run, called } = world([CHEAP, dear()], [capped(CHEAP_NANO_USD), ADMITTED]);
+    neighbours.scripts.set('cheap', fails('PROVIDER_ERROR'));
+    expect(await run()).toMatchObject({ result: 'refused', attempts: [{ provider: 'cheap' }] });
+    expect(called()).toEqual(['cheap']);
+  });
+
+  test('waits for those that run, and is left out when they do not end', async () => {
+    const blocked = admissionOf('BLOCKED_BY_LIVE', { blockedAs: 'COST_CAPPED', limitNanoUsd: '5000000', spendNanoUsd: '0', reservedNanoUsd: String(5_000_000n - CHEAP_NANO_USD) });
+    const { neighbours, run, asked, called } = world([CHEAP, dear()], [blocked]);
+    const done = run();
+    await neighbours.clock.advanceAsync(1_999);
+    expect(asked().every((amount) => amount > CHEAP_NANO_USD)).toBe(true);
+    const waited = asked().length;
+    neighbours.quota.admit = (question) => {
+      neighbours.asked.push(question);
+      return Promise.resolve(BigInt(String(question.amountNanoUsd)) > CHEAP_NANO_USD ? blocked : ADMITTED);
+    };
+    await neighbours.clock.advanceAsync(1);
+    expect(await done).toMatchObject({ result: 'answered' });
+    expect([asked().length - waited, asked().at(-1), called()]).toEqual([2, CHEAP_NANO_USD, ['cheap']]);
+  });
+});
+
+test.each<[string, readonly ReturnType<typeof plannedAt>[], Admission]>([
+  ['nothing that is left pays for any', [CHEAP, dear()], capped(1n)],
+  ['what was asked for by name is the dear one', [dear('maker/large'), CHEAP], capped(CHEAP_NANO_USD)],
+  ['there is one attempt alone', [CHEAP], capped(1n)],
+  ['tokens are what is missing', [CHEAP, dear()], admissionOf('ALLOTMENT_EXHAUSTED', { limitNanoUsd: '5000000', spendNanoUsd: '0' })],
+  ['the limit is used up', [CHEAP, dear()], admissionOf('COST_CAPPED', { limitNanoUsd: '100', spendNanoUsd: '100' })],
+])('a request is refused as before, and asked for once, where %s', async (_what, attempts, admission) => {
+  const { run, asked, called, answer } = world(attempts, [admission, ADMITTED]);
+  expect(await run()).toMatchObject({ result: 'refused' });
+  expect([asked().length, called(), answer.said]).toEqual([1, [], ['refuse admission']]);
+});
+
+test('what is charged where no provider says is never more than was held for the prompt', async () => {
+  const { neighbours, run } = world([CHEAP], [ADMITTED], { promptBytes: 400, messageCount: 1, promptTokens: 203_215 });
+  await run();
+  expect(neighbours.calls.map(({ request }) => request.promptTokens)).toEqual([416]);
+});
+
+test('of a file, whose tokens nothing bounds, the estimate stays', async () => {
+  const { neighbours, run } = story({ cheap: answersWith('x') }, { request: { promptBytes: 400, promptTokens: 1_100, hasUnboundedParts: true } });
+  await run();
+  expect(neighbours.calls.map(({ request }) => request.promptTokens)).toEqual([1_100]);
+});
