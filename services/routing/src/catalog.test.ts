@@ -117,6 +117,13 @@ describe('the shipped catalog', () => {
     expect(plain.filter(({ unsupportedParams, capabilities }) => unsupportedParams.has('stop') || !capabilities.logprobs).map(({ id }) => id)).toEqual([]);
   });
 
+  test('nobody writes a cache for nothing where its input has a price', async () => {
+    const { endpoints } = await load(['openai', 'azure-openai', 'zai', 'deepseek', 'cerebras', 'anthropic']);
+    const cards = endpoints.flatMap(({ id, prices }) => prices.map(({ card }) => ({ id, card })));
+    expect(cards.filter(({ card }) => card.inputUncached > 0n && card.cacheWrite === 0n).map(({ id }) => id)).toEqual([]);
+    expect(cards.find(({ id }) => id === 'openai:openai/gpt-4.1')?.card).toMatchObject({ inputUncached: 2_000_000_000n, cacheWrite: 2_000_000_000n });
+  });
+
   test('knows which wires refuse stop sequences of blank space, and take others', async () => {
     const { endpoints } = await load(['anthropic', 'amazon-bedrock', 'openai']);
     const of = (id: string): readonly unknown[] => ['stop.blank', 'stop'].map((name) => endpoints.find((endpoint) => endpoint.id === id)?.unsupportedParams.has(name));

@@ -78,7 +78,8 @@ function stepOf(endpointId: string, row: PriceRow, base: PriceRow, requestUsd: n
     card: namedCard(endpointId, {
       inputUncached: toPrice(input),
       cacheRead: toPrice(row.cached_input ?? input),
-      cacheWrite: toPrice(row.cache_write ?? input),
+      // The sources write 0 where a host asks no more for it than for other input: nobody reads a prompt for nothing.
+      cacheWrite: toPrice(row.cache_write || input),
       outputText: toPrice(output),
       outputReasoning: toPrice(row.reasoning ?? output),
       audio: toPrice(row.audio_input ?? base.audio_input ?? input),
