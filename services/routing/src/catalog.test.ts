@@ -49,6 +49,12 @@ describe('the shipped catalog', () => {
     expect(catalog.endpoints.some((endpoint) => endpoint.isServable && endpoint.provider === 'groq')).toBe(true);
   });
 
+  test('what is billed by the search is served by nobody, since no card can price it', async () => {
+    const { endpoints } = await load(['perplexity', 'openrouter']);
+    const served = (model: string): unknown => endpoints.filter((endpoint) => endpoint.model === model && endpoint.isServable).map(({ provider }) => provider);
+    expect([served('perplexity/sonar-deep-research'), served('perplexity/sonar-pro')]).toEqual([[], ['perplexity', 'openrouter']]);
+  });
+
   test('knows when an endpoint serves for the last time: with its maker, and elsewhere unless its weights are open', async () => {
     const { loaded } = await source(['anthropic', 'amazon-bedrock', 'moonshot', 'groq']).read('2026-05-01');
     const sunsets = (model: string): unknown[] => loaded?.catalog.endpoints.filter((endpoint) => endpoint.model === model && endpoint.hasManagedCredential).map(({ provider, sunsetDate }) => [provider, sunsetDate]) ?? [];

@@ -151,6 +151,17 @@ describe('openai-chat usage', () => {
     );
   });
 
+  // The first is Perplexity's own sample of `sonar-deep-research`: thoughts stand beside the completion, and outside the total too.
+  test.each([
+    ['more thoughts than completion', { prompt_tokens: 33, completion_tokens: 11_395, total_tokens: 11_428, reasoning_tokens: 193_947, citation_tokens: 0, num_search_queries: 28 }, { inputUncached: 33, outputText: 11_395, outputReasoning: 193_947 }],
+    ['fewer thoughts than completion', { prompt_tokens: 33, completion_tokens: 11_395, total_tokens: 11_428, reasoning_tokens: 9_000, num_search_queries: 28 }, { inputUncached: 33, outputText: 11_395, outputReasoning: 9_000 }],
+    ['what it read of its sources', { prompt_tokens: 33, completion_tokens: 7_163, total_tokens: 7_196, citation_tokens: 20_016, num_search_queries: 18, reasoning_tokens: 73_997 }, { inputUncached: 20_049, outputText: 7_163, outputReasoning: 73_997 }],
+    ['thoughts within the total', { prompt_tokens: 33, completion_tokens: 10, total_tokens: 63, citation_tokens: 0, reasoning_tokens: 20 }, { inputUncached: 33, outputText: 10, outputReasoning: 20 }],
+    ['sources that it does not bill, of a model without research', { prompt_tokens: 33, completion_tokens: 10, total_tokens: 43, citation_tokens: 7, num_search_queries: 1 }, { inputUncached: 33, outputText: 10, outputReasoning: 0 }],
+  ])('perplexity tells %s, and all of it counts once', (_what, raw, buckets) => {
+    expect(readUsage(raw)).toMatchObject({ tokens: { ...buckets, cacheRead: 0, cacheWrite: 0, audio: 0, image: 0 }, isSuspect: false });
+  });
+
   test.each([[{ prompt_tokens: -1, completion_tokens: 2 }], [{ prompt_tokens: 1.5, completion_tokens: 2 }], [{ prompt_tokens: 2 ** 60, completion_tokens: 2 }], [{}], [null]])('refuses figures that are no counts: %j', (raw) => {
     expect(readUsage(raw)).toBeUndefined();
   });

@@ -1,13 +1,20 @@
 /** `usage` of the OpenAI wire to disjoint buckets. */
-import { isObject, type Usage } from '../canonical.js';
+import { isObject, type JsonObject, type Usage } from '../canonical.js';
 import { tokenCount as count } from '../token-count.js';
+
+/** Whether the figures are those of Perplexity's research, which alone tells thoughts beside what it read: it bills both beside the prompt and the completion, and leaves them out of the total. */
+function isOfResearch(raw: JsonObject): boolean {
+  return count(raw['reasoning_tokens']) !== undefined && (count(raw['citation_tokens']) ?? count(raw['num_search_queries'])) !== undefined;
+}
 
 /** undefined when there is no usable figure: the caller estimates. Explicit zeros are figures. */
 export function readUsage(raw: unknown): Usage | undefined {
   if (!isObject(raw)) return undefined;
-  const prompt = count(raw['prompt_tokens']);
+  const told = count(raw['prompt_tokens']);
   const completion = count(raw['completion_tokens']);
-  if (prompt === undefined || completion === undefined) return undefined;
+  if (told === undefined || completion === undefined) return undefined;
+  const isResearch = isOfResearch(raw);
+  const prompt = told + (isResearch ? (count(raw['citation_tokens']) ?? 0) : 0);
   const promptDetails = isObject(raw['prompt_tokens_details']) ? raw['prompt_tokens_details'] : {};
   const completionDetails = isObject(raw['completion_tokens_details']) ? raw['completion_tokens_details'] : {};
   // DeepSeek tells hits at the top level; Moonshot `cached_tokens`.
@@ -15,7 +22,7 @@ export function readUsage(raw: unknown): Usage | undefined {
   const reasoningTold = count(completionDetails['reasoning_tokens']) ?? count(raw['reasoning_tokens']);
   const total = count(raw['total_tokens']);
   // xAI leaves reasoning out of completion_tokens; its total shows it.
-  const isReasoningOutside = reasoningTold !== undefined && reasoningTold > 0 && total === prompt + completion + reasoningTold;
+  const isReasoningOutside = reasoningTold !== undefined && reasoningTold > 0 && (isResearch || total === prompt + completion + reasoningTold);
   const output = isReasoningOutside ? completion + reasoningTold : completion;
   const cacheRead = Math.min(cachedTold ?? 0, prompt);
   // OpenRouter and Alibaba tell what a cache took up, too.
