@@ -130,6 +130,25 @@ describe('the shipped catalog', () => {
     expect(cards.find(({ id }) => id === 'openai:openai/gpt-4.1')?.card).toMatchObject({ inputUncached: 2_000_000_000n, cacheWrite: 2_000_000_000n });
   });
 
+  test.each([
+    ['openai:openai/gpt-6-sol', false, false, false],
+    ['openai:openai/gpt-6-luna', false, false, false],
+    ['azure-openai:openai/gpt-6-astra', false, false, false],
+    ['azure-openai:openai/gpt-5.6-sol', false, false, false],
+    ['amazon-bedrock:openai/gpt-5.6-sol', false, false, false],
+    ['openai:openai/o3-pro', false, false, false],
+    ['openai:openai/gpt-4o-mini', true, true, true],
+    ['azure-openai:openai/gpt-oss-120b', true, true, true],
+    ['xai:x-ai/grok-4.7', true, false, false],
+    ['xai:x-ai/grok-4.3', true, false, false],
+    ['xai:x-ai/grok-4.20', true, false, false],
+    ['openrouter:x-ai/grok-4.3', true, true, true],
+  ])('%s takes a temperature: %s, stop sequences: %s, penalties: %s', async (id, warmth, stop, penalties) => {
+    const { endpoints } = await load(['openai', 'azure-openai', 'amazon-bedrock', 'xai', 'openrouter']);
+    const lacks = endpoints.find((endpoint) => endpoint.id === id)?.unsupportedParams;
+    expect(['temperature', 'top_p', 'stop', 'presence_penalty', 'frequency_penalty'].map((name) => lacks?.has(name) === false)).toEqual([warmth, warmth, stop, penalties, penalties]);
+  });
+
   test('knows which wires refuse stop sequences of blank space, and take others', async () => {
     const { endpoints } = await load(['anthropic', 'amazon-bedrock', 'openai']);
     const of = (id: string): readonly unknown[] => ['stop.blank', 'stop'].map((name) => endpoints.find((endpoint) => endpoint.id === id)?.unsupportedParams.has(name));

@@ -91,7 +91,7 @@ describe('presets', () => {
     ['perplexity', { ...without(FULL, ...PLATFORM, 'stream_options', 'logprobs', 'top_logprobs', 'logit_bias', 'stop', 'seed', 'n', 'user', 'tools', 'tool_choice'), ...nameless }],
     ['together', without(FULL, 'logprobs', 'top_logprobs')],
     ['vllm', FULL],
-    ['xai', without(FULL, ...PLATFORM, 'logit_bias')],
+    ['xai', without(FULL, ...PLATFORM, 'presence_penalty', 'logit_bias')],
     ['xiaomi', { ...without(FULL, ...PLATFORM, 'logprobs', 'top_logprobs', 'logit_bias', 'reasoning_effort'), thinking: { type: 'disabled' } }],
     ['zai', { ...without(FULL, ...PLATFORM, 'stream_options', 'logprobs', 'top_logprobs', 'logit_bias', 'presence_penalty', 'seed', 'n', 'user', 'tools', 'tool_choice', 'reasoning_effort'), stop: ['a'], user_id: 'u', thinking: { type: 'disabled' } }],
   ])('%s is sent what it takes', (id, expected) => {

@@ -71,7 +71,8 @@ export const PRESETS = {
   together: { baseUrl: 'https://api.together.xyz/v1', credentials: ['TOGETHER_API_KEY'], baseUrlVariable: 'TOGETHER_BASE_URL', quirks: { ...OPEN_HOST, dropFields: LOGPROBS } },
   // Would follow addresses of images from inside the operator's network.
   vllm: { baseUrl: 'http://localhost:8000/v1', credentials: ['VLLM_API_KEY'], baseUrlVariable: 'VLLM_BASE_URL', isCredentialOptional: true, quirks: { ...OPEN_HOST, inlinesImages: true } },
-  xai: { baseUrl: 'https://api.x.ai/v1', credentials: ['XAI_API_KEY'], baseUrlVariable: 'XAI_BASE_URL', quirks: { ...HOST, dropFields: [...PLATFORM, 'logit_bias'] } },
+  // Answers 400 to penalties, and where a model reasons to `stop`, which routing leaves out.
+  xai: { baseUrl: 'https://api.x.ai/v1', credentials: ['XAI_API_KEY'], baseUrlVariable: 'XAI_BASE_URL', quirks: { ...HOST, dropFields: [...PLATFORM, ...PENALTIES] } },
   xiaomi: { baseUrl: 'https://api.xiaomimimo.com/v1', credentials: ['XIAOMI_API_KEY'], baseUrlVariable: 'XIAOMI_BASE_URL', quirks: { ...OPEN_HOST, thinking: 'switch', dropFields: [...PLATFORM, ...LOGPROBS, 'logit_bias'] } },
   // Chooses tools by itself or not at all; one stop sequence; tells usage unasked.
   zai: {

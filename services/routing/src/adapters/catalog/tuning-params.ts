@@ -12,6 +12,8 @@ const MAKER_ONLY = ['service_tier', 'verbosity', 'modalities'] as const;
 const BEFORE_GPT_5 = /^openai\/(?:gpt-[34]|gpt-oss|o\d)/;
 /** They answer 400 to `parallel_tool_calls`, whatever it says. */
 const O_SERIES = /^openai\/o\d/;
+/** xAI's own: while they reason they answer 400 to `stop`; its penalties stand in the catalog, since none of its models takes them. */
+const REASONING_GROK = /^grok-(?!.*non-reasoning)/;
 /** Hosts that take one stop sequence (`stopMax` of their presets). */
 const ONE_STOP_PROVIDERS: ReadonlySet<string> = new Set(['zai']);
 /** Fields that a wire has no words for. */
@@ -26,13 +28,14 @@ const WIRE_LACKS: Readonly<Record<string, readonly string[]>> = {
 
 const CLAUDE_MAKER = 'anthropic/';
 
-/** Contract names of the fields to drop. An unknown `seed` is dropped; an unknown `stop` is sent. */
+/** Contract names of the fields to drop. An unknown `seed` is dropped; an unknown `stop` or sampling is sent, but to models of OpenAI's that reason. */
 export function unsupportedParams(model: ModelRow, endpoint: EndpointRow, provider: ProviderRow): ReadonlySet<string> {
   const lacks = new Set<string>();
   const can = model.capabilities;
-  if ((endpoint.temperature_supported ?? can.temperature) === false) for (const field of SAMPLING) lacks.add(field);
+  const fixesItsOwn = isReasoningOpenAi(model);
+  if (!((endpoint.temperature_supported ?? can.temperature) ?? !fixesItsOwn)) for (const field of SAMPLING) lacks.add(field);
   if (can.seed !== true) lacks.add('seed');
-  if (can.stop === false) lacks.add('stop');
+  if (!(can.stop ?? !fixesItsOwn) || isReasoningGrok(model, endpoint)) lacks.add('stop');
   if (can.reasoning !== true) lacks.add('reasoning_effort');
   // It describes an answer that OpenAI is to keep (`store`), which none is told from here: without that it answers 400, and nobody else has it.
   lacks.add('metadata');
@@ -43,6 +46,11 @@ export function unsupportedParams(model: ModelRow, endpoint: EndpointRow, provid
   for (const field of versionsLeaveOut(model, endpoint)) lacks.add(field);
   return lacks;
 }
+
+/** Wherever they are served, all of them fix their own sampling and take no `stop`: one of which nothing is known is no other. Those with open weights are. */
+const isReasoningOpenAi = ({ owned_by: maker, open_weights: isOpen, capabilities }: ModelRow): boolean => maker === 'openai' && !isOpen && capabilities.reasoning === true;
+
+const isReasoningGrok = ({ capabilities }: ModelRow, { provider, provider_model_id: name }: EndpointRow): boolean => provider === 'xai' && capabilities.reasoning === true && REASONING_GROK.test(name);
 
 /** Of OpenAI's own fields; the simulator takes them all. */
 function makerFieldsLeftOut({ id, owned_by: maker }: ModelRow, { provider }: EndpointRow): readonly string[] {
