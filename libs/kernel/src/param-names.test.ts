@@ -14,7 +14,8 @@ test.each([
   expect(nearestEffort(effort, known)).toBe(sent);
 });
 
-test('an effort that not all have has a name of its own, and is told as its field', () => {
-  expect(['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max', 'a lot', 5].map(effortParam)).toEqual(['reasoning_effort.of.none', 'reasoning_effort.of.minimal', undefined, undefined, undefined, 'reasoning_effort.of.xhigh', 'reasoning_effort.of.max', undefined, undefined]);
+test('each effort has a name of its own, since no host need have it, and is told as its field', () => {
+  expect(['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max'].map(effortParam)).toEqual(['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max'].map((effort) => `reasoning_effort.of.${effort}`));
+  expect(['a lot', 5].map(effortParam)).toEqual([undefined, undefined]);
   expect([effortOf('reasoning_effort.of.max'), effortOf('reasoning_effort'), fieldOfParam('reasoning_effort.of.max')]).toEqual(['max', undefined, 'reasoning_effort']);
 });

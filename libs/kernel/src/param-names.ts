@@ -18,12 +18,10 @@ export const PERSONAL_USER = 'user.personal';
 export const CRAMPED_EFFORT = 'reasoning_effort.cramped';
 /** `parallel_tool_calls: false`: some wires have no word for it, and their models may make several calls at once. */
 export const SINGLE_CALLS = 'parallel_tool_calls.single';
-/** Before the word of an effort to think that not every model which thinks has: endpoints that lack it are sent the nearest. */
+/** Before the word of an effort to think: endpoints that lack it are sent the nearest. */
 const EFFORT = 'reasoning_effort.of.';
 /** By how much a model thinks. */
 const EFFORTS: readonly string[] = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max'];
-/** Those that all have. */
-const COMMON_EFFORTS: readonly string[] = ['low', 'medium', 'high'];
 /** Before the figure of a temperature: endpoints that take less are sent the most that they take. */
 const WARM = 'temperature.of.';
 
@@ -48,8 +46,8 @@ export function warmthOf(name: string): number | undefined {
   return name.startsWith(WARM) ? Number(name.slice(WARM.length)) : undefined;
 }
 
-/** The name under which an effort says which it is; undefined = one that all have, or a word that says nothing here. */
-export const effortParam = (effort: unknown): string | undefined => (typeof effort === 'string' && EFFORTS.includes(effort) && !COMMON_EFFORTS.includes(effort) ? `${EFFORT}${effort}` : undefined);
+/** The name under which an effort says which it is; undefined = a word that says nothing here. */
+export const effortParam = (effort: unknown): string | undefined => (typeof effort === 'string' && EFFORTS.includes(effort) ? `${EFFORT}${effort}` : undefined);
 
 /** The effort that a name tells; undefined = it tells none. */
 export function effortOf(name: string): string | undefined {

@@ -196,6 +196,40 @@ describe('the shipped catalog', () => {
     expect([attempts.length > 0, planOf(true).kind]).toEqual([true, sent === '' ? 'plan' : 'no-eligible-provider']);
   });
 
+  test.each<[string, string, string, string]>([
+    ['zai:z-ai/glm-5.3', 'none', 'changed', 'low'],
+    ['zai:z-ai/glm-5.3', 'medium', 'changed', 'low'],
+    ['zai:z-ai/glm-5.3', 'high', 'sent', ''],
+    ['groq:qwen/qwen3-32b', 'none', 'sent', ''],
+    ['groq:qwen/qwen3-32b', 'high', 'left out', ''],
+    ['mistral:mistralai/mistral-small-2603', 'low', 'changed', 'high'],
+    ['mistral:mistralai/mistral-medium-3-5', 'medium', 'changed', 'high'],
+    ['mistral:mistralai/mistral-medium-3-5', 'none', 'sent', ''],
+    ['deepseek:deepseek/deepseek-v4-pro', 'low', 'changed', 'high'],
+    ['xai:x-ai/grok-4.5', 'none', 'changed', 'low'],
+    ['amazon-bedrock:openai/gpt-5.5', 'max', 'changed', 'xhigh'],
+    // Its own list goes before its maker's, which holds where the host has none.
+    ['fireworks:deepseek/deepseek-v4-pro', 'low', 'sent', ''],
+    ['baseten:openai/gpt-oss-120b', 'none', 'changed', 'low'],
+    // Who says it in words of its own takes them all.
+    ['anthropic:anthropic/claude-opus-4.6', 'none', 'sent', ''],
+    ['google-vertex:google/gemini-3.8-flash', 'minimal', 'sent', ''],
+    ['alibaba:z-ai/glm-5.3', 'medium', 'sent', ''],
+    ['openrouter:openai/gpt-5', 'none', 'sent', ''],
+    // Nobody says which it has.
+    ['deepinfra:qwen/qwen3-32b', 'low', 'sent', ''],
+  ])('to %s the effort %s is %s %s', async (id, effort, what, sent) => {
+    const [provider = '', model = ''] = id.split(':');
+    const catalog = await load([provider]);
+    const request = plainRequest(model);
+    const named = `reasoning_effort.of.${effort}`;
+    const planOf = (requireParameters: boolean): ReturnType<typeof decide> => decide({ ...request, needs: { ...request.needs, params: ['reasoning_effort', named] }, provider: { ...request.provider, requireParameters } }, { catalog, live: new Map() }, 1);
+    const attempt = decideResponse(planOf(false), 'dec_1').attempts?.find(({ endpointId }) => endpointId === id);
+    expect([attempt?.dropParams, attempt?.reasoningEffort]).toEqual([what === 'sent' ? [] : what === 'changed' ? [named] : [named, 'reasoning_effort'], sent]);
+    const kept = planOf(true);
+    expect(kept.kind === 'plan' && kept.attempts.some(({ endpoint }) => endpoint.id === id)).toBe(what === 'sent');
+  });
+
   test('knows which wires cannot ask for one call at a time', async () => {
     const { endpoints } = await load(['anthropic', 'amazon-bedrock', 'google-ai-studio', 'cohere', 'openai', 'groq']);
     const of = (id: string): unknown => endpoints.find((endpoint) => endpoint.id === id)?.unsupportedParams.has('parallel_tool_calls.single');

@@ -127,14 +127,16 @@ function stepMessages(steps: readonly PriceStep[]): StepMessage[] {
   return steps.map(({ fromPromptTokens, card }) => ({ fromPromptTokens, card: cardMessage(card) }));
 }
 
-/** What is sent in place of an effort that the endpoint refuses; empty = as asked. */
-function effortFor({ reasoningEfforts }: Attempt['endpoint'], dropParams: readonly string[]): string {
+/** With what is sent in place of an effort that the endpoint refuses (empty = as asked). Where it has none that is near, as one that can but be told not to think, it is sent none. */
+function withEffort(dropParams: readonly string[], { reasoningEfforts }: Attempt['endpoint']): { readonly dropParams: string[]; readonly reasoningEffort: string } {
   const asked = dropParams.map(effortOf).find((effort) => effort !== undefined);
-  return asked === undefined ? '' : (nearestEffort(asked, reasoningEfforts) ?? '');
+  const nearest = asked === undefined ? '' : nearestEffort(asked, reasoningEfforts);
+  return { dropParams: nearest === undefined ? [...dropParams, 'reasoning_effort'] : [...dropParams], reasoningEffort: nearest ?? '' };
 }
 
 function attemptMessage({ endpoint, card, steps, dropParams, firstByteTimeoutMs, wholeTimeoutMs, byok }: Attempt): PlannedAttempt {
   return {
+    ...withEffort(dropParams, endpoint),
     endpointId: endpoint.id,
     provider: endpoint.provider,
     model: endpoint.model,
@@ -144,10 +146,8 @@ function attemptMessage({ endpoint, card, steps, dropParams, firstByteTimeoutMs,
     maxTokensParam: endpoint.maxTokensParam,
     maxOutputTokens: endpoint.maxOutputTokens ?? 0,
     contextWindow: endpoint.contextWindow ?? 0,
-    dropParams: [...dropParams],
     hiddenReasoning: endpoint.hiddenReasoning,
     temperatureMax: endpoint.temperatureMax,
-    reasoningEffort: effortFor(endpoint, dropParams),
     firstByteTimeoutMs,
     wholeTimeoutMs,
     sunsetDate: endpoint.sunsetDate ?? '',

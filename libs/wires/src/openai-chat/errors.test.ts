@@ -99,6 +99,13 @@ describe('refusals as hosts write them', () => {
     ['openai: not with this model', { error: { message: "Unsupported value: 'temperature' does not support 0.2 with this model. Only the default (1) value is supported.", type: 'invalid_request_error', param: 'temperature', code: 'unsupported_value' } }, true],
     ['openai: tools beside an effort', { error: { message: "Function tools with reasoning_effort are not supported for gpt-5.6-sol in /v1/chat/completions. To use function tools, use /v1/responses or set reasoning_effort to 'none'.", type: 'invalid_request_error', param: 'reasoning_effort', code: null } }, true],
     ['vllm: started without tools', { object: 'error', message: 'Tool choice "auto" is not supported by this server', type: 'BadRequestError', param: null, code: 400 }, true],
+    ['groq: an effort that the model has not', { error: { message: '`reasoning_effort` must be one of `none` or `default`', type: 'invalid_request_error' } }, true],
+    ['zai: thinking that goes on', { error: { code: '1210', message: 'Thinking cannot be disabled for this model' } }, true],
+    ['moonshot: the same in its words', { error: { message: 'invalid thinking: only type=enabled is allowed for this model', type: 'invalid_request_error' } }, true],
+    ['openai: an effort of other models', { error: { message: "Invalid value: 'xhigh'. Supported values are: 'low', 'medium', and 'high'.", type: 'invalid_request_error', param: 'reasoning_effort', code: 'invalid_value' } }, true],
+    ['mistral: an effort, whose field stands beside the sentence', { object: 'error', message: { detail: [{ type: 'enum', loc: ['body', 'reasoning_effort'], msg: "Input should be 'none' or 'high'", input: 'medium' }] }, type: 'invalid_request_invalid_args', param: null, code: null }, true],
+    ['vllm: an effort that no schema knows', { detail: [{ type: 'literal_error', loc: ['body', 'reasoning_effort'], msg: "Input should be 'low', 'medium' or 'high'", input: 'max' }] }, true],
+    ['another field of few values', { error: { message: "Invalid value: 'xml'. Supported values are: 'text' and 'json_object'.", type: 'invalid_request_error', param: 'response_format.type', code: 'invalid_value' } }, false],
     ['a mistake of the client\'s', { error: { message: 'Invalid schema for response_format', type: 'invalid_request_error', code: 'invalid_json_schema' } }, false],
     ['a client that says a code', { error: { message: "Invalid value: 'tool_use_failed'.", type: 'invalid_request_error', code: 'invalid_value' } }, false],
   ])('%s: elsewhere it may be taken', (_name, body, isRetryable) => {

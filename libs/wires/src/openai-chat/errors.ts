@@ -26,6 +26,9 @@ const RATE = /rate[ _]limit|tokens per minute|too many requests/i;
 const OVERLOAD = /overloaded|unavailable|server[ _]error|capacity|timeout/i;
 /** One model's or host's lack, not a mistake of the client's. */
 const LACK = /(?:not|n't) support(?:ed)?\b|unsupported_(?:parameter|value)\b/i;
+/** Fields and words of how much a model is to think: which it has is the model's own. */
+const EFFORT = /reasoning|thinking/i;
+const EFFORT_LACK = /must be one of|supported values|should be '|cannot be disabled|only type=enabled/i;
 /** Groq's codes for an answer that its model wrote wrongly: not a call of the tools, or not the JSON, that it was asked for. */
 const MISWRITTEN = /\b(?:tool_use_failed|json_validate_failed|output_parse_failed)\b/;
 const NO_MODEL = /model[ _]not[ _](?:found|exist)|deploymentnotfound|does not exist|unknown model/i;
@@ -51,11 +54,14 @@ function factsOf(raw: unknown): ErrorFacts | undefined {
   const outer: unknown = Array.isArray(raw) ? raw[0] : raw;
   if (!isObject(outer)) return undefined;
   const inner: JsonObject = isObject(outer['error']) ? outer['error'] : typeof outer['error'] === 'string' ? { message: outer['error'] } : outer;
-  const detail: unknown = Array.isArray(inner['detail']) ? inner['detail'][0] : inner['detail'];
+  // Mistral puts the list of what is wrong into `message`.
+  const told: unknown = inner['detail'] ?? (isObject(inner['message']) ? inner['message']['detail'] : undefined);
+  const detail: unknown = Array.isArray(told) ? told[0] : told;
+  const place: unknown = isObject(detail) && Array.isArray(detail['loc']) ? detail['loc'][1] : undefined;
   const message = textOf(inner['message']) || textOf(detail) || (isObject(detail) ? textOf(detail['msg']) || textOf(detail['error']) || textOf(detail['message']) : '');
   // xAI puts the code beside `error`, not into it.
   const code = [inner['code'] ?? outer['code'], inner['type']].map(textOf).join(' ');
-  return { message, code, param: textOf(inner['param']), text: `${code} ${message}` };
+  return { message, code, param: textOf(inner['param']) || textOf(place), text: `${code} ${message}` };
 }
 
 /** A sentence without anything that looks like a key, id or address, at most 300 characters. */
@@ -125,10 +131,14 @@ export function failureOf(failureClass: FailureClass, status: number, retryAfter
   };
 }
 
+/** Whether it refuses what another model or host may take, or what its own model wrote. */
+function isOfOne({ text, code, param }: ErrorFacts): boolean {
+  return LACK.test(text) || MISWRITTEN.test(code) || (EFFORT_LACK.test(text) && EFFORT.test(`${param} ${text}`));
+}
+
 function build(failureClass: FailureClass, status: number, retryAfterMs: number, facts: ErrorFacts | undefined): Failure {
   const told = failureOf(failureClass, status, retryAfterMs, facts?.message ?? '', facts?.param ?? '');
-  const isOfOne = failureClass === 'BAD_REQUEST' && facts !== undefined && (LACK.test(facts.text) || MISWRITTEN.test(facts.code));
-  return isOfOne ? { ...told, retryable: true } : told;
+  return failureClass === 'BAD_REQUEST' && facts !== undefined && isOfOne(facts) ? { ...told, retryable: true } : told;
 }
 
 /** Whole milliseconds within 0…RETRY_AFTER_MS_MAX; 0 for what is no number. */

@@ -219,8 +219,8 @@ function read(body: Buffer, object: JsonObject, ranges: ReadonlyMap<string, Byte
   const isForced = toolChoice === 'required' || isObject(toolChoice);
   const effort = effortOf(ours, maxTokens);
   if (effort === 'cramped') params.push(CRAMPED_EFFORT);
-  const rareEffort = effortParam(own(ours, 'reasoning_effort'));
-  if (rareEffort !== undefined) params.push(rareEffort);
+  const namedEffort = effortParam(own(ours, 'reasoning_effort'));
+  if (namedEffort !== undefined) params.push(namedEffort);
   if (!isForced && effort === 'roomy') for (const name of ['temperature', 'top_p'] as const) if (params.includes(name)) params.push(THINKING_SAMPLING[name]);
   const choices = own(ours, 'n');
   const quantization = readQuantization(ours);

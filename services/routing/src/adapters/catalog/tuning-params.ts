@@ -16,6 +16,10 @@ const O_SERIES = /^openai\/o\d/;
 const REASONING_GROK = /^grok-(?!.*non-reasoning)/;
 /** Hosts that take one stop sequence (`stopMax` of their presets). */
 const ONE_STOP_PROVIDERS: ReadonlySet<string> = new Set(['zai']);
+/** Wires that send an effort to think as it was asked for; others have words of their own for each. */
+const EFFORT_WIRES: ReadonlySet<string> = new Set(['openai-chat', 'azure-openai', 'mistral']);
+/** Hosts that refuse no effort: Alibaba is told tokens instead, OpenRouter takes the nearest by itself. */
+const NEAREST_EFFORT_PROVIDERS: ReadonlySet<string> = new Set(['alibaba', 'openrouter']);
 /** Fields that a wire has no words for. */
 const WIRE_LACKS: Readonly<Record<string, readonly string[]>> = {
   'anthropic-messages': ['presence_penalty', 'frequency_penalty', 'logit_bias', 'seed', BLANK_STOP, PERSONAL_USER],
@@ -59,9 +63,15 @@ function makerFieldsLeftOut({ id, owned_by: maker }: ModelRow, { provider }: End
   return [...(BEFORE_GPT_5.test(id) ? ['verbosity'] : []), ...(O_SERIES.test(id) ? ['parallel_tool_calls'] : [])];
 }
 
-/** Words for an effort to think; empty where others are not refused, or it is not known which are. */
-export function effortsOf({ owned_by: maker, capabilities }: ModelRow, { provider, reasoning_efforts: own }: EndpointRow): readonly string[] {
-  return isOpenAi(maker, provider) ? (own ?? capabilities.reasoning_efforts ?? []) : [];
+/** Words for an effort to think: the host's, else its model's. Empty where others are not refused, or it is not known which are. */
+export function effortsOf({ id, capabilities }: ModelRow, endpoint: EndpointRow): readonly string[] {
+  return capabilities.reasoning === true && passesEffortOn(id, endpoint) ? (endpoint.reasoning_efforts ?? capabilities.reasoning_efforts ?? []) : [];
+}
+
+/** Whether the host is sent the client's own word, and refuses those that it has not. */
+function passesEffortOn(model: string, { provider, wire_protocol: wire, provider_model_id: name }: EndpointRow): boolean {
+  if (wire === 'bedrock-converse') return bedrockModel(name, model).reasoning === 'effort';
+  return EFFORT_WIRES.has(wire) && !NEAREST_EFFORT_PROVIDERS.has(provider);
 }
 
 /** Azure serves models of others too, as their makers' hosts. */
