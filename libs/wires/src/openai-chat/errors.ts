@@ -196,9 +196,12 @@ export function classifyRefusal({ status, headers, body, nowMs }: Refusal): Fail
   return build(told, status, readRetryAfter(headers, nowMs) || (told === 'RATE_LIMITED' ? readReset(raw, answeredAtMs(headers, nowMs)) : 0), facts);
 }
 
-/** The error that a 200's body or frame holds: under `error`, or as the whole of it (Mistral, vLLM). undefined = none. */
+/** The error that a 200's body or frame holds: under `error`, as the whole of it (Mistral, vLLM), or in one of its choices (OpenRouter). undefined = none. */
 export function errorIn(frame: JsonObject): unknown {
-  return isError(frame['error']) ? frame['error'] : frame['object'] === 'error' ? frame : undefined;
+  if (isError(frame['error'])) return frame['error'];
+  if (frame['object'] === 'error') return frame;
+  const { choices } = frame;
+  return Array.isArray(choices) ? (choices as readonly unknown[]).map((choice) => (isObject(choice) ? choice['error'] : undefined)).find(isError) : undefined;
 }
 
 /** Classifies an error object that came inside a 200: in a stream's frame or as the body. */

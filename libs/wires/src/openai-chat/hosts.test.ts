@@ -160,6 +160,31 @@ describe('streams as hosts write them', () => {
     expect(told([fixture('openrouter-cut')])).toMatchObject({ content: 'Half', finishes: [], last: { type: 'failed', failure: { class: 'PROVIDER_ERROR', publicMessage: '' } } });
   });
 
+  const BROKEN = { code: 502, message: 'Provider returned error' };
+
+  test.each<[string, readonly object[], object]>([
+    ['an error in its choice', [{ finish_reason: null, error: BROKEN }], { class: 'PROVIDER_ERROR', status: 502 }],
+    ['one beside a finish', [{ finish_reason: 'stop', error: BROKEN }], { class: 'PROVIDER_ERROR', status: 502 }],
+    ['one beside its finish', [{ finish_reason: 'error', error: { code: 429, message: 'Slow down' } }], { class: 'RATE_LIMITED', status: 429 }],
+    ['one in another choice', [{ finish_reason: 'stop' }, { index: 1, finish_reason: null, error: BROKEN }], { class: 'PROVIDER_ERROR' }],
+    ['no finish', [{ finish_reason: null }], { class: 'DISCONNECTED', retryable: true }],
+    ['a finish that says nothing', [{ finish_reason: '' }, { index: 1, finish_reason: 'null' }], { class: 'DISCONNECTED' }],
+    ['no word of one', [{}], { class: 'DISCONNECTED' }],
+  ])('a whole answer with %s is none, and what it cost is known', (_what, choices, expected) => {
+    const body = { choices: choices.map((choice) => ({ index: 0, message: { role: 'assistant', content: 'Half' }, ...choice })), usage: { prompt_tokens: 9, completion_tokens: 3 } };
+    expect(readChatAnswer(Buffer.from(JSON.stringify(body)), 's')).toMatchObject({ ok: false, failure: expected, usage: { tokens: { inputUncached: 9, outputText: 3 } } });
+  });
+
+  test('an answer of which one choice has a finish is whole, and an error that is none is no error', () => {
+    const body = { choices: [{ index: 0, message: { role: 'assistant', content: 'a' }, finish_reason: 'length', error: null }, { index: 1, message: { role: 'assistant', content: 'b' }, finish_reason: null }] };
+    expect(readChatAnswer(Buffer.from(JSON.stringify(body)), 's')).toMatchObject({ ok: true, answer: { finishReason: 'length' } });
+  });
+
+  test.each<[string, string | null]>([['alone', null], ['beside a finish', 'stop'], ['beside a finish of errors', 'error']])('an error in a choice of a stream, %s, breaks it off', (_what, finish) => {
+    const error = Buffer.from(`data: ${JSON.stringify({ choices: [{ index: 0, delta: { content: '' }, finish_reason: finish, error: BROKEN }] })}\n\n`);
+    expect(told([chunk({ role: 'assistant', content: 'Half' }, null), error, Buffer.from('data: [DONE]\n\n')])).toMatchObject({ content: 'Half', finishes: [], last: { type: 'failed', failure: { class: 'PROVIDER_ERROR', status: 502 } } });
+  });
+
   test.each<[string, object, readonly (readonly [string, string])[] | undefined]>([
     ['perplexity: addresses, and titles of them', { citations: ['https://a.example', 'https://b.example'], search_results: [{ title: 'B', url: 'https://b.example', date: null }] }, [['https://a.example', ''], ['https://b.example', 'B']]],
     ['perplexity: results alone', { search_results: [{ title: 'A', url: 'https://a.example' }] }, [['https://a.example', 'A']]],

@@ -4,7 +4,7 @@ import { isObjectText } from '../call-arguments.js';
 import { readAnswerJson, readSafely } from '../canonical-answer.js';
 import { INSTEAD_OF_CONTENT } from '../choice-parts.js';
 import { classifyErrorFrame, errorIn } from './errors.js';
-import { mapFinishReason } from './finish-reason.js';
+import { isFinishReason, mapFinishReason } from './finish-reason.js';
 import { argumentsText, keptFields, readContent, textBytes, thoughtBytes, toldCallBytes, type ToldCall } from './message.js';
 import { readPlainAnswer } from './plain-answer.js';
 import { sourcesOf } from './sources.js';
@@ -51,7 +51,7 @@ function readChoice(raw: JsonObject, position: number, seed: string, sources: re
   const isAnnotated = hasItems(kept['annotations']);
   const fields = { content: told, refusal: null, ...(reasoning === '' ? {} : { reasoning_content: reasoning }), ...kept, ...(sources === undefined || position > 0 || isAnnotated ? {} : { annotations: sources }) };
   const bytes = textBytes(fields) + thoughtBytes(fields) + toldCallBytes(toolCalls);
-  const finishReason = mapFinishReason(typeof raw['finish_reason'] === 'string' ? raw['finish_reason'] : 'stop', toolCalls.length > 0);
+  const finishReason = mapFinishReason(isFinishReason(raw['finish_reason']) ? raw['finish_reason'] : 'stop', toolCalls.length > 0);
   return {
     canonical: {
       index: typeof raw['index'] === 'number' && Number.isInteger(raw['index']) ? raw['index'] : position,
@@ -117,6 +117,8 @@ function readChoices(fields: JsonObject, choices: readonly JsonObject[], usage: 
   if (read.some((choice) => choice.finishReason === 'error')) return { ok: false, failure: failure('PROVIDER_ERROR', true, 200), usage };
   // Without a message, or a policy that left none, it is no answer of nothing.
   if (!choices.some(({ message }) => isObject(message)) && read[0]?.finishReason !== 'content_filter') return { ok: false, failure: failure('EMPTY', true, 200), usage };
+  // The host never says that it had come to an end.
+  if (!choices.some((choice) => isFinishReason(choice['finish_reason']))) return { ok: false, failure: failure('DISCONNECTED', true, 200), usage };
   return answerOf(fields, usage, {
     choices: Buffer.from(JSON.stringify(read.map((choice) => choice.canonical))),
     finishReason: read[0]?.finishReason ?? 'stop',
