@@ -136,6 +136,17 @@ describe('streams as hosts write them', () => {
     expect([transducer.summary().isFinished, transducer.finishOpen('stop')]).toMatchObject([true, { type: 'failed', failure: { class: 'GARBAGE' } }]);
   });
 
+  test.each<[string, readonly (readonly object[])[], readonly (readonly string[])[]]>([
+    ['in one chunk, numbered alike', [[{ index: 0, function: { name: 'f' } }, { index: 0, function: { name: 'g', arguments: '{"b":2}' } }]], [['f', '{}'], ['g', '{"b":2}']]],
+    ['in one chunk, not numbered', [[{ function: { name: 'f', arguments: '' } }, { function: { name: 'g', arguments: '' } }]], [['f', '{}'], ['g', '{}']]],
+    ['in two chunks, numbered alike', [[{ index: 0, function: { name: 'f', arguments: '' } }], [{ index: 0, function: { name: 'g', arguments: '' } }], [{ index: 0, function: { arguments: '{"b":2}' } }]], [['f', '{}'], ['g', '{"b":2}']]],
+    ['with arguments, numbered alike', [[{ index: 0, function: { name: 'f', arguments: '{"a":1}' } }, { index: 0, function: { name: 'g', arguments: '{"b":2}' } }]], [['f', '{"a":1}'], ['g', '{"b":2}']]],
+    ['one whose name is said again with its arguments', [[{ index: 0, function: { name: 'f', arguments: '' } }], [{ index: 0, function: { name: 'f', arguments: '{"a":1}' } }]], [['f', '{"a":1}']]],
+  ])('calls without ids are told apart by their names: %s', (_what, chunks, expected) => {
+    const { calls, last } = told([...chunks.map((pieces) => chunk({ tool_calls: pieces }, null)), chunk({}, 'tool_calls')]);
+    expect([calls.map(([, name, written]) => [name, written]), last]).toEqual([expected, done]);
+  });
+
   test.each(['network_error', 'insufficient_system_resource', 'error'])('the finish reason %s is a failure, not a finish', (reason) => {
     expect(told([chunk({ role: 'assistant', content: 'Half' }, null), chunk({}, reason)])).toMatchObject({ content: 'Half', finishes: [], last: { type: 'failed', failure: { class: 'PROVIDER_ERROR' } } });
   });

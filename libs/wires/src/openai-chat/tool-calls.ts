@@ -65,8 +65,9 @@ export function createToolCallNumbering(seed: string): ToolCallNumbering {
       return known ?? (name === '' && upstreamIndex !== undefined ? calls.findLast((call) => call.upstreamIndex === upstreamIndex) : undefined);
     }
     const last = calls.findLast((call) => upstreamIndex === undefined || call.upstreamIndex === upstreamIndex);
-    if (last === undefined || name === '' || last.name === '' || last.arguments === '') return last;
-    return name === last.name && upstreamIndex !== undefined && !last.progress.isWhole(last.arguments) ? last : undefined;
+    if (last === undefined || name === '' || last.name === '') return last;
+    if (name !== last.name) return undefined;
+    return last.arguments === '' || (upstreamIndex !== undefined && !last.progress.isWhole(last.arguments)) ? last : undefined;
   };
 
   const tell = (call: OpenCall): ToldCall => {
