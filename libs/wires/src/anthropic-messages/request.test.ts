@@ -30,6 +30,9 @@ describe('envelope', () => {
   test('the wire wants a token limit: the client’s, else the model’s', () => {
     expect(body({}, { maxTokens: 5 })).toEqual({ model: OLDER, max_tokens: 5, messages: [{ role: 'user', content: [{ type: 'text', text: 'Hi' }] }] });
     expect(body({}, { stream: true })).toMatchObject({ max_tokens: 64_000, stream: true });
+    // The host refuses a limit that the prompt leaves no room for, and calls the prompt too long. What a client asks for is its own.
+    for (const quirks of [ANTHROPIC, MINIMAX]) expect(body({}, { quirks, promptTokens: 120_000, contextWindow: 200_000 })).toMatchObject({ max_tokens: 50_000 });
+    expect(body({}, { maxTokens: 60_000, promptTokens: 120_000, contextWindow: 200_000 })).toMatchObject({ max_tokens: 60_000 });
   });
 
   test('Vertex has the model in its path and a version in the body', () => {

@@ -1,5 +1,6 @@
 /** The client's request as a body of the Messages API. */
 import { isPersonalUser } from '@signalbox/kernel/personal-user';
+import { answerLimit, type AnswerBounds } from '../answer-limit.js';
 import type { JsonObject } from '../canonical.js';
 import { jsonInstruction, readChat, type Chat, type ChatInput, type Tool } from '../chat-request.js';
 import { mediaReferences } from '../chat-turns.js';
@@ -36,13 +37,8 @@ export const MINIMAX: MessagesQuirks = {
   traits: { thinking: 'adaptive', thinksByDefault: true, stopsThinkingBy: 'disabled', isThinkingExclusive: false, takesForcedTools: false, bindsThinking: false, hidesThinking: false, efforts: [], takesSampling: true, takesBothSampling: true, takesJsonFormat: false },
 };
 
-export interface MessagesInput extends ChatInput {
-  /** The model's own limit, sent where the client sets none: the wire asks for one. 0 = unknown. */
-  readonly maxOutputTokens: number;
-}
-
-/** Limit for a model whose own is unknown. */
-const MAX_TOKENS_DEFAULT = 8_192;
+/** The bounds are for a client that sets no limit: the wire asks for one. */
+export type MessagesInput = ChatInput & AnswerBounds;
 
 /** `native`: with the schema as the wire takes it. */
 type JsonMode = { readonly kind: 'none' | 'tool' | 'instruction' } | { readonly kind: 'native'; readonly schema: JsonObject };
@@ -120,7 +116,7 @@ function termsOf(input: MessagesInput, chat: Chat, quirks: MessagesQuirks): Term
   const traits = quirks.traits ?? claudeTraits(input.providerModelId, input.model ?? '');
   const jsonMode = jsonModeOf(chat, traits, quirks);
   const { tools, choice } = toolSettings(chat, jsonMode);
-  const maxTokens = input.maxTokens ?? (input.maxOutputTokens || MAX_TOKENS_DEFAULT);
+  const maxTokens = input.maxTokens ?? answerLimit(input);
   const isToolForced = choice?.['type'] === 'any' || choice?.['type'] === 'tool';
   const settings = thinkingSettings(traits, { effort: chat.reasoningEffort, maxTokens, isToolForced, turns: chat.turns });
   return { jsonMode, maxTokens, tools, choice, effort: settings.effort, sampling: samplingOf(chat, traits, settings.isThinking), bound: boundThinking(settings, traits, quirks.thoughtFormat, chat.turns) };

@@ -210,6 +210,7 @@ describe('settings', () => {
     ['Claude 4.8 takes neither', { temperature: 0.2 }, { providerModelId: CLAUDE_48 }, {}],
     ['a budget within the limit, and no sampling beside thought', { reasoning_effort: 'medium', temperature: 0.2 }, { providerModelId: CLAUDE, maxTokens: 8_000 }, { ...inference({ maxTokens: 8_000 }), ...additional({ thinking: { type: 'enabled', budget_tokens: 4_000 } }) }],
     ['a budget sends the limit it is part of', { reasoning_effort: 'low' }, { providerModelId: CLAUDE, maxOutputTokens: 64_000 }, { ...inference({ maxTokens: 64_000 }), ...additional({ thinking: { type: 'enabled', budget_tokens: 12_800 } }) }],
+    ['a limit that the prompt leaves room for', { reasoning_effort: 'low' }, { providerModelId: CLAUDE, maxOutputTokens: 64_000, promptTokens: 120_000, contextWindow: 200_000 }, { ...inference({ maxTokens: 50_000 }), ...additional({ thinking: { type: 'enabled', budget_tokens: 10_000 } }) }],
     ['effort of newer Claudes', { reasoning_effort: 'high' }, { providerModelId: CLAUDE_46, maxTokens: 8_000 }, { ...inference({ maxTokens: 8_000 }), ...additional({ thinking: { type: 'adaptive' }, output_config: { effort: 'high' } }) }],
     ['no thought', { reasoning_effort: 'none', temperature: 0.2 }, { providerModelId: CLAUDE }, inference({ temperature: 0.2 })],
     ['effort of Nova', { reasoning_effort: 'low' }, { providerModelId: NOVA }, additional({ reasoningConfig: { type: 'enabled', maxReasoningEffort: 'low' } })],

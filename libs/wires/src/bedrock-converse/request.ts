@@ -1,4 +1,5 @@
 /** The client's request as a body of Converse; the model stands in the path. */
+import { answerLimit, type AnswerBounds } from '../answer-limit.js';
 import { nativeSchema } from '../anthropic-messages/native-schema.js';
 import type { JsonObject } from '../canonical.js';
 import { jsonInstruction, readChat, type Chat, type ChatInput, type Tool } from '../chat-request.js';
@@ -10,13 +11,8 @@ import { bedrockModel, type BedrockModel } from './models.js';
 import { reasoningOf, type Reasoning } from './thinking.js';
 import { renderTurns } from './turns.js';
 
-export interface ConverseInput extends ChatInput {
-  /** The model's own limit. 0 = unknown. */
-  readonly maxOutputTokens: number;
-}
-
-/** Limit for a model whose own is unknown, where one is needed. */
-const MAX_TOKENS_DEFAULT = 8_192;
+/** The bounds are for a client that sets no limit, where one is needed. */
+export type ConverseInput = ChatInput & AnswerBounds;
 
 /** `native`: with the schema as the wire takes it. */
 type JsonMode = { readonly kind: 'none' | 'tool' | 'instruction' } | { readonly kind: 'native'; readonly schema: JsonObject };
@@ -102,7 +98,7 @@ function composeBody(input: ConverseInput, chat: Chat, fetched: FetchedMedia): B
   const model = bedrockModel(input.providerModelId, input.model);
   const jsonMode = jsonModeOf(chat, model);
   const { tools, choice, claudeChoice, isForced } = toolingOf(chat, model, jsonMode);
-  const reasoning = reasoningOf(chat, model, input.maxTokens ?? (input.maxOutputTokens || MAX_TOKENS_DEFAULT), input.maxTokens !== undefined, isForced);
+  const reasoning = reasoningOf(chat, model, input.maxTokens ?? answerLimit(input), input.maxTokens !== undefined, isForced);
   const { system, messages } = renderTurns(chat.turns, fetched, { hasTools: tools.length > 0, takesCachePoints: model.takesCachePoints, takesThought: model.claude !== undefined });
   const instruction = jsonMode.kind === 'instruction' ? jsonInstruction(chat.format) : '';
   const spoken = instruction === '' ? system : [...system, { text: instruction }];

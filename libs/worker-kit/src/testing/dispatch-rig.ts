@@ -68,6 +68,7 @@ export function requestOf(over: Partial<DispatchRequest__Output> = {}): Dispatch
     decisionId: '',
     clientStream: true,
     maxOutputTokens: 0,
+    contextWindow: 0,
     gather: false,
     heldOutputTokens: 0,
     heldTokens: '0',

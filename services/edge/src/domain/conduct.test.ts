@@ -241,6 +241,13 @@ describe('amounts', () => {
     expect(silent.neighbours.asked[0]?.minAmountNanoUsd).toBe('0');
   });
 
+  test('tells each worker the window of its endpoint, beside the prompt that has to fit into it', async () => {
+    const { neighbours, run } = story({ a: fails('CONNECT'), b: answersWith('x') }, { request: { promptTokens: 170_000 } });
+    neighbours.plan = planWith([plannedAt('a', { contextWindow: 200_000 }), plannedAt('b', { contextWindow: 0 })]);
+    await run();
+    expect(neighbours.calls.map(({ request }) => [request.promptTokens, request.contextWindow])).toEqual([[170_000, 200_000], [170_000, 0]]);
+  });
+
   test('drops what an endpoint does not take, for that attempt only', async () => {
     const fields = ['messages', 'seed'].map((name) => ({ name, value: Buffer.from('1') }));
     const { neighbours, run } = story({ a: fails('CONNECT'), b: answersWith('x') }, { request: { fields } });

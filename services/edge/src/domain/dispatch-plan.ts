@@ -242,6 +242,7 @@ function dispatchRequest({ requestId, caller, request, tools }: Turn, plan: Deci
     decisionId: plan.decisionId,
     clientStream: request.stream,
     maxOutputTokens: planned.maxOutputTokens,
+    contextWindow: planned.contextWindow,
     holdEpoch: admission.epoch,
   };
   if (admission.draw !== undefined) dispatched.draw = admission.draw;

@@ -15,11 +15,13 @@ export interface Sent {
   readonly model?: string;
   readonly stream?: boolean;
   readonly maxTokens?: number;
+  readonly promptTokens?: number;
+  readonly contextWindow?: number;
   readonly quirks?: MessagesQuirks;
   readonly fetched?: FetchedMedia;
 }
 
-export function body(fields: Readonly<Record<string, unknown>>, { model = OLDER, stream = false, maxTokens, quirks = ANTHROPIC, fetched = new Map() }: Sent = {}): JsonObject {
-  const input = { providerModelId: model, stream, maxTokens, maxOutputTokens: 64_000, temperatureMax: 1, fields: Object.entries({ messages: HELLO, ...fields }).map(([name, value]) => ({ name, value: Buffer.from(JSON.stringify(value)) })) };
+export function body(fields: Readonly<Record<string, unknown>>, { model = OLDER, stream = false, maxTokens, promptTokens = 0, contextWindow = 0, quirks = ANTHROPIC, fetched = new Map() }: Sent = {}): JsonObject {
+  const input = { providerModelId: model, stream, maxTokens, promptTokens, contextWindow, maxOutputTokens: 64_000, temperatureMax: 1, fields: Object.entries({ messages: HELLO, ...fields }).map(([name, value]) => ({ name, value: Buffer.from(JSON.stringify(value)) })) };
   return JSON.parse(draftMessages(input, quirks).body(fetched).toString()) as JsonObject;
 }

@@ -55,6 +55,7 @@ export interface DispatchRequest {
   'unwatchedTokens'?: (number | string | Long);
   'tended'?: (boolean);
   'draw'?: (_signalbox_common_v1_Draw | null);
+  'contextWindow'?: (number);
   '_maxTokens'?: "maxTokens";
 }
 
@@ -105,5 +106,6 @@ export interface DispatchRequest__Output {
   'unwatchedTokens': (string);
   'tended': (boolean);
   'draw': (_signalbox_common_v1_Draw__Output | null);
+  'contextWindow': (number);
   '_maxTokens'?: "maxTokens";
 }
