@@ -88,7 +88,7 @@ describe('presets', () => {
     ['nebius', FULL],
     ['novita', FULL],
     ['openrouter', FULL],
-    ['perplexity', { ...without(FULL, ...PLATFORM, 'stream_options', 'logprobs', 'top_logprobs', 'logit_bias', 'stop', 'seed', 'n', 'user', 'tools', 'tool_choice'), ...nameless }],
+    ['perplexity', { ...without(FULL, ...PLATFORM, 'stream_options', 'logprobs', 'top_logprobs', 'logit_bias', 'stop', 'seed', 'n', 'user', 'tools', 'tool_choice'), messages: [{ role: 'user', content: 'x' }] }],
     ['together', without(FULL, 'logprobs', 'top_logprobs')],
     ['vllm', FULL],
     ['xai', without(FULL, ...PLATFORM, 'presence_penalty', 'logit_bias')],

@@ -60,12 +60,12 @@ export const PRESETS = {
   novita: { baseUrl: 'https://api.novita.ai/openai/v1', credentials: ['NOVITA_API_KEY'], baseUrlVariable: 'NOVITA_BASE_URL', quirks: OPEN_HOST },
   // Its data policy is that of whoever it picks; routing keeps requests with privacy wishes away from it.
   openrouter: { baseUrl: 'https://openrouter.ai/api/v1', credentials: ['OPENROUTER_API_KEY'], baseUrlVariable: 'OPENROUTER_BASE_URL', quirks: { ...HOST, takesCacheMarks: true, thoughtFields: ['reasoning', 'reasoning_content', 'reasoning_details'] } },
-  // A search engine's answer machine: no tools, no sampling beyond temperature and top_p, usage unasked.
+  // A search engine's answer machine: no tools, turns that alternate, no sampling beyond temperature and top_p, usage unasked.
   perplexity: {
     baseUrl: 'https://api.perplexity.ai',
     credentials: ['PERPLEXITY_API_KEY'],
     baseUrlVariable: 'PERPLEXITY_BASE_URL',
-    quirks: { ...HOST, noStreamOptions: true, messageFields: ['role', 'content'], dropFields: [...PLATFORM, ...LOGPROBS, 'logit_bias', 'stop', 'seed', 'n', 'user', 'tools', 'tool_choice', 'parallel_tool_calls'] },
+    quirks: { ...HOST, noStreamOptions: true, alternates: true, messageFields: ['role', 'content'], dropFields: [...PLATFORM, ...LOGPROBS, 'logit_bias', 'stop', 'seed', 'n', 'user', 'tools', 'tool_choice', 'parallel_tool_calls'] },
   },
   // Its logprobs are a number, and answered in a shape of their own.
   together: { baseUrl: 'https://api.together.xyz/v1', credentials: ['TOGETHER_API_KEY'], baseUrlVariable: 'TOGETHER_BASE_URL', quirks: { ...OPEN_HOST, dropFields: LOGPROBS } },

@@ -1,6 +1,7 @@
 /** The conversation as Converse has it: system apart, two roles in turn, tool results first in the user's. */
 import { createCallIds } from '../call-ids.js';
 import type { Turn, TurnCall, UserPart } from '../chat-turns.js';
+import { answeredInWords, calledInWords } from '../in-words.js';
 import type { FetchedMedia } from '../media.js';
 import { argumentsObject } from '../raw-json.js';
 import { badInput } from '../unsendable.js';
@@ -54,8 +55,8 @@ interface Renderer {
 }
 
 const IN_WORDS: Renderer = {
-  call: ({ name, arguments: args }) => textBlocks(`[I called the tool ${name} with ${args.trim() === '' ? '{}' : args}]`),
-  result: ({ name, text, isCacheEnd }) => textBlocks(`[The tool ${name} answered: ${text}]`, isCacheEnd),
+  call: ({ name, arguments: args }) => textBlocks(calledInWords(name, args)),
+  result: ({ name, text, isCacheEnd }) => textBlocks(answeredInWords(name, text), isCacheEnd),
 };
 
 function asTools(): Renderer {

@@ -69,6 +69,32 @@ describe('quirks of hosts', () => {
       { messages: [{ role: 'assistant', tool_calls: [] }, { role: 'tool', content: '1' }, { role: 'tool', content: '2' }, { role: 'user', content: 'x' }, { role: 'user', content: 'y' }, { role: 'tool', content: '3' }, { role: 'assistant', content: 'z' }] },
       { messages: [{ role: 'assistant', tool_calls: [] }, { role: 'tool', content: '1' }, { role: 'tool', content: '2' }, { role: 'assistant', content: 'OK.' }, { role: 'user', content: 'x' }, { role: 'user', content: 'y' }, { role: 'tool', content: '3' }, { role: 'assistant', content: 'z' }] },
     ],
+    ['one turn, where turns alternate', { alternates: true }, { messages: [{ role: 'user', content: 'x' }] }, { messages: [{ role: 'user', content: 'x' }] }],
+    [
+      'neighbours of one role, where turns alternate',
+      { alternates: true },
+      { messages: [{ role: 'user', content: 'a' }, { role: 'user', name: 'n', content: 'b' }, { role: 'system', content: 's' }, { role: 'assistant', content: 'c' }, { role: 'assistant', content: [{ type: 'text', text: 'd' }] }, { role: 'developer', content: 't' }, { role: 'user', content: 'e' }] },
+      { messages: [{ role: 'system', content: 's\n\nt' }, { role: 'user', content: 'a\n\nb' }, { role: 'assistant', content: 'c\n\nd' }, { role: 'user', content: 'e' }] },
+    ],
+    [
+      'calls and their results, where turns alternate and there are no tools',
+      { alternates: true, messageFields: ['role', 'content'] },
+      { messages: [{ role: 'user', content: 'a' }, { role: 'assistant', content: null, tool_calls: [call('c1'), { ...call('c2'), function: { name: 'b', arguments: '' } }] }, { role: 'tool', tool_call_id: 'c2', content: '2' }, { role: 'tool', tool_call_id: 'c1', content: [{ type: 'text', text: '1' }] }, { role: 'user', content: 'e' }] },
+      { messages: [{ role: 'user', content: 'a' }, { role: 'assistant', content: '[I called the tool a with {}]\n\n[I called the tool b with {}]' }, { role: 'user', content: '[The tool b answered: 2]\n\n[The tool a answered: 1]\n\ne' }] },
+    ],
+    [
+      'pictures, where turns alternate',
+      { alternates: true },
+      { messages: [{ role: 'user', content: 'a' }, { role: 'assistant', content: null }, { role: 'user', content: [{ type: 'image_url', image_url: { url: 'https://x' } }] }] },
+      { messages: [{ role: 'user', content: [{ type: 'text', text: 'a' }, { type: 'image_url', image_url: { url: 'https://x' } }] }] },
+    ],
+    [
+      'an assistant that speaks first and last, where turns alternate',
+      { alternates: true },
+      { messages: [{ role: 'assistant', content: 'a' }] },
+      { messages: [{ role: 'user', content: 'Continue.' }, { role: 'assistant', content: 'a' }, { role: 'user', content: 'Continue.' }] },
+    ],
+    ['words of the system alone, where turns alternate', { alternates: true }, { messages: [{ role: 'system', content: 's' }, { role: 'developer', content: 't' }] }, { messages: [{ role: 'system', content: 's' }, { role: 'user', content: 't' }] }],
     ['effort none on a switch', { thinking: 'switch' }, { reasoning_effort: 'none' }, { thinking: { type: 'disabled' } }],
     ['effort high on a switch', { thinking: 'switch' }, { reasoning_effort: 'high' }, { thinking: { type: 'enabled' }, reasoning_effort: 'high' }],
     ['effort none as a budget', { thinking: 'budget' }, { reasoning_effort: 'none' }, { enable_thinking: false }],
@@ -79,6 +105,11 @@ describe('quirks of hosts', () => {
   ];
   test.each(table)('%s', (_name, quirks, sent, taken) => {
     expect(adapt(sent, quirks)).toEqual(taken);
+  });
+
+  test.each(['', [], [{ type: 'text', text: ' ' }]])('a conversation of nothing but %j goes as it came where turns alternate: the host says what it lacks', (content) => {
+    const sent = { messages: [{ role: 'user', content }] };
+    expect(adapt(sent, { alternates: true })).toEqual(sent);
   });
 
   test('without quirks the bytes of every field are those that came', () => {

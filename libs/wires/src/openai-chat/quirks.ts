@@ -1,5 +1,6 @@
 /** What hosts of the OpenAI wire do unlike OpenAI, and a request's fields as such a host takes them. */
 import { isObject, type JsonObject } from '../canonical.js';
+import { takeTurns } from './alternating.js';
 
 export interface ChatRequestField {
   readonly name: string;
@@ -30,6 +31,8 @@ export interface ChatQuirks {
   readonly shortToolCallIds: boolean;
   /** The host takes no words of a user's right behind results: the assistant must have answered those. A word of its own is put between them (Mistral). */
   readonly answersResults: boolean;
+  /** User and assistant take turns there, the user first and last, and nobody speaks of tools but in words (Perplexity). */
+  readonly alternates: boolean;
   /** How the host is told whether to think: `reasoning_effort` alone, `thinking: {type}` beside it, or `enable_thinking` with a budget instead of it. */
   readonly thinking: 'effort' | 'switch' | 'budget';
   /** Stop sequences the host takes; more are cut off. */
@@ -56,6 +59,7 @@ export const NO_QUIRKS: ChatQuirks = {
   filePart: 'file',
   shortToolCallIds: false,
   answersResults: false,
+  alternates: false,
   thinking: 'effort',
   stopMax: STOP_MAX,
   takesCacheMarks: false,
@@ -173,6 +177,7 @@ function answerResults(messages: readonly unknown[]): readonly unknown[] {
 
 /** Words that must stand in the messages for a quirk to matter: they may be megabytes, and few hold any. */
 function concerns(messages: Buffer, quirks: ChatQuirks): boolean {
+  if (quirks.alternates) return true;
   const hasAssistant = messages.includes('"assistant"');
   if (hasAssistant && (messages.includes(CALL_PLACE_MARK) || THOUGHT_MARKS.some((mark) => messages.includes(mark)))) return true;
   if (quirks.developerAsSystem && messages.includes('"developer"')) return true;
@@ -185,7 +190,8 @@ function adaptMessages(value: Uint8Array, quirks: ChatQuirks): Uint8Array {
   if (!concerns(bufferOf(value), quirks)) return value;
   const messages = parsed(value);
   if (!Array.isArray(messages)) return value;
-  const adapted = (messages as readonly unknown[]).map((message) => adaptMessage(message, quirks));
+  const turns = quirks.alternates ? takeTurns(messages as readonly unknown[]) : (messages as readonly unknown[]);
+  const adapted = turns.map((message) => adaptMessage(message, quirks));
   return json(quirks.answersResults ? answerResults(adapted) : adapted);
 }
 
