@@ -216,6 +216,9 @@ describe('the shipped catalog', () => {
     ['google-vertex:google/gemini-3.8-flash', 'minimal', 'sent', ''],
     ['alibaba:z-ai/glm-5.3', 'medium', 'sent', ''],
     ['openrouter:openai/gpt-5', 'none', 'sent', ''],
+    // MiniMax has no efforts; only the newest can be told not to think.
+    ['minimax:minimax/minimax-m3', 'none', 'sent', ''],
+    ['minimax:minimax/minimax-m3', 'high', 'left out', ''],
     // Nobody says which it has.
     ['deepinfra:qwen/qwen3-32b', 'low', 'sent', ''],
   ])('to %s the effort %s is %s %s', async (id, effort, what, sent) => {
@@ -230,10 +233,17 @@ describe('the shipped catalog', () => {
     expect(kept.kind === 'plan' && kept.attempts.some(({ endpoint }) => endpoint.id === id)).toBe(what === 'sent');
   });
 
+  test('knows whose thinking nobody can set, though they think', async () => {
+    const { endpoints } = await load(['minimax', 'amazon-bedrock', 'google-ai-studio', 'google-vertex', 'anthropic']);
+    const lacking = endpoints.filter(({ unsupportedParams, model }) => unsupportedParams.has('reasoning_effort') && /minimax|deepseek|kimi|gemma|gpt-5|grok|nova-2|gemini|claude-opus-5$/.test(model)).map(({ id }) => id);
+    for (const id of ['minimax:minimax/minimax-m2.7', 'minimax:minimax/minimax-m2', 'amazon-bedrock:moonshotai/kimi-k2-thinking', 'amazon-bedrock:minimax/minimax-m2', 'google-ai-studio:google/gemma-4-31b-it']) expect(lacking).toContain(id);
+    for (const id of ['minimax:minimax/minimax-m3', 'amazon-bedrock:openai/gpt-5.5', 'amazon-bedrock:x-ai/grok-4.3', 'amazon-bedrock:amazon/nova-2-lite-v1', 'amazon-bedrock:anthropic/claude-opus-5', 'google-ai-studio:google/gemini-2.5-pro', 'google-ai-studio:google/gemini-3.8-flash', 'google-vertex:google/gemma-4-26b-a4b-it', 'anthropic:anthropic/claude-opus-5']) expect(lacking).not.toContain(id);
+  });
+
   test('knows which wires cannot ask for one call at a time', async () => {
-    const { endpoints } = await load(['anthropic', 'amazon-bedrock', 'google-ai-studio', 'cohere', 'openai', 'groq']);
+    const { endpoints } = await load(['anthropic', 'amazon-bedrock', 'google-ai-studio', 'cohere', 'openai', 'groq', 'zai']);
     const of = (id: string): unknown => endpoints.find((endpoint) => endpoint.id === id)?.unsupportedParams.has('parallel_tool_calls.single');
-    for (const id of ['google-ai-studio:google/gemini-2.5-pro', 'cohere:cohere/command-a', 'amazon-bedrock:amazon/nova-pro-v1']) expect([id, of(id)]).toEqual([id, true]);
+    for (const id of ['google-ai-studio:google/gemini-2.5-pro', 'cohere:cohere/command-a', 'amazon-bedrock:amazon/nova-pro-v1', 'zai:z-ai/glm-5.3']) expect([id, of(id)]).toEqual([id, true]);
     for (const id of ['amazon-bedrock:anthropic/claude-opus-4.6', 'anthropic:anthropic/claude-sonnet-4.5', 'openai:openai/gpt-4o-mini', 'groq:openai/gpt-oss-120b']) expect([id, of(id)]).toEqual([id, false]);
   });
 

@@ -93,7 +93,7 @@ describe('thinking', () => {
 
   test('MiniMax is told to stop thinking, or nothing', () => {
     expect(settings('MiniMax-M3', 'none', {}, { quirks: MINIMAX })).toEqual({ thinking: { type: 'disabled' } });
-    expect(settings('MiniMax-M3', 'high', {}, { quirks: MINIMAX })).toEqual({});
+    for (const effort of ['minimal', 'low', 'high']) expect(settings('MiniMax-M3', effort, {}, { quirks: MINIMAX })).toEqual({});
   });
 
   test.each([

@@ -68,8 +68,8 @@ function budgetOf(effort: string, maxTokens: number): number | undefined {
 
 /** `low` for `minimal`, the next lower for what the model lacks; undefined for words that say nothing. */
 function effortOf(effort: string, known: readonly string[]): string | undefined {
-  if (effort === 'minimal') return 'low';
-  return known.includes(effort) ? effort : effort === 'xhigh' ? 'high' : undefined;
+  const word = effort === 'minimal' ? 'low' : effort === 'xhigh' && !known.includes(effort) ? 'high' : effort;
+  return known.includes(word) ? word : undefined;
 }
 
 /** Without it the provider takes no `block_binding`. */

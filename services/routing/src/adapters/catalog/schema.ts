@@ -58,7 +58,7 @@ const modelSchema = z.object({
   max_output_tokens: tokens,
   capabilities: z.object({
     streaming: flag, tools: flag, tool_choice: flag, parallel_tool_calls: flag, json_object: flag, json_schema: flag, vision: flag,
-    file_input: flag, audio_input: flag, reasoning: flag, temperature: flag, seed: flag, logprobs: flag, stop: flag, reasoning_efforts: efforts,
+    file_input: flag, audio_input: flag, reasoning: flag, reasoning_mandatory: flag, temperature: flag, seed: flag, logprobs: flag, stop: flag, reasoning_efforts: efforts,
   }),
   /** Only of the simulator's models: where a real one has scores. */
   simulated_ability: z.number().min(0).max(1).nullish(),

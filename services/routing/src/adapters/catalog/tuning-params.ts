@@ -2,6 +2,7 @@
 import { BLANK_STOP, CRAMPED_EFFORT, PERSONAL_USER, SECOND_SAMPLING, SECOND_STOP, SINGLE_CALLS, THINKING_SAMPLING, WIDE_PENALTIES } from '@signalbox/kernel/param-names';
 import { claudeTraits, TEMPERATURE_MAX } from '@signalbox/wires/anthropic-messages/claude';
 import { bedrockModel } from '@signalbox/wires/bedrock-converse/models';
+import { thinkingOf } from '@signalbox/wires/google-generate-content/thinking';
 import type { EndpointRow, ModelRow, ProviderRow } from './schema.js';
 
 /** Refused together by models that fix their own sampling (PROVIDERS, section 1.2). */
@@ -20,6 +21,10 @@ const ONE_STOP_PROVIDERS: ReadonlySet<string> = new Set(['zai']);
 const EFFORT_WIRES: ReadonlySet<string> = new Set(['openai-chat', 'azure-openai', 'mistral']);
 /** Hosts that refuse no effort: Alibaba is told tokens instead, OpenRouter takes the nearest by itself. */
 const NEAREST_EFFORT_PROVIDERS: ReadonlySet<string> = new Set(['alibaba', 'openrouter']);
+/** Its models think as they see fit, or not at all where they can be stopped (quirks of its wire). */
+const NO_EFFORTS_PROVIDER = 'minimax';
+/** Hosts whose presets leave `parallel_tool_calls` out: their models may make several calls at once. */
+const NO_SINGLE_CALLS_PROVIDERS: ReadonlySet<string> = new Set(['zai']);
 /** Fields that a wire has no words for. */
 const WIRE_LACKS: Readonly<Record<string, readonly string[]>> = {
   'anthropic-messages': ['presence_penalty', 'frequency_penalty', 'logit_bias', 'seed', BLANK_STOP, PERSONAL_USER],
@@ -40,13 +45,14 @@ export function unsupportedParams(model: ModelRow, endpoint: EndpointRow, provid
   if (!((endpoint.temperature_supported ?? can.temperature) ?? !fixesItsOwn)) for (const field of SAMPLING) lacks.add(field);
   if (can.seed !== true) lacks.add('seed');
   if (!(can.stop ?? !fixesItsOwn) || isReasoningGrok(model, endpoint)) lacks.add('stop');
-  if (can.reasoning !== true) lacks.add('reasoning_effort');
+  if (can.reasoning !== true || !canSetEffort(model, endpoint)) lacks.add('reasoning_effort');
   // It describes an answer that OpenAI is to keep (`store`), which none is told from here: without that it answers 400, and nobody else has it.
   lacks.add('metadata');
   for (const field of makerFieldsLeftOut(model, endpoint)) lacks.add(field);
   for (const field of WIRE_LACKS[endpoint.wire_protocol] ?? []) lacks.add(field);
   for (const field of provider.unsupported_params ?? []) lacks.add(field);
   if (ONE_STOP_PROVIDERS.has(endpoint.provider)) lacks.add(SECOND_STOP);
+  if (NO_SINGLE_CALLS_PROVIDERS.has(endpoint.provider)) lacks.add(SINGLE_CALLS);
   for (const field of versionsLeaveOut(model, endpoint)) lacks.add(field);
   return lacks;
 }
@@ -65,7 +71,15 @@ function makerFieldsLeftOut({ id, owned_by: maker }: ModelRow, { provider }: End
 
 /** Words for an effort to think: the host's, else its model's. Empty where others are not refused, or it is not known which are. */
 export function effortsOf({ id, capabilities }: ModelRow, endpoint: EndpointRow): readonly string[] {
+  if (endpoint.provider === NO_EFFORTS_PROVIDER) return ['none'];
   return capabilities.reasoning === true && passesEffortOn(id, endpoint) ? (endpoint.reasoning_efforts ?? capabilities.reasoning_efforts ?? []) : [];
+}
+
+/** By the wires' own knowledge of models: whether they have any words for how much one is to think. */
+function canSetEffort({ id, capabilities }: ModelRow, { provider, wire_protocol: wire, provider_model_id: name }: EndpointRow): boolean {
+  if (provider === NO_EFFORTS_PROVIDER) return capabilities.reasoning_mandatory !== true;
+  if (wire === 'bedrock-converse') return bedrockModel(name, id).reasoning !== 'none';
+  return wire !== 'google-generate-content' || thinkingOf('high', name) !== undefined;
 }
 
 /** Whether the host is sent the client's own word, and refuses those that it has not. */
