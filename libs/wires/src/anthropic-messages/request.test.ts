@@ -215,6 +215,14 @@ describe('media', () => {
   ])('%s is refused by name', (_what, part, param, retryable) => {
     expect(refusalOf(() => turns(user(part)))).toMatchObject({ class: 'BAD_REQUEST', publicParam: param, retryable });
   });
+
+  test.each([
+    ['a user without a word', [{ role: 'user', content: '' }]],
+    ['blank space', [{ role: 'user', content: [{ type: 'text', text: ' \n' }] }, { role: 'assistant', content: '' }]],
+    ['blank words of the system', [{ role: 'system', content: ' ' }]],
+  ])('a conversation of nothing but %s is refused', (_what, messages) => {
+    expect(refusalOf(() => turns(messages))).toMatchObject({ class: 'BAD_REQUEST', retryable: false, publicParam: 'messages', publicMessage: 'There is nothing to answer.' });
+  });
 });
 
 describe('tools', () => {

@@ -138,6 +138,7 @@ export function renderTurns(turns: readonly Turn[], fetched: FetchedMedia, host:
     messages = [{ role: 'user', blocks: system.slice(-1) }];
     system = system.slice(0, -1);
   }
+  if (messages.length === 0) throw badInput('messages', 'There is nothing to answer.');
   const mark = createMarker([...system, ...messages.flatMap(({ blocks }) => blocks)]);
   return { system: system.map(mark), messages: messages.map(({ role, blocks }) => ({ role, content: blocks.map(mark) })) };
 }
