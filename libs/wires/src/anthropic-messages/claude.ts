@@ -23,6 +23,8 @@ export interface ClaudeTraits {
   readonly takesSampling: boolean;
   /** Takes temperature beside top_p. */
   readonly takesBothSampling: boolean;
+  /** Goes on with words of its own that end the conversation; others want the user to speak last. */
+  readonly takesPrefill: boolean;
   /** Takes `output_config.format`. */
   readonly takesJsonFormat: boolean;
 }
@@ -65,6 +67,7 @@ export function claudeTraits(...names: readonly string[]): ClaudeTraits {
     efforts: isAtLeast(4, 7) ? ['low', 'medium', 'high', 'xhigh', 'max'] : ['low', 'medium', 'high', 'max'],
     takesSampling: !isAtLeast(4, 7),
     takesBothSampling: !isAtLeast(4, 1),
+    takesPrefill: !isAtLeast(4, 6),
     takesJsonFormat: isAtLeast(4, 5) || (family === 'opus' && isAtLeast(4, 1)),
   };
 }

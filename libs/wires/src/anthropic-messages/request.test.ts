@@ -121,6 +121,20 @@ describe('turns', () => {
     }
   });
 
+  test.each<[string, Sent, boolean]>([
+    ['claude-sonnet-4-5', {}, true],
+    ['claude-haiku-4-5', {}, true],
+    ['claude-sonnet-4-6', {}, false],
+    ['claude-opus-4-6', { quirks: VERTEX }, false],
+    ['claude-opus-4-8', {}, false],
+    ['claude-fable-5-1', {}, false],
+    ['MiniMax-M2', { quirks: MINIMAX }, true],
+  ])('%s, behind words of the assistant, goes on with them: %#', (model, sent, takesPrefill) => {
+    const said = [{ role: 'user' }, { role: 'assistant', content: [{ type: 'text', text: 'So' }] }, ...(takesPrefill ? [] : [{ role: 'user', content: [{ type: 'text', text: 'Continue.' }] }])];
+    expect(turns([...HELLO, { role: 'assistant', content: 'So ' }], { model, ...sent })).toMatchObject(said);
+    expect(turns([...HELLO, { role: 'assistant', content: 'So' }, ...HELLO], { model, ...sent })).toHaveLength(3);
+  });
+
   test.each([
     ['[1]', { arguments: '[1]' }],
     ['{broken', { arguments: '{broken' }],

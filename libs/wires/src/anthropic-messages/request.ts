@@ -34,7 +34,7 @@ export const MINIMAX: MessagesQuirks = {
   takesUrls: false,
   takesJsonFormat: false,
   thoughtFormat: 'minimax-v1',
-  traits: { thinking: 'adaptive', thinksByDefault: true, stopsThinkingBy: 'disabled', isThinkingExclusive: false, takesForcedTools: false, bindsThinking: false, hidesThinking: false, efforts: [], takesSampling: true, takesBothSampling: true, takesJsonFormat: false },
+  traits: { thinking: 'adaptive', thinksByDefault: true, stopsThinkingBy: 'disabled', isThinkingExclusive: false, takesForcedTools: false, bindsThinking: false, hidesThinking: false, efforts: [], takesSampling: true, takesBothSampling: true, takesPrefill: true, takesJsonFormat: false },
 };
 
 /** The bounds are for a client that sets no limit: the wire asks for one. */
@@ -110,6 +110,7 @@ interface Terms {
   readonly effort: string | undefined;
   readonly sampling: JsonObject;
   readonly bound: BoundThinking;
+  readonly takesPrefill: boolean;
 }
 
 function termsOf(input: MessagesInput, chat: Chat, quirks: MessagesQuirks): Terms {
@@ -119,7 +120,7 @@ function termsOf(input: MessagesInput, chat: Chat, quirks: MessagesQuirks): Term
   const maxTokens = input.maxTokens ?? answerLimit(input);
   const isToolForced = choice?.['type'] === 'any' || choice?.['type'] === 'tool';
   const settings = thinkingSettings(traits, { effort: chat.reasoningEffort, maxTokens, isToolForced, turns: chat.turns });
-  return { jsonMode, maxTokens, tools, choice, effort: settings.effort, sampling: samplingOf(chat, traits, settings.isThinking), bound: boundThinking(settings, traits, quirks.thoughtFormat, chat.turns) };
+  return { jsonMode, maxTokens, tools, choice, effort: settings.effort, sampling: samplingOf(chat, traits, settings.isThinking), bound: boundThinking(settings, traits, quirks.thoughtFormat, chat.turns), takesPrefill: traits.takesPrefill };
 }
 
 /** Throws Unsendable on media that are not what they say. */
@@ -133,9 +134,9 @@ export function draftMessages(input: MessagesInput, quirks: MessagesQuirks): Mes
   };
 }
 
-function composeBody(input: MessagesInput, chat: Chat, quirks: MessagesQuirks, { jsonMode, maxTokens, tools, choice, effort, sampling, bound }: Terms, fetched: FetchedMedia): Buffer {
+function composeBody(input: MessagesInput, chat: Chat, quirks: MessagesQuirks, { jsonMode, maxTokens, tools, choice, effort, sampling, bound, takesPrefill }: Terms, fetched: FetchedMedia): Buffer {
   const { thinking, thoughtFormat } = bound;
-  const { system, messages } = renderTurns(chat.turns, fetched, { takesUrls: quirks.takesUrls, thoughtFormat });
+  const { system, messages } = renderTurns(chat.turns, fetched, { takesUrls: quirks.takesUrls, thoughtFormat, takesPrefill });
   const instruction = jsonMode.kind === 'instruction' ? jsonInstruction(chat.format) : '';
   const format = jsonMode.kind === 'native' ? { format: { type: 'json_schema', schema: new PlainJson(jsonMode.schema) } } : {};
   const output = { ...(effort === undefined ? {} : { effort }), ...format };

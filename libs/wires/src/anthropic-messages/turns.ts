@@ -89,6 +89,8 @@ export interface HostTerms {
   readonly takesUrls: boolean;
   /** undefined = no thinking of earlier turns is sent. */
   readonly thoughtFormat: ThoughtFormat | undefined;
+  /** The model goes on with words of its own that end the conversation. */
+  readonly takesPrefill: boolean;
 }
 
 /** Neighbours of one role become one message. Results go before everything else that the user says in answer to the calls. */
@@ -139,6 +141,8 @@ export function renderTurns(turns: readonly Turn[], fetched: FetchedMedia, host:
     system = system.slice(0, -1);
   }
   if (messages.length === 0) throw badInput('messages', 'There is nothing to answer.');
+  // As with other makers, who answer to what they said before.
+  if (!host.takesPrefill && messages.at(-1)?.role === 'assistant') messages.push({ role: 'user', blocks: textBlocks('Continue.') });
   const mark = createMarker([...system, ...messages.flatMap(({ blocks }) => blocks)]);
   return { system: system.map(mark), messages: messages.map(({ role, blocks }) => ({ role, content: blocks.map(mark) })) };
 }

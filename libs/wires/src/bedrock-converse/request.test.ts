@@ -35,6 +35,14 @@ describe('turns', () => {
     return system === undefined ? { messages: told } : { system, messages: told };
   };
 
+  test('where Claude goes on with no words of its own, the user asks it to', () => {
+    const said = [...HI, { role: 'assistant', content: 'So' }];
+    const ask = { role: 'user', content: [{ text: 'Continue.' }] };
+    for (const [model, asked] of [[CLAUDE, []], [CLAUDE_46, [ask]], [CLAUDE_48, [ask]], [LLAMA, []]] as const) {
+      expect([model, messagesOf(said, { providerModelId: model }, {})]).toEqual([model, { messages: [...SAID_HI, { role: 'assistant', content: [{ text: 'So' }] }, ...asked] }]);
+    }
+  });
+
   test.each<[string, readonly unknown[], Fields]>([
     ['system and developer turns stand apart, wherever they come', [{ role: 'system', content: 'A' }, ...HI, { role: 'developer', content: [{ type: 'text', text: 'B' }] }], { system: [{ text: 'A' }, { text: 'B' }], messages: SAID_HI }],
     ['words of the system alone become the user’s', [{ role: 'system', content: 'A' }, { role: 'system', content: 'B' }], { system: [{ text: 'A' }], messages: [{ role: 'user', content: [{ text: 'B' }] }] }],

@@ -99,7 +99,7 @@ function composeBody(input: ConverseInput, chat: Chat, fetched: FetchedMedia): B
   const jsonMode = jsonModeOf(chat, model);
   const { tools, choice, claudeChoice, isForced } = toolingOf(chat, model, jsonMode);
   const reasoning = reasoningOf(chat, model, input.maxTokens ?? answerLimit(input), input.maxTokens !== undefined, isForced);
-  const { system, messages } = renderTurns(chat.turns, fetched, { hasTools: tools.length > 0, takesCachePoints: model.takesCachePoints, takesThought: model.claude !== undefined });
+  const { system, messages } = renderTurns(chat.turns, fetched, { hasTools: tools.length > 0, takesCachePoints: model.takesCachePoints, takesThought: model.claude !== undefined, takesPrefill: model.claude?.takesPrefill ?? true });
   const instruction = jsonMode.kind === 'instruction' ? jsonInstruction(chat.format) : '';
   const spoken = instruction === '' ? system : [...system, { text: instruction }];
   const maxTokens = input.maxTokens ?? reasoning.maxTokens;

@@ -19,6 +19,8 @@ export interface ConversationOptions {
   readonly takesCachePoints: boolean;
   /** It is a model of Claude's maker, which alone knows its signatures. */
   readonly takesThought: boolean;
+  /** The model goes on with words of its own that end the conversation. */
+  readonly takesPrefill: boolean;
 }
 
 interface Block {
@@ -120,6 +122,7 @@ export function renderTurns(turns: readonly Turn[], fetched: FetchedMedia, optio
   if (first === undefined || first.blocks.length === 0) throw badInput('messages', 'There is nothing to answer.');
   // The user speaks first there.
   if (first.role === 'assistant') messages.unshift({ role: 'user', blocks: [plain({ text: 'Continue.' })] });
+  if (!options.takesPrefill && messages.at(-1)?.role === 'assistant') messages.push({ role: 'user', blocks: [plain({ text: 'Continue.' })] });
   const ends = options.takesCachePoints ? [system, ...messages.map(({ blocks }) => blocks)].flat().filter(({ isCacheEnd }) => isCacheEnd) : [];
   const points = new Set(ends.slice(-CACHE_POINTS_MAX));
   const write = (blocks: readonly Block[]): object[] => blocks.flatMap((block) => (points.has(block) ? [block.json, CACHE_POINT] : [block.json]));
