@@ -16,6 +16,8 @@ export const WIDE_PENALTIES: Readonly<Record<'presence_penalty' | 'frequency_pen
 export const PERSONAL_USER = 'user.personal';
 /** An effort to think beside a limit that leaves no room for thoughts: models that are told how many tokens to think do not. */
 export const CRAMPED_EFFORT = 'reasoning_effort.cramped';
+/** An effort to think of an answer that is not streamed: some models think in streams alone, and else do not. */
+export const WHOLE_EFFORT = 'reasoning_effort.whole';
 /** `parallel_tool_calls: false`: some wires have no word for it, and their models may make several calls at once. */
 export const SINGLE_CALLS = 'parallel_tool_calls.single';
 /** Before the word of an effort to think: endpoints that lack it are sent the nearest. */
@@ -28,6 +30,7 @@ const WARM = 'temperature.of.';
 const FIELDS: ReadonlyMap<string, string> = new Map([
   [PERSONAL_USER, 'user'],
   [CRAMPED_EFFORT, 'reasoning_effort'],
+  [WHOLE_EFFORT, 'reasoning_effort'],
   [WIDE_PENALTIES.presence_penalty, 'presence_penalty'],
   [WIDE_PENALTIES.frequency_penalty, 'frequency_penalty'],
   [BLANK_STOP, 'stop'],

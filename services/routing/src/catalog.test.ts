@@ -259,11 +259,14 @@ describe('the shipped catalog', () => {
     ['one that is taken', 'openai:openai/gpt-4o-mini', 'user.personal', false],
     ['an effort without room for thoughts, of a model that counts them,', 'google-vertex:anthropic/claude-sonnet-4.5', 'reasoning_effort.cramped', true],
     ['one of a model that does not', 'anthropic:anthropic/claude-opus-4.6', 'reasoning_effort.cramped', false],
+    ['an effort of an answer that is not streamed, of a model that thinks in streams alone,', 'alibaba:qwen/qwen3-32b', 'reasoning_effort.whole', true],
+    ['one of a later model', 'alibaba:qwen/qwen3.7-plus', 'reasoning_effort.whole', false],
+    ['one of the same model elsewhere', 'deepinfra:qwen/qwen3-32b', 'reasoning_effort.whole', false],
     ['a penalty that all have', 'openai:openai/gpt-4o-mini', 'frequency_penalty.wide', false],
     ['one call at a time, of a wire without a word for it,', 'google-vertex:google/gemini-2.5-pro', 'parallel_tool_calls.single', true],
     ['one call at a time, of a model that is told so,', 'anthropic:anthropic/claude-sonnet-4.5', 'parallel_tool_calls.single', false],
   ])('%s is told where the value is changed, and kept away from there where all is required', async (_what, id, param, isChanged) => {
-    const catalog = await load(['anthropic', 'google-vertex', 'minimax', 'mistral', 'deepinfra', 'cohere', 'openai']);
+    const catalog = await load(['anthropic', 'google-vertex', 'minimax', 'mistral', 'deepinfra', 'cohere', 'openai', 'alibaba']);
     const [provider = '', model = ''] = id.split(':');
     const request = plainRequest(model);
     const decided = (requireParameters: boolean): unknown => decide({ ...request, needs: { ...request.needs, params: [fieldOfParam(param), param] }, provider: { ...request.provider, only: [provider], requireParameters } }, { catalog, live: new Map() }, 1);

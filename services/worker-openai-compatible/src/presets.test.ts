@@ -98,6 +98,21 @@ describe('presets', () => {
     expect(bodyFor(id)).toEqual(expected);
   });
 
+  test.each<[string, boolean, string | undefined, object]>([
+    ['qwen3-32b', false, undefined, { enable_thinking: false }],
+    ['qwen3-30b-a3b', false, 'high', { enable_thinking: false }],
+    ['qwen3-32b', false, 'none', { enable_thinking: false }],
+    ['qwen3-32b', true, undefined, {}],
+    ['qwen3-32b', true, 'low', { enable_thinking: true, thinking_budget: 4_096 }],
+    ['qwen3.7-plus', false, 'high', { enable_thinking: true }],
+    ['qwen3.7-plus', false, undefined, {}],
+    ['qwen3-30b-a3b-instruct-2507', false, undefined, {}],
+  ])('alibaba’s %s, streamed: %s, asked for the effort %s, is told %j', (providerModelId, stream, effort, told) => {
+    const fields = effort === undefined ? [] : [{ name: 'reasoning_effort', value: Buffer.from(JSON.stringify(effort)) }];
+    const { model: _model, stream: _stream, stream_options: _options, ...rest } = JSON.parse(composeChatBody({ providerModelId, stream, maxTokensParam: '', temperatureMax: 0, fields }, presetOf('alibaba').quirks).toString()) as Record<string, unknown>;
+    expect(rest).toEqual(told);
+  });
+
   // Routing keeps requests away by capabilities, or leaves these out for every host but OpenAI's own.
   const KNOWN_OTHERWISE = new Set([...PLATFORM, 'n', 'logprobs', 'top_logprobs', 'tools', 'tool_choice', 'parallel_tool_calls']);
 

@@ -1,5 +1,5 @@
 /** Hosts that speak the OpenAI chat wire: one row each. Ids, addresses and variables are those of the catalog. */
-import { NO_QUIRKS, type ChatQuirks } from '@signalbox/wires/openai-chat/quirks';
+import { HYBRID_QWEN, NO_QUIRKS, type ChatQuirks } from '@signalbox/wires/openai-chat/quirks';
 
 export interface Preset {
   /** Empty: the host has no address of its own, so `baseUrlVariable` must be set. */
@@ -21,8 +21,8 @@ const LOGPROBS = ['logprobs', 'top_logprobs'];
 const PENALTIES = ['presence_penalty', 'frequency_penalty', 'logit_bias'];
 
 export const PRESETS = {
-  // Thinking has a switch and a budget in tokens, no effort.
-  alibaba: { baseUrl: 'https://dashscope-intl.aliyuncs.com/compatible-mode/v1', credentials: ['DASHSCOPE_API_KEY'], baseUrlVariable: 'DASHSCOPE_BASE_URL', quirks: { ...OPEN_HOST, thinking: 'budget', takesCacheMarks: true, dropFields: [...PLATFORM, 'logit_bias', 'frequency_penalty', 'user'] } },
+  // Thinking has a switch and a budget in tokens, no effort; the first models that have it refuse it of an answer in one piece.
+  alibaba: { baseUrl: 'https://dashscope-intl.aliyuncs.com/compatible-mode/v1', credentials: ['DASHSCOPE_API_KEY'], baseUrlVariable: 'DASHSCOPE_BASE_URL', quirks: { ...OPEN_HOST, thinking: 'budget', thinksInStreams: HYBRID_QWEN, takesCacheMarks: true, dropFields: [...PLATFORM, 'logit_bias', 'frequency_penalty', 'user'] } },
   baseten: { baseUrl: 'https://inference.baseten.co/v1', credentials: ['BASETEN_API_KEY'], baseUrlVariable: 'BASETEN_BASE_URL', quirks: OPEN_HOST },
   // Answers 400 to each of these.
   cerebras: { baseUrl: 'https://api.cerebras.ai/v1', credentials: ['CEREBRAS_API_KEY'], baseUrlVariable: 'CEREBRAS_BASE_URL', quirks: { ...OPEN_HOST, dropFields: [...PENALTIES, ...PLATFORM] } },

@@ -35,6 +35,8 @@ export interface ChatQuirks {
   readonly alternates: boolean;
   /** How the host is told whether to think: `reasoning_effort` alone, `thinking: {type}` beside it, or `enable_thinking` with a budget instead of it. */
   readonly thinking: 'effort' | 'switch' | 'budget';
+  /** Models, by the host's names, that think unless they are told not to, and are refused an answer in one piece while they do. undefined = none. */
+  readonly thinksInStreams: RegExp | undefined;
   /** Stop sequences the host takes; more are cut off. */
   readonly stopMax: number;
   /** The host reads `cache_control`. Strict ones refuse it, the others cache by themselves: it is left out. */
@@ -61,6 +63,7 @@ export const NO_QUIRKS: ChatQuirks = {
   answersResults: false,
   alternates: false,
   thinking: 'effort',
+  thinksInStreams: undefined,
   stopMax: STOP_MAX,
   takesCacheMarks: false,
   inlinesImages: false,
@@ -68,6 +71,9 @@ export const NO_QUIRKS: ChatQuirks = {
 };
 /** Of OpenAI itself, and where its models are served as it does. */
 export const OPENAI: ChatQuirks = { ...NO_QUIRKS, stillsForTools: true };
+
+/** Alibaba's first models that think or do not, with open weights: `qwen3-32b`, `qwen3-30b-a3b`. */
+export const HYBRID_QWEN = /^qwen3-\d+(?:\.\d+)?b(?:-a\d+b)?$/;
 
 /** Tokens of thought for the efforts that mean less than all it takes. */
 const THINKING_BUDGETS: Readonly<Record<string, number>> = { minimal: 1_024, low: 4_096, medium: 16_384 };

@@ -58,16 +58,25 @@ function isStilled({ model = '', fields }: ChatRequestInput, { stillsForTools }:
   return stillsForTools && THINKS_OR_CALLS.test(model) && fields.some(({ name }) => name === 'tools') && !fields.some(({ name }) => name === 'reasoning_effort');
 }
 
+const UNTHINKING = Buffer.from(',"enable_thinking":false');
+
+/** Of an answer in one piece the model must not think, whatever was asked for. */
+function isWholeOnly({ providerModelId, stream }: ChatRequestInput, { thinksInStreams }: ChatQuirks): boolean {
+  return !stream && thinksInStreams?.test(providerModelId) === true;
+}
+
 /** The body's bytes. Values are copied once and never re-serialised, the quirks apart. */
 export function composeChatBody(input: ChatRequestInput, quirks: ChatQuirks = NO_QUIRKS): Buffer {
   let head = `{"model":${JSON.stringify(input.providerModelId)},"stream":${String(input.stream)}`;
   if (input.stream && !quirks.noStreamOptions) head += ',"stream_options":{"include_usage":true}';
   if (input.maxTokens !== undefined) head += `,${JSON.stringify(input.maxTokensParam || 'max_tokens')}:${String(input.maxTokens)}`;
   const parts: Uint8Array[] = [Buffer.from(head)];
-  for (const field of adaptFields(input.fields, quirks)) {
+  const isUnthinking = isWholeOnly(input, quirks);
+  for (const field of adaptFields(isUnthinking ? input.fields.filter(({ name }) => name !== 'reasoning_effort') : input.fields, quirks)) {
     if (!OWN_FIELDS.has(field.name)) parts.push(prefixOf(field.name), valueOf(field, input.temperatureMax));
   }
   if (isStilled(input, quirks)) parts.push(STILL);
+  if (isUnthinking) parts.push(UNTHINKING);
   parts.push(CLOSING);
   return Buffer.concat(parts);
 }

@@ -1,7 +1,7 @@
 /** Reads the body of POST /v1/chat/completions: every field and bound of the contract's sections 2, 3, 9 and 11. */
 import { hash } from 'node:crypto';
 import { isAutoModelId } from '@signalbox/kernel/model-lists';
-import { BLANK_STOP, CRAMPED_EFFORT, effortParam, PERSONAL_USER, SECOND_SAMPLING, SECOND_STOP, SINGLE_CALLS, THINKING_SAMPLING, warmthParam, WIDE_PENALTIES } from '@signalbox/kernel/param-names';
+import { BLANK_STOP, CRAMPED_EFFORT, effortParam, PERSONAL_USER, SECOND_SAMPLING, SECOND_STOP, SINGLE_CALLS, THINKING_SAMPLING, warmthParam, WHOLE_EFFORT, WIDE_PENALTIES } from '@signalbox/kernel/param-names';
 import { isPersonalUser } from '@signalbox/kernel/personal-user';
 import type { Variant } from '@signalbox/kernel/tiers';
 import type { ChatRequest, ForwardedField } from '../../domain/chat-request.js';
@@ -219,6 +219,7 @@ function read(body: Buffer, object: JsonObject, ranges: ReadonlyMap<string, Byte
   const isForced = toolChoice === 'required' || isObject(toolChoice);
   const effort = effortOf(ours, maxTokens);
   if (effort === 'cramped') params.push(CRAMPED_EFFORT);
+  if (effort !== 'none' && !stream) params.push(WHOLE_EFFORT);
   const namedEffort = effortParam(own(ours, 'reasoning_effort'));
   if (namedEffort !== undefined) params.push(namedEffort);
   if (!isForced && effort === 'roomy') for (const name of ['temperature', 'top_p'] as const) if (params.includes(name)) params.push(THINKING_SAMPLING[name]);

@@ -1,8 +1,9 @@
 /** Which tuning fields an endpoint does not take: they are dropped and named, never the fields that change the meaning. */
-import { BLANK_STOP, CRAMPED_EFFORT, PERSONAL_USER, SECOND_SAMPLING, SECOND_STOP, SINGLE_CALLS, THINKING_SAMPLING, WIDE_PENALTIES } from '@signalbox/kernel/param-names';
+import { BLANK_STOP, CRAMPED_EFFORT, PERSONAL_USER, SECOND_SAMPLING, SECOND_STOP, SINGLE_CALLS, THINKING_SAMPLING, WHOLE_EFFORT, WIDE_PENALTIES } from '@signalbox/kernel/param-names';
 import { claudeTraits, TEMPERATURE_MAX } from '@signalbox/wires/anthropic-messages/claude';
 import { bedrockModel } from '@signalbox/wires/bedrock-converse/models';
 import { thinkingOf } from '@signalbox/wires/google-generate-content/thinking';
+import { HYBRID_QWEN } from '@signalbox/wires/openai-chat/quirks';
 import type { EndpointRow, ModelRow, ProviderRow } from './schema.js';
 
 /** Refused together by models that fix their own sampling (PROVIDERS, section 1.2). */
@@ -53,6 +54,7 @@ export function unsupportedParams(model: ModelRow, endpoint: EndpointRow, provid
   for (const field of provider.unsupported_params ?? []) lacks.add(field);
   if (ONE_STOP_PROVIDERS.has(endpoint.provider)) lacks.add(SECOND_STOP);
   if (NO_SINGLE_CALLS_PROVIDERS.has(endpoint.provider)) lacks.add(SINGLE_CALLS);
+  if (endpoint.provider === 'alibaba' && HYBRID_QWEN.test(endpoint.provider_model_id)) lacks.add(WHOLE_EFFORT);
   for (const field of versionsLeaveOut(model, endpoint)) lacks.add(field);
   return lacks;
 }
