@@ -300,6 +300,8 @@ describe('order', () => {
     expect(timed({ hiddenReasoning: true, firstByteTimeoutMs: 60_000 }, true)).toBe(timeoutMs);
     expect(timed({ hiddenReasoning: true, firstByteTimeoutMs: 60_000 }, false)).toBe(180_000);
     expect(timed({ hiddenReasoning: false, firstByteTimeoutMs: 10_000 }, true)).toBe(10_000);
+    // Claude thinks where it is asked to.
+    expect(timed({ hiddenReasoning: true, firstByteTimeoutMs: 60_000, wireProtocol: 'anthropic-messages' }, true)).toBe(param === 'temperature' ? 60_000 : timeoutMs);
   });
 
   test('plans one attempt when fallbacks are not allowed', () => {

@@ -21,7 +21,7 @@ const WHOLE_ANSWER_MS_MAX = 600_000;
 /**
  * How many times longer than without a thought a model that reasons may be silent before it streams, by the effort that is
  * asked for: hosts of the common format tell nothing until it has thought (79 s of a gpt-5 were measured in
- * BerriAI/litellm#36992). One that nothing was said to thinks as at `medium`.
+ * BerriAI/litellm#36992). One that nothing was said to thinks as at `medium`, but for wires on which thoughts are asked for.
  */
 const THINKING_FACTOR: Readonly<Record<string, number>> = { none: 1, minimal: 1, low: 1, medium: 2, high: 5, xhigh: 10, max: 10 };
 
@@ -257,10 +257,12 @@ function wholeTimeoutMs({ endpoint, throughputTps }: Candidate, request: RouteRe
   return Math.ceil(Math.min(WHOLE_ANSWER_MS_MAX, endpoint.firstByteTimeoutMs + WHOLE_ANSWER_EXTRA_MS + writingMs));
 }
 
+const THINKS_WHEN_ASKED: ReadonlySet<string> = new Set(['anthropic-messages', 'bedrock-converse']);
+
 /** Of a stream that only begins once its model has thought. */
-function thinkingFactorOf({ hiddenReasoning }: Endpoint, { needs }: RouteRequest): number {
+function thinkingFactorOf({ hiddenReasoning, wireProtocol }: Endpoint, { needs }: RouteRequest): number {
   if (!hiddenReasoning || !needs.streaming) return 1;
-  const effort = needs.params.map(effortOf).find((asked) => asked !== undefined) ?? 'medium';
+  const effort = needs.params.map(effortOf).find((asked) => asked !== undefined) ?? (THINKS_WHEN_ASKED.has(wireProtocol) ? 'none' : 'medium');
   return THINKING_FACTOR[effort] ?? 1;
 }
 
