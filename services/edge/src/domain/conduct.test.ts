@@ -242,7 +242,7 @@ describe('amounts', () => {
   });
 
   test('tells each worker the window of its endpoint, beside the prompt that has to fit into it', async () => {
-    const { neighbours, run } = story({ a: fails('CONNECT'), b: answersWith('x') }, { request: { promptTokens: 170_000 } });
+    const { neighbours, run } = story({ a: fails('CONNECT'), b: answersWith('x') }, { request: { promptBytes: 680_000, promptTokens: 170_000 } });
     neighbours.plan = planWith([plannedAt('a', { contextWindow: 200_000 }), plannedAt('b', { contextWindow: 0 })]);
     await run();
     expect(neighbours.calls.map(({ request }) => [request.promptTokens, request.contextWindow])).toEqual([[170_000, 200_000], [170_000, 0]]);
