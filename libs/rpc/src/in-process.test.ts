@@ -65,6 +65,17 @@ test('a message that no wire could carry is refused where it is sent', async () 
   await expect(client.unary('Admit', { amountNanoUsd: '1' })).rejects.toMatchObject({ code: 'internal_error' });
 });
 
+test('a call that is given up in the turn in which it is asked is not begun', async () => {
+  const begun: string[] = [];
+  const house = await houseOf({ Admit: ({ accountId }: { accountId: string }) => (begun.push(accountId), {}) });
+  const client = house.client();
+  const givingUp = new AbortController();
+  const calls = [client.unary('Admit', { accountId: 'given up' }, { signal: givingUp.signal }), client.unary('Admit', { accountId: 'kept' })];
+  givingUp.abort();
+  expect((await Promise.allSettled(calls)).map(({ status }) => status)).toEqual(['rejected', 'fulfilled']);
+  expect(begun).toEqual(['kept']);
+});
+
 test('a stop lets running calls finish and takes no new ones', async () => {
   let finish: (answer: object) => void = () => undefined;
   const house = await houseOf({ Admit: () => new Promise((resolve) => (finish = resolve)) });

@@ -52,6 +52,7 @@ class InProcessCall extends ServedCall implements Emitter<object>, CallCarrier {
   /** Messages that wait for the microtasks of the turn. */
   private outgoing: object[] | undefined;
   private isFlushing = false;
+  private isBegun = false;
   private isAnswered = false;
   private isOver = false;
   private isPaused: boolean;
@@ -76,6 +77,7 @@ class InProcessCall extends ServedCall implements Emitter<object>, CallCarrier {
   /** Never throws: what a handler throws becomes the call's fault. */
   run({ log, tracer }: InProcessOptions): void {
     if (this.isOver) return;
+    this.isBegun = true;
     const { unary, stream, span } = this.served;
     if (tracer !== undefined) this.beginSpan(tracer, span);
     if (stream !== undefined) {
@@ -156,7 +158,8 @@ class InProcessCall extends ServedCall implements Emitter<object>, CallCarrier {
 
   abandon(_call: ClientCall, fault: Fault): void {
     const reason = fault.code === 'deadline_exceeded' || fault.code === 'client_left' ? fault : new Fault('cancelled', 'the caller cancelled');
-    soon(() => this.cut(reason));
+    if (this.isBegun) soon(() => this.cut(reason));
+    else this.cut(reason);
   }
 
   pause(): void {

@@ -3,6 +3,7 @@ import type { Clock } from '@signalbox/kernel/clock';
 import { Fault, toFault } from '@signalbox/kernel/fault';
 import type { Log } from '@signalbox/runtime/log';
 import type { Tracer } from '@signalbox/runtime/span';
+import { together } from '@signalbox/runtime/turn';
 import { totalmem } from 'node:os';
 import type { Emitter, Handlers } from './call.js';
 import type { Method } from './channel.js';
@@ -52,8 +53,8 @@ class LinkCall extends ServedCall implements Emitter<object> {
   readonly receiver: CreditedReceiver;
   readonly sender: CreditedSender;
   isOver = false;
-  /** The request is complete. */
-  isRunning = false;
+  /** The request is; its handler begins in the same turn. */
+  isComplete = false;
   /** Request bytes received and not yet complete. */
   heldBytes = 0;
   private overrunBytes = 0;
@@ -140,6 +141,8 @@ export class LinkServer {
   private readonly served: ReadonlyMap<string, Served>;
   private readonly calls = new LiveCalls<LinkCall>();
   private unarmed: LinkCall[] = [];
+  /** Whole requests, begun once all that lies in the socket is read: a process that was not run finds what was cancelled meanwhile in it. */
+  private starting: { readonly call: LinkCall; readonly bytes: Buffer }[] = [];
   /** Answered calls whose last items still wait for credit. */
   private readonly tails = new Map<number, LinkCall>();
   private isEnding = false;
@@ -203,7 +206,7 @@ export class LinkServer {
     const call = this.calls.get(item.call);
     if (item.kind === ITEM.credit) (call ?? this.tails.get(item.call))?.grant(item.creditBytes);
     if (item.kind === ITEM.cancel) this.cancel(item, call);
-    if (call !== undefined && item.kind === ITEM.message && !call.isRunning) this.receivePart(call, item);
+    if (call !== undefined && item.kind === ITEM.message && !call.isComplete) this.receivePart(call, item);
     const tail = this.tails.get(item.call);
     if (tail?.sender.pendingBytes === 0) {
       this.tails.delete(item.call);
@@ -260,8 +263,8 @@ export class LinkServer {
         return;
       }
       this.releaseHeld(call);
-      call.isRunning = true;
-      void this.run(call, whole);
+      call.isComplete = true;
+      if (this.starting.push({ call, bytes: whole }) === 1) together(this.runStarting);
     } catch (error) {
       this.fail(call, toFault(error));
     }
@@ -271,6 +274,12 @@ export class LinkServer {
     this.options.assembling.bytes -= call.heldBytes;
     call.heldBytes = 0;
   }
+
+  private readonly runStarting = (): void => {
+    const { starting } = this;
+    this.starting = [];
+    for (const { call, bytes } of starting) if (!call.isOver) void this.run(call, bytes);
+  };
 
   /** Never rejects: what a handler throws becomes the call's fault. */
   private async run(call: LinkCall, bytes: Buffer): Promise<void> {

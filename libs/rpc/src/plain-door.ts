@@ -4,6 +4,7 @@ import type { Clock } from '@signalbox/kernel/clock';
 import { Fault, toFault } from '@signalbox/kernel/fault';
 import type { Log } from '@signalbox/runtime/log';
 import type { Tracer } from '@signalbox/runtime/span';
+import { together } from '@signalbox/runtime/turn';
 import type { AnyStreamHandler, AnyUnaryHandler, Emitter } from './call.js';
 import type { Method } from './channel.js';
 import { faultToStatus } from './fault-status.js';
@@ -64,10 +65,13 @@ function report(error: unknown, log: Log): Fault {
   return toFault(error);
 }
 
-/** Does the work of a call whose caller may make it, and tells its span and the call how it ended. Never rejects. */
+/** Does the work of a call whose caller may make it and still waits, and tells its span and the call how it ended. Never rejects. */
 async function conclude<Result>(served: ServedCall, isAllowed: boolean, work: () => Promise<Result>, finish: (fault: Fault | undefined, result?: Result) => void, log: Log): Promise<void> {
   try {
     if (!isAllowed) throw callerRefused();
+    // A process that was not run finds what was cancelled meanwhile in the same read.
+    await new Promise<void>((resolve) => together(resolve));
+    served.signal.throwIfAborted();
     const result = await work();
     served.endSpan();
     finish(undefined, result);

@@ -1,6 +1,7 @@
 /** Calls that look at the silence of their peer, over real links and a clock that is moved by hand. */
 import { afterEach, expect, test } from '@jest/globals';
 import type { AdmitResponse__Output } from '@signalbox/contracts/quota';
+import { Fault } from '@signalbox/kernel/fault';
 import { systemClock } from '@signalbox/runtime/clock';
 import { silentLog } from '@signalbox/runtime/log';
 import { randomBytes } from '@signalbox/runtime/random';
@@ -26,8 +27,10 @@ interface Peer {
   held(): number;
   /** Answers what is held, and what comes. */
   release(): void;
-  /** Nothing passes from here on; its connections stay open. */
+  /** Nothing passes until it thaws; its connections stay open. */
   freeze(): void;
+  /** What came meanwhile passes at once, as out of the socket of a process that was not run. */
+  thaw(): void;
   /** It hears what it is asked, and nothing that it says passes. */
   mute(): void;
   /** Bytes that it sent. */
@@ -48,7 +51,7 @@ async function serve(name: string): Promise<Peer> {
   open.push(() => server.stop(0));
   const target = await server.start();
   const sockets = new Set<Socket>();
-  let isFrozen = false;
+  let kept: Map<Socket, Buffer[]> | undefined;
   let isMute = false;
   let said = 0;
   const wire = createServer((near) => {
@@ -56,7 +59,11 @@ async function serve(name: string): Promise<Peer> {
     for (const [from, to] of [[near, far], [far, near]] as const) {
       sockets.add(from);
       from.on('data', (bytes) => {
-        if (isFrozen || (isMute && from === far)) return;
+        if (isMute && from === far) return;
+        if (kept !== undefined) {
+          kept.set(to, [...(kept.get(to) ?? []), bytes]);
+          return;
+        }
         if (from === far) said += bytes.length;
         to.write(bytes);
       });
@@ -71,7 +78,11 @@ async function serve(name: string): Promise<Peer> {
     wire.close();
     await once(wire, 'close');
   });
-  return { port: (wire.address() as AddressInfo).port, held: () => held, release, freeze: () => (isFrozen = true), mute: () => (isMute = true), said: () => said };
+  const thaw = (): void => {
+    for (const [to, bytes] of kept ?? []) to.write(Buffer.concat(bytes));
+    kept = undefined;
+  };
+  return { port: (wire.address() as AddressInfo).port, held: () => held, release, freeze: () => (kept = new Map()), thaw, mute: () => (isMute = true), said: () => said };
 }
 
 async function until(isSo: () => boolean): Promise<void> {
@@ -97,10 +108,15 @@ const admit = (client: RpcClient): Promise<string> =>
     (error: unknown) => (error instanceof Error ? error.message : 'unknown'),
   );
 
+/** On the loopback what is written is there to be read in the next one. */
+async function turns(count: number): Promise<void> {
+  for (let turn = 0; turn < count; turn += 1) await new Promise<void>((resolve) => setImmediate(resolve));
+}
+
 /** Whether it has settled after some turns of the event loop. */
 const isPending = async (call: Promise<string>): Promise<boolean> => {
   const none = Symbol('none');
-  for (let turn = 0; turn < 10; turn += 1) await new Promise<void>((resolve) => setImmediate(resolve));
+  await turns(10);
   return (await Promise.race([call, Promise.resolve(none)])) === none;
 };
 
@@ -157,6 +173,39 @@ test('where there is another, that is asked after once as long, and first from t
   // None of these waits.
   for (let i = 0; i < 4; i += 1) expect(await admit(client)).toBe('other');
   expect(clock.monotonicMs()).toBe(SILENCE_MS);
+});
+
+test.each(['link', 'unary'] as const)('what was given up while a peer was frozen is not begun there when it wakes, and what was not is, through the %s door', async (door) => {
+  const peer = await serve('frozen');
+  const client = createRpcClient({ area: 'quota', addresses: [`127.0.0.1:${String(peer.port)}`], door, clock: systemClock, randomBytes, defaultDeadlineMs: DEADLINE_MS });
+  open.push(() => client.close());
+  await client.unary('Release', {});
+  peer.freeze();
+  const givingUp = new AbortController();
+  const ask = (options?: object): Promise<string> => client.unary('Admit', {}, options).then(() => 'answered', (error: unknown) => (error instanceof Fault ? error.code : 'unknown'));
+  const calls = [ask(), ask({ signal: givingUp.signal })];
+  await turns(50);
+  givingUp.abort();
+  await turns(50);
+  peer.thaw();
+  peer.release();
+  expect(await Promise.all(calls)).toEqual(['answered', 'cancelled']);
+  await turns(50);
+  expect(peer.held()).toBe(1);
+});
+
+test.each([1, 300])('of calls that move from one to another, %i of which lay at the first, each is run once, also when that wakes', async (many) => {
+  const [frozen, other] = [await serve('frozen'), await serve('other')];
+  const { client, clock } = await dial([other, frozen]);
+  other.release();
+  frozen.freeze();
+  const calls = Array.from({ length: 2 * many }, () => admit(client));
+  await clock.advanceAsync(SILENCE_MS);
+  expect(new Set(await Promise.all(calls))).toEqual(new Set(['other']));
+  await turns(50);
+  frozen.thaw();
+  await turns(50);
+  expect([other.held(), frozen.held()]).toEqual([2 * many, 0]);
 });
 
 test('a link that does not come is waited for as long as a word', async () => {
