@@ -23,9 +23,15 @@ describe('limits', () => {
     expect(limitsOf(callerWith({ account: { requestsPerMinute: 20, burstPerSecond: 1 } }))).toMatchObject({ burstPerSecond: 1 });
   });
 
-  test('a credit kept from earlier terms is no wall', () => {
-    expect(limitsOf(callerWith({ account: { tier: 'team', keptCreditNanoUsd: '5000000000' } })).trialCreditNanoUsd).toBeUndefined();
-    expect(limitsOf(callerWith({ account: { tier: 'free', trialCreditNanoUsd: '7', keptCreditNanoUsd: '5000000000' } })).trialCreditNanoUsd).toBe('7');
+  test.each<[string, 'A' | 'B', object, string | undefined]>([
+    ['is no wall where the tier has none', 'A', { tier: 'team', keptCreditNanoUsd: '20000000000' }, undefined],
+    ['is no wall where the tier has none', 'B', { tier: 'free', keptCreditNanoUsd: '20000000000' }, undefined],
+    ['is there again with a trial', 'A', { tier: 'free', keptCreditNanoUsd: '20000000000' }, '20000000000'],
+    ['takes nothing from that of the tier', 'A', { tier: 'free', keptCreditNanoUsd: '7' }, '5000000000'],
+    ['stands behind one of the account’s own', 'A', { tier: 'free', trialCreditNanoUsd: '7', keptCreditNanoUsd: '5000000000' }, '7'],
+    ['stands behind one of the account’s own', 'A', { tier: 'team', trialCreditNanoUsd: '0', keptCreditNanoUsd: '5000000000' }, '0'],
+  ])('a credit kept from earlier terms %s: %s %j', (_name, variant, account, credit) => {
+    expect(limitsOf(callerWith({ variant, account })).trialCreditNanoUsd).toBe(credit);
   });
 
   test('gathers the caps of the account and of the key', () => {

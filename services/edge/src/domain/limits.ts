@@ -2,7 +2,7 @@
 import type { Account__Output, CostCapSetting__Output } from '@signalbox/contracts/accounts';
 import type { CostCap, Limits } from '@signalbox/contracts/quota';
 import { bothAllow, type AllowedModels } from '@signalbox/kernel/model-lists';
-import { isTier, tierTerms, type Variant } from '@signalbox/kernel/tiers';
+import { isTier, tierTerms, type TierTerms, type Variant } from '@signalbox/kernel/tiers';
 import { assert } from '@signalbox/kernel/assert';
 import type { Caller } from './ports.js';
 
@@ -54,11 +54,18 @@ export function accountLimits(account: Account__Output, variant: Variant): Limit
   if (burst !== undefined) limits.burstPerSecond = burst;
   const included = account.includedTokens ?? terms.includedTokens?.toString();
   if (included !== undefined) limits.includedTokens = included;
-  const credit = account.trialCreditNanoUsd ?? terms.trialCreditNanoUsd?.toString();
+  const credit = account.trialCreditNanoUsd ?? trialCreditOf(terms, account)?.toString();
   if (credit !== undefined) limits.trialCreditNanoUsd = credit;
   const byokTokens = account.byokTokens ?? terms.byokTokens?.toString();
   if (byokTokens !== undefined) limits.byokTokens = byokTokens;
   return limits;
+}
+
+/** Of an account that has none of its own: in a trial the largest that it ever had, as its bills count it. */
+function trialCreditOf({ trialCreditNanoUsd: credit }: TierTerms, account: Account__Output): bigint | undefined {
+  if (credit === null) return undefined;
+  const kept = BigInt(account.keptCreditNanoUsd ?? 0);
+  return kept > credit ? kept : credit;
 }
 
 const knownModels = new WeakMap<Caller, { readonly viaAuto: string[]; readonly byName: string[] }>();
