@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { tierTerms, type Tier, type Variant } from '@signalbox/kernel/tiers';
 import fc from 'fast-check';
-import { overageOf, statementOf, type BillingTerms, type ChargedPeriod, type SpendSum, type Statement } from './statement.js';
+import { OVERSHOOT_TOKENS, overageOf, overshootOf, statementOf, type BillingTerms, type ChargedPeriod, type SpendSum, type Statement } from './statement.js';
 
 const termsOf = (variant: Variant, tier: Tier, over: Partial<BillingTerms> = {}): BillingTerms => ({ ...tierTerms(variant, tier), tier, variant, hardCap: false, ...over });
 const sum = (over: Partial<SpendSum> = {}): SpendSum => ({ model: 'm', provider: 'p', requests: 1n, tokens: 0n, byokTokens: 0n, chargeNanoUsd: 0n, feesNanoUsd: 0n, ...over });
@@ -49,8 +49,28 @@ describe('overage', () => {
     expect(overageOf(3n, { ...terms, overageNanoUsdPerMillion: 500_000n }).amountNanoUsd).toBe(2n);
   });
 
-  test('nothing is sold beyond a wall', () => {
-    expect(overageOf(11_000_000n, termsOf('A', 'team', { hardCap: true })).amountNanoUsd).toBe(0n);
+  test.each<readonly [string, Partial<BillingTerms>, bigint, bigint]>([
+    ['no wall, a token beyond', {}, 1n, 400n],
+    ['no wall, what walls are passed by', {}, OVERSHOOT_TOKENS, 26_214_400n],
+    ['a wall, what running requests passed it by', { hardCap: true, overshootTokens: OVERSHOOT_TOKENS }, OVERSHOOT_TOKENS, 0n],
+    ['a wall, a token more: it was used before the wall stood', { hardCap: true, overshootTokens: OVERSHOOT_TOKENS }, OVERSHOOT_TOKENS + 1n, 26_214_800n],
+    ['a wall that was asked for on the last day', { hardCap: true, overshootTokens: OVERSHOOT_TOKENS }, 1_000_000_000n, 400_000_000_000n],
+    ['a wall whose months begin on another day', { hardCap: true, overshootTokens: overshootOf(10_000_000n, 15) }, 10_000_000n + OVERSHOOT_TOKENS, 0n],
+    ['and a token more', { hardCap: true, overshootTokens: overshootOf(10_000_000n, 15) }, 10_000_001n + OVERSHOOT_TOKENS, 4_026_214_800n],
+    ['terms written before there was a bound', { hardCap: true }, 1_000_000_000n, 0n],
+  ])('%s: %j, %s beyond', (_name, over, beyond, amount) => {
+    expect(overageOf(10_000_000n + beyond, termsOf('A', 'team', over))).toEqual({ tokens: beyond, amountNanoUsd: amount });
+  });
+
+  test('a wall never makes a bill dearer, and takes nothing from one that is larger than it may be passed by', () => {
+    fc.assert(
+      fc.property(fc.bigInt(0n, 40_000_000n), fc.integer({ min: 0, max: 28 }), (tokens, anchorDay) => {
+        const open = termsOf('A', 'team');
+        const bound = overshootOf(10_000_000n, anchorDay);
+        const walled = overageOf(tokens, { ...open, hardCap: true, overshootTokens: bound }).amountNanoUsd;
+        expect(walled).toBe(tokens - 10_000_000n > bound ? overageOf(tokens, open).amountNanoUsd : 0n);
+      }),
+    );
   });
 
   test('counts both meters: tokens over own keys are routed too', () => {

@@ -11,8 +11,10 @@ export interface BillingTerms {
   readonly includedTokens: bigint | null;
   /** Price of 1,000,000 tokens beyond the allotment; null = none is sold. */
   readonly overageNanoUsdPerMillion: bigint | null;
-  /** The allotment is a wall: nothing beyond it is sold. */
+  /** The allotment is a wall. */
   readonly hardCap: boolean;
+  /** Under a wall: no more than these beyond it are not billed. Absent in terms written before 2026-11-28, whose bills stay: none beyond it are. */
+  readonly overshootTokens?: bigint;
   /** One-time credit against model spend; null = none. */
   readonly trialCreditNanoUsd: bigint | null;
 }
@@ -85,11 +87,24 @@ export interface Statement {
   readonly lines: readonly StatementLine[];
 }
 
-/** Tokens beyond the allotment and their price, rounded once, half up. Never incremental: the same sums give the same bill. */
-export function overageOf(tokens: bigint, { includedTokens, overageNanoUsdPerMillion, hardCap }: Pick<BillingTerms, 'includedTokens' | 'overageNanoUsdPerMillion' | 'hardCap'>): { readonly tokens: bigint; readonly amountNanoUsd: NanoUsd } {
+/** What running requests may pass a wall by (docs/caps.md): 64 tokens each, for 1,024 streams of one account at once. */
+export const OVERSHOOT_TOKENS = 65_536n;
+
+/** Where months of the allotment begin on another day than bills, two of them may be used up within one bill. */
+export function overshootOf(includedTokens: bigint | null, billingAnchorDay: number): bigint {
+  return billingAnchorDay > 1 ? OVERSHOOT_TOKENS + (includedTokens ?? 0n) : OVERSHOOT_TOKENS;
+}
+
+/**
+ * Tokens beyond the allotment and their price, rounded once, half up. Never incremental: the same sums give the same bill.
+ * A wall that stands at the end of a period may have been asked for on its last day: where more is beyond it than it may
+ * be passed by, that was sold before.
+ */
+export function overageOf(tokens: bigint, { includedTokens, overageNanoUsdPerMillion, hardCap, overshootTokens }: Pick<BillingTerms, 'includedTokens' | 'overageNanoUsdPerMillion' | 'hardCap' | 'overshootTokens'>): { readonly tokens: bigint; readonly amountNanoUsd: NanoUsd } {
   if (includedTokens === null || tokens <= includedTokens) return { tokens: 0n, amountNanoUsd: ZERO_NANO_USD };
   const beyond = tokens - includedTokens;
-  return { tokens: beyond, amountNanoUsd: hardCap || overageNanoUsdPerMillion === null ? ZERO_NANO_USD : attemptCost(beyond * overageNanoUsdPerMillion) };
+  const isUnsold = hardCap && (overshootTokens === undefined || beyond <= overshootTokens);
+  return { tokens: beyond, amountNanoUsd: isUnsold || overageNanoUsdPerMillion === null ? ZERO_NANO_USD : attemptCost(beyond * overageNanoUsdPerMillion) };
 }
 
 const atLeastZero = (amount: bigint): bigint => (amount > 0n ? amount : 0n);

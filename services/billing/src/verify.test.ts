@@ -158,7 +158,7 @@ describe('a change behind the triggers is found in', () => {
     expect(await failing('x', `update totals set scope = 'key_3' where scope = 'key_2' and period_id = 'total'`)).toEqual(['I9']);
   });
 
-  test.each(['subscriptionNanoUsd', 'includedTokens', 'overageNanoUsdPerMillion', 'trialCreditNanoUsd', 'hardCap', 'tier'])('the terms of a bill: %s', async (field) => {
+  test.each(['subscriptionNanoUsd', 'includedTokens', 'overageNanoUsdPerMillion', 'trialCreditNanoUsd', 'hardCap', 'overshootTokens', 'tier'])('the terms of a bill: %s', async (field) => {
     expect(await failing('x', `update closed_terms set terms = jsonb_set(terms, '{${field}}', ${field === 'hardCap' ? `'true'` : `'"1"'`})`)).toEqual(['I9 terms']);
   });
 

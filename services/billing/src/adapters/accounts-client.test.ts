@@ -1,16 +1,17 @@
 import { expect, test } from '@jest/globals';
 import type { Account, Account__Output } from '@signalbox/contracts/accounts';
 import { messageCodec } from '@signalbox/contracts/load';
+import { OVERSHOOT_TOKENS, type BillingTerms } from '@signalbox/ledger-core/statement';
 import type { RpcClient } from '@signalbox/rpc/call';
 import { createAccountsClient } from './accounts-client.js';
 
 const codec = messageCodec<Account, Account__Output>('signalbox.accounts.v1.Account');
 
-/** Trial credit among the terms of an account of variant A. */
-async function creditOf(account: Account): Promise<bigint | null | undefined> {
+/** Of an account of variant A. */
+async function termsOf(account: Account): Promise<BillingTerms | undefined> {
   const unary = () => Promise.resolve({ found: true, account: codec.decode(codec.encode({ id: 'a', createdAt: '1', ...account })) });
   const client = { unary, isConnected: () => true, close: () => Promise.resolve() } as unknown as RpcClient;
-  return (await createAccountsClient(() => Promise.resolve(client), 'A').termsOf('a'))?.terms.trialCreditNanoUsd;
+  return (await createAccountsClient(() => Promise.resolve(client), 'A').termsOf('a'))?.terms;
 }
 
 test.each<[string, Account, bigint | null]>([
@@ -21,5 +22,17 @@ test.each<[string, Account, bigint | null]>([
   ['the larger of both', { tier: 'free', keptCreditNanoUsd: '7' }, 5_000_000_000n],
   ['the larger of both', { tier: 'free', trialCreditNanoUsd: '0', keptCreditNanoUsd: '7' }, 7n],
 ])('the credit %s: %j', async (_name, account, credit) => {
-  expect(await creditOf(account)).toBe(credit);
+  expect((await termsOf(account))?.trialCreditNanoUsd).toBe(credit);
+});
+
+test.each<[string, Account, object]>([
+  ['nobody asked for', {}, { hardCap: false }],
+  ['of the operator', { hardCap: true }, { hardCap: true, overshootTokens: OVERSHOOT_TOKENS }],
+  ['of the customer', { policyHardCap: true }, { hardCap: true, overshootTokens: OVERSHOOT_TOKENS }],
+  ['of both', { hardCap: true, policyHardCap: true, billingAnchorDay: 1 }, { hardCap: true, overshootTokens: OVERSHOOT_TOKENS }],
+  ['whose months begin on another day', { policyHardCap: true, billingAnchorDay: 2 }, { hardCap: true, overshootTokens: OVERSHOOT_TOKENS + 10_000_000n }],
+  ['around an allotment of the account’s own', { hardCap: true, billingAnchorDay: 28, includedTokens: '5' }, { hardCap: true, overshootTokens: OVERSHOOT_TOKENS + 5n }],
+])('a wall %s: %j', async (_name, account, wall) => {
+  const { hardCap, overshootTokens } = (await termsOf({ tier: 'team', ...account })) ?? {};
+  expect({ hardCap, overshootTokens }).toEqual({ overshootTokens: undefined, ...wall });
 });

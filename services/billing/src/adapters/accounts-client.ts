@@ -3,11 +3,17 @@ import type { Account__Output, AccountAnswer__Output, GetAccountRequest, ListAcc
 import { assert } from '@signalbox/kernel/assert';
 import { Fault } from '@signalbox/kernel/fault';
 import { isTier, tierTerms, type Variant } from '@signalbox/kernel/tiers';
+import { overshootOf, type BillingTerms } from '@signalbox/ledger-core/statement';
 import type { RpcClient } from '@signalbox/rpc/call';
 import type { AccountsPort, AccountTerms } from '../domain/bookkeeper.js';
 
 const DEADLINE_MS = 5_000;
 const PAGE_ACCOUNTS = 1_000;
+
+/** Either word makes it one: quota refuses by both. */
+function wallOf({ hardCap, policyHardCap, billingAnchorDay }: Account__Output, includedTokens: bigint | null): Pick<BillingTerms, 'hardCap' | 'overshootTokens'> {
+  return hardCap || policyHardCap ? { hardCap: true, overshootTokens: overshootOf(includedTokens, billingAnchorDay) } : { hardCap: false };
+}
 
 function termsOf(account: Account__Output, deployment: Variant): AccountTerms {
   const variant = account.variant === 'A' || account.variant === 'B' ? account.variant : deployment;
@@ -16,11 +22,12 @@ function termsOf(account: Account__Output, deployment: Variant): AccountTerms {
   const own = (value: string | undefined, otherwise: bigint | null): bigint | null => (value === undefined ? otherwise : BigInt(value));
   const credit = own(account.trialCreditNanoUsd, tier.trialCreditNanoUsd);
   const kept = own(account.keptCreditNanoUsd, null);
+  const includedTokens = own(account.includedTokens, tier.includedTokens);
   return {
     createdAtMs: Number(account.createdAt) * 1_000,
     terms: {
-      tier: account.tier, variant, subscriptionNanoUsd: tier.subscriptionNanoUsd, includedTokens: own(account.includedTokens, tier.includedTokens),
-      overageNanoUsdPerMillion: own(account.overageNanoUsdPerMillion, tier.overageNanoUsdPerMillion), hardCap: account.hardCap, trialCreditNanoUsd: credit === null || (kept !== null && kept > credit) ? kept : credit,
+      tier: account.tier, variant, subscriptionNanoUsd: tier.subscriptionNanoUsd, includedTokens,
+      overageNanoUsdPerMillion: own(account.overageNanoUsdPerMillion, tier.overageNanoUsdPerMillion), ...wallOf(account, includedTokens), trialCreditNanoUsd: credit === null || (kept !== null && kept > credit) ? kept : credit,
     },
   };
 }

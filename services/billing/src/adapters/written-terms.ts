@@ -22,14 +22,14 @@ export function termsText(terms: BillingTerms): string {
 export function termsOf(json: TermsJson): BillingTerms {
   return {
     tier: String(json['tier']), variant: String(json['variant']), subscriptionNanoUsd: amount(json['subscriptionNanoUsd']), includedTokens: amount(json['includedTokens']),
-    overageNanoUsdPerMillion: amount(json['overageNanoUsdPerMillion']), hardCap: json['hardCap'] === true, trialCreditNanoUsd: amount(json['trialCreditNanoUsd']),
+    overageNanoUsdPerMillion: amount(json['overageNanoUsdPerMillion']), hardCap: json['hardCap'] === true, ...(typeof json['overshootTokens'] === 'string' ? { overshootTokens: BigInt(json['overshootTokens']) } : {}), trialCreditNanoUsd: amount(json['trialCreditNanoUsd']),
   };
 }
 
-/** SHA-256 in hexadecimal of whose terms they are and of each field, in this order for ever. */
-export function termsDigest(accountId: string, period: string, { tier, variant, subscriptionNanoUsd, includedTokens, overageNanoUsdPerMillion, hardCap, trialCreditNanoUsd }: BillingTerms): string {
+/** SHA-256 in hexadecimal of whose terms they are and of each field, in this order for ever; one that came later is the last, where it is there. */
+export function termsDigest(accountId: string, period: string, { tier, variant, subscriptionNanoUsd, includedTokens, overageNanoUsdPerMillion, hardCap, overshootTokens, trialCreditNanoUsd }: BillingTerms): string {
   const text = (value: bigint | null): string | null => (value === null ? null : String(value));
-  const fields = [accountId, period, tier, variant, text(subscriptionNanoUsd), text(includedTokens), text(overageNanoUsdPerMillion), hardCap, text(trialCreditNanoUsd)];
+  const fields = [accountId, period, tier, variant, text(subscriptionNanoUsd), text(includedTokens), text(overageNanoUsdPerMillion), hardCap, text(trialCreditNanoUsd), ...(overshootTokens === undefined ? [] : [text(overshootTokens)])];
   return createHash('sha256').update(JSON.stringify(fields)).digest('hex');
 }
 
