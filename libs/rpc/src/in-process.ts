@@ -158,7 +158,7 @@ class InProcessCall extends ServedCall implements Emitter<object>, CallCarrier {
 
   abandon(_call: ClientCall, fault: Fault): void {
     const reason = fault.code === 'deadline_exceeded' || fault.code === 'client_left' ? fault : new Fault('cancelled', 'the caller cancelled');
-    if (this.isBegun) soon(() => this.cut(reason));
+    if (this.isBegun || this.served.stream !== undefined) soon(() => this.cut(reason));
     else this.cut(reason);
   }
 

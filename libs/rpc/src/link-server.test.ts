@@ -25,6 +25,23 @@ function linkOf(assembling: Assembling): { readonly link: LinkServer; readonly s
 }
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
+test('of calls that are cancelled in the read that brings them one that streams is begun and told, another is not begun, and the others keep their order', async () => {
+  const begun: string[] = [];
+  const link = new LinkServer({
+    methods: methodsOf('worker'), clock: systemClock, log: silentLog, assembling: createAssembling(), write: () => true, onFinished: () => undefined,
+    handlers: {
+      unary: { Outcome: (_request, { requestId }) => (begun.push(requestId), {}) },
+      stream: { Dispatch: (_request, call) => new Promise((resolve) => call.onAbort(({ code }) => resolve(void begun.push(`${call.requestId} ${code}`)))) },
+    },
+  });
+  const opening = (call: number, method: string): LinkItem => Object.assign(new LinkItem(call, ITEM.open), { method, requestId: `${method} ${String(call)}` });
+  link.receive(encodeBatch([opening(1, 'Outcome'), opening(2, 'Dispatch'), opening(3, 'Outcome'), opening(4, 'Outcome')]));
+  expect(begun).toEqual([]);
+  link.receive(encodeBatch([new LinkItem(2, ITEM.cancel), new LinkItem(3, ITEM.cancel)]));
+  await turn();
+  expect(begun).toEqual(['Dispatch 2 cancelled', 'Outcome 1', 'Outcome 4']);
+});
+
 test('half-received requests of all links together have a bound: the one beyond it is overloaded, the others go on', async () => {
   const assembling = { bytes: 0, bytesMax: 3 * PART_BYTES };
   const [one, two] = [linkOf(assembling), linkOf(assembling)];

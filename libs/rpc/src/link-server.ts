@@ -141,7 +141,7 @@ export class LinkServer {
   private readonly served: ReadonlyMap<string, Served>;
   private readonly calls = new LiveCalls<LinkCall>();
   private unarmed: LinkCall[] = [];
-  /** Whole requests, begun once all that lies in the socket is read: a process that was not run finds what was cancelled meanwhile in it. */
+  /** Whole requests, begun once what lies in the socket is read: there a process that was not run finds what was cancelled meanwhile. */
   private starting: { readonly call: LinkCall; readonly bytes: Buffer }[] = [];
   /** Answered calls whose last items still wait for credit. */
   private readonly tails = new Map<number, LinkCall>();
@@ -218,6 +218,8 @@ export class LinkServer {
     this.tails.get(id)?.sender.discard();
     this.tails.delete(id);
     if (call === undefined) return;
+    // Whoever streams concludes from the cancellation what is to be booked.
+    if (call.served.stream !== undefined) this.begin(call);
     this.close(call);
     call.finish(fault?.code === 'client_left' ? clientLeft() : new Fault('cancelled', 'the caller cancelled'));
     this.finishIfDone();
@@ -280,6 +282,13 @@ export class LinkServer {
     this.starting = [];
     for (const { call, bytes } of starting) if (!call.isOver) void this.run(call, bytes);
   };
+
+  /** Ahead of the others of its turn, if it waits for them. */
+  private begin(call: LinkCall): void {
+    const at = this.starting.findIndex((waiting) => waiting.call === call);
+    const [found] = at < 0 ? [] : this.starting.splice(at, 1);
+    if (found !== undefined) void this.run(call, found.bytes);
+  }
 
   /** Never rejects: what a handler throws becomes the call's fault. */
   private async run(call: LinkCall, bytes: Buffer): Promise<void> {

@@ -65,13 +65,10 @@ function report(error: unknown, log: Log): Fault {
   return toFault(error);
 }
 
-/** Does the work of a call whose caller may make it and still waits, and tells its span and the call how it ended. Never rejects. */
+/** Does the work of a call whose caller may make it, and tells its span and the call how it ended. Never rejects. */
 async function conclude<Result>(served: ServedCall, isAllowed: boolean, work: () => Promise<Result>, finish: (fault: Fault | undefined, result?: Result) => void, log: Log): Promise<void> {
   try {
     if (!isAllowed) throw callerRefused();
-    // A process that was not run finds what was cancelled meanwhile in the same read.
-    await new Promise<void>((resolve) => together(resolve));
-    served.signal.throwIfAborted();
     const result = await work();
     served.endSpan();
     finish(undefined, result);
@@ -93,7 +90,13 @@ export function plainUnary(handler: AnyUnaryHandler, method: Method, options: Do
       else callback(null, response);
     };
     const served = serve(call, method, options, (fault) => finish(fault));
-    void conclude(served, options.mayCall?.(call) !== false, async () => (await handler(call.request, served)) as object, finish, options.log);
+    const work = async (): Promise<object> => {
+      // A process that was not run finds what was cancelled meanwhile in the same read.
+      await new Promise<void>((resolve) => together(resolve));
+      served.signal.throwIfAborted();
+      return (await handler(call.request, served)) as object;
+    };
+    void conclude(served, options.mayCall?.(call) !== false, work, finish, options.log);
   };
 }
 
