@@ -241,6 +241,18 @@ test('a stream of usage keeps nothing that was handled, and all that was not', a
   await server.stop();
 }, 60_000);
 
+test('who would take what another takes is refused, and the server says why', async () => {
+  const server = await startNats();
+  const bus = await connectJetStreamBus({ url: server.url, clock: systemClock, log: silentLog, name: 'two' });
+  const take = (durable: string) => bus.consume({ durable, subject: 'usage.v1.>', batchMessagesMax: 10, batchWaitMs: 1 }, (messages) => Promise.resolve(messages.map(() => 'done' as const)));
+  const first = await take('billing');
+  await expect(take('another')).rejects.toThrow(/^store_unavailable: The bus could not make the consumer another of its stream USAGE \(.*workqueue/);
+  await first.stop();
+  await (await take('billing')).stop();
+  await bus.close();
+  await server.stop();
+}, 60_000);
+
 test('a stream that an earlier version made is told of, since it keeps what was handled', async () => {
   const server = await startNats();
   const client = await connect({ servers: server.url });

@@ -72,6 +72,9 @@ export async function connectJetStreamBus({ url, clock, log, name, replicas = 1 
 /** Of the client's error, such as CONNECTION_REFUSED; it names no secret. */
 const codeOf = (error: unknown): string => (error instanceof Error && 'code' in error ? String(error.code) : 'unknown');
 
+/** Of the server's answer; it names streams and consumers. */
+const messageOf = (error: unknown): string => (error instanceof Error ? error.message : 'unknown');
+
 /** Whether the server only says that this was all: nothing there (404), time over (408), or a request it gave up (409), unless its consumer is gone or unfit. */
 const isNoMore = ({ code, message }: NatsError): boolean => code === '404' || code === '408' || (code === '409' && !/deleted|push based/i.test(message));
 
@@ -233,7 +236,7 @@ class JetStreamBus implements Bus {
       await this.#manager.consumers.add(stream.name, config);
     } catch (error) {
       const exists = await this.#manager.consumers.info(stream.name, options.durable).then(() => true, () => false);
-      if (!exists) throw new Fault('store_unavailable', 'The bus could not make a consumer.', { cause: error });
+      if (!exists) throw new Fault('store_unavailable', `The bus could not make the consumer ${options.durable} of its stream ${stream.name} (${messageOf(error)}).`, { cause: error });
     }
   }
 

@@ -62,6 +62,11 @@ export function ownRedis(options: Parameters<typeof startRedis>[0] = {}): Return
   return startRedis({ path: process.env['PATH'] ?? '', ...options });
 }
 
+/** A NATS of this test's own, to be stopped by the test: for a billing of its own, which takes all usage, and a subject of that has one consumer. */
+export function ownNats(): ReturnType<typeof startNats> {
+  return startNats({ path: process.env['PATH'] ?? '' });
+}
+
 /** URL of a real NATS server with JetStream. It may be shared: use fresh subjects and durable names. */
 export function testNatsUrl(): Promise<string> {
   return urlOf('TEST_NATS_URL', () => startNats({ path: process.env['PATH'] ?? '' }));

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { quietPort } from '@signalbox/local-stores/ports';
-import { stopTestStores, testNatsUrl } from '@signalbox/testkit/stores';
+import { ownNats } from '@signalbox/testkit/stores';
 import { admin, expectBalancedBooks } from '../harness/books.js';
 import { ask, until } from '../harness/client.js';
 import { startGateway, type Gateway } from '../harness/gateway.js';
@@ -59,6 +59,7 @@ async function replicas(): Promise<readonly { readonly pid: number; readonly inF
   );
 }
 
+let nats: Awaited<ReturnType<typeof ownNats>>;
 let gateway: Gateway;
 let balancer: Awaited<ReturnType<typeof startBalancer>>;
 /** Knows the workers by the balancer's address alone. */
@@ -67,7 +68,8 @@ let baseUrl: string;
 const rpcPorts = (role: string): readonly number[] => gateway.processes().filter((one) => one.role === role).map(({ ports }) => ports['grpc'] ?? 0);
 
 beforeAll(async () => {
-  const natsUrl = await testNatsUrl();
+  nats = await ownNats();
+  const natsUrl = nats.url;
   gateway = await startGateway({ mode: 'split', replicas: 'worker-simulator=2', environment: { NATS_URL: natsUrl } });
   balancer = await startBalancer(rpcPorts('worker-simulator').slice(0, 1));
   const addresses = (role: string): string => rpcPorts(role).map((port) => `127.0.0.1:${String(port)}`).join(',');
@@ -88,7 +90,7 @@ afterAll(async () => {
   edge.kill('SIGKILL');
   await balancer.stop();
   await gateway.stop();
-  await stopTestStores();
+  await nats.stop();
 });
 
 test('an attempt whose connection broke is settled as its client left it, though the balancer leads to other replicas now', async () => {
