@@ -26,22 +26,22 @@ export interface WalDisk {
   create(number: number, head: Buffer): SegmentWriter;
   /** Moves a segment aside; it can still be read. Safe to repeat. */
   cool(number: number): void;
-  /** Removes cold segments that were last written before `beforeMs` (epoch), and the oldest beyond 64 GiB or as much as is free beside them. */
-  prune(beforeMs: number): void;
-  /** Removes the oldest cold segment; false when there is none. */
-  makeRoom(): boolean;
+  /** Removes cold segments that were last written before `beforeMs` (epoch), and the oldest beyond 64 GiB or as much as is free beside them: only such as `mayGo`, by number. */
+  prune(beforeMs: number, mayGo: (number: number) => boolean): void;
+  /** Removes the oldest cold segment that `mayGo`, by its number; false when there is none. */
+  makeRoom(mayGo: (number: number) => boolean): boolean;
 }
 
 /** Of a disk, or of what this user may have of it. */
 const FULL: ReadonlySet<unknown> = new Set(['ENOSPC', 'EDQUOT']);
 
-/** A write that a full disk refuses is tried again, each time with the oldest of what the ledger has gone. Throws the system's error. */
-export function withRoom<T>(disk: Pick<WalDisk, 'makeRoom'>, write: () => T): T {
+/** A write that a full disk refuses is tried again, each time with the oldest of what is cold and `mayGo` gone. Throws the system's error. */
+export function withRoom<T>(disk: Pick<WalDisk, 'makeRoom'>, mayGo: (number: number) => boolean, write: () => T): T {
   for (;;) {
     try {
       return write();
     } catch (error) {
-      if (!FULL.has(codeOf(error)) || !disk.makeRoom()) throw error;
+      if (!FULL.has(codeOf(error)) || !disk.makeRoom(mayGo)) throw error;
     }
   }
 }
@@ -68,7 +68,7 @@ export function localDisk(directory: string): WalDisk {
       }
     },
     cool: (number) => coolSegment(directory, number),
-    prune: (beforeMs) => pruneCold(directory, beforeMs, freeBytesAt(directory)),
-    makeRoom: () => dropOldestCold(directory),
+    prune: (beforeMs, mayGo) => pruneCold(directory, beforeMs, freeBytesAt(directory), mayGo),
+    makeRoom: (mayGo) => dropOldestCold(directory, mayGo),
   };
 }

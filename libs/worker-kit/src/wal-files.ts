@@ -35,16 +35,18 @@ export function coldSequences(disk: WalDisk, files: readonly SegmentFile[]): Map
   return newest;
 }
 
-function createHeaded(disk: WalDisk, number: number, writer: string, nextSeq: number): SegmentWriter {
+function createHeaded(disk: WalDisk, number: number, writer: string, nextSeq: number, mayGo: (number: number) => boolean): SegmentWriter {
   const head = new FrameBuffer();
   head.add(FRAME.head, nextSeq, Buffer.from(writer));
-  return withRoom(disk, () => disk.create(number, head.bytes()));
+  return withRoom(disk, mayGo, () => disk.create(number, head.bytes()));
 }
 
 export class LogFiles {
   private segment: SegmentWriter;
   /** Sequences below it may have been given to records that the log lost. */
   private leastSeq: number;
+  /** What the ledger said last that it has: one that was restored from a backup lacks a part of what is cold. Until it speaks, what is cold is believed to be there. */
+  private ledgerSeq = Infinity;
   /** What closing a full segment threw. */
   private failure: Error | undefined;
 
@@ -59,7 +61,7 @@ export class LogFiles {
   ) {
     this.leastSeq = newestSeq + 1 + (isWhole ? 0 : LEAP);
     leaps.note(newestSeq, this.leastSeq);
-    this.segment = createHeaded(disk, Math.max(0, ...newest.keys()) + 1, writer, newestSeq + 1);
+    this.segment = createHeaded(disk, Math.max(0, ...newest.keys()) + 1, writer, newestSeq + 1, this.isInLedger);
     newest.set(this.segment.number, newestSeq);
   }
 
@@ -86,7 +88,7 @@ export class LogFiles {
   /** Appends whole frames, of which `newestSeq` is the newest sequence. After an error nothing of them is there. Throws the system's error. */
   append(frames: Buffer, newestSeq: number): void {
     if (this.segment.bytes >= SEGMENT_BYTES) this.rotate();
-    withRoom(this.disk, () => this.segment.append(frames));
+    withRoom(this.disk, this.isInLedger, () => this.segment.append(frames));
     this.newestSeq = newestSeq;
     this.newest.set(this.segment.number, newestSeq);
   }
@@ -109,14 +111,19 @@ export class LogFiles {
     return found;
   }
 
+  /** The ledger has all up to `seq`, and no more is known to be there. */
+  booked(seq: number): void {
+    this.ledgerSeq = seq;
+  }
+
   /** Moves segments aside that are wholly in the ledger, oldest first, up to the one where the oldest open attempt began; removes cold ones of old. */
-  cool(ledgerSeq: number, oldestOpen: number, nowMs: number): void {
+  cool(oldestOpen: number, nowMs: number): void {
     const keep = Math.min(oldestOpen, this.segment.number);
     for (const [number, newest] of [...this.newest].sort(([a], [b]) => a - b)) {
-      if (number >= keep || newest > ledgerSeq) break;
+      if (number >= keep || newest > this.ledgerSeq) break;
       this.disk.cool(number);
     }
-    this.disk.prune(nowMs - COLD_MS);
+    this.disk.prune(nowMs - COLD_MS, this.isInLedger);
     const kept = new Set(this.disk.list().map((file) => file.number));
     for (const number of this.newest.keys()) if (!kept.has(number)) this.newest.delete(number);
   }
@@ -132,8 +139,10 @@ export class LogFiles {
     if (this.failure !== undefined) throw this.failure;
   }
 
+  private readonly isInLedger = (number: number): boolean => (this.newest.get(number) ?? 0) <= this.ledgerSeq;
+
   private rotate(): void {
-    const next = createHeaded(this.disk, this.segment.number + 1, this.writer, this.newestSeq + 1);
+    const next = createHeaded(this.disk, this.segment.number + 1, this.writer, this.newestSeq + 1, this.isInLedger);
     const full = this.segment;
     this.segment = next;
     this.newest.set(next.number, this.newestSeq);

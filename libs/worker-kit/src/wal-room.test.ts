@@ -48,7 +48,8 @@ async function filled(records: number, ledgerSeq: number, bytesMax: number, code
   const files = new LogFiles(disk, writer, new Map(), 0, true, new Leaps());
   const append = (seq: number): void => files.append(frame(FRAME.outcome, seq, RECORD), seq);
   for (let seq = 1; seq <= records; seq += 1) append(seq);
-  files.cool(ledgerSeq, Number.MAX_SAFE_INTEGER, clock.nowMs());
+  files.booked(ledgerSeq);
+  files.cool(Number.MAX_SAFE_INTEGER, clock.nowMs());
   return { directory, open, files, append, smallDisk: (bytes: number) => smallDisk(directory, bytes) };
 }
 
@@ -66,6 +67,22 @@ test('what the ledger lacks is never given up: the disk\'s refusal is told then,
   append(5);
   expect(() => append(6)).toThrow('full');
   expect(sequences(files)).toEqual([2, 3, 4, 5]);
+  files.close();
+});
+
+test('of what is cold nothing goes that a restored ledger lacks, neither for room nor with time', async () => {
+  const { files, append, directory } = await filled(4, 3, 5_000);
+  const cold = segmentsIn(directory).filter((name) => name.startsWith('cold'));
+  // Up to the first record: what lies before it may go.
+  files.booked(1);
+  files.cool(Number.MAX_SAFE_INTEGER, Number.MAX_SAFE_INTEGER);
+  append(5);
+  expect(() => append(6)).toThrow('full');
+  expect(segmentsIn(directory).filter((name) => name.startsWith('cold'))).toEqual(cold.slice(2));
+  expect(sequences(files)).toEqual([2, 3, 4, 5]);
+  files.booked(3);
+  append(6);
+  expect(sequences(files)).toEqual([3, 4, 5, 6]);
   files.close();
 });
 
@@ -98,7 +115,7 @@ test.each([
     writeFileSync(path, '');
     truncateSync(path, GIB);
   }
-  pruneCold(directory, 0, freeGib * GIB);
+  pruneCold(directory, 0, freeGib * GIB, () => true);
   expect(segmentsIn(directory).map((name) => name.at(-5))).toEqual(stay);
 });
 
@@ -110,6 +127,6 @@ test('of what the ledger has no more than 64 GiB stay, and nothing that is older
     truncateSync(path, 30 * GIB);
     if (digit === '3') utimesSync(path, 1, 1);
   }
-  pruneCold(directory, 2_000, 10_000 * GIB);
+  pruneCold(directory, 2_000, 10_000 * GIB, () => true);
   expect(segmentsIn(directory).map((name) => name.at(-5))).toEqual(['4']);
 });

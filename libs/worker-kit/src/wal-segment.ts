@@ -63,23 +63,24 @@ export function freeBytesAt(directory: string): number {
   return bavail * bsize;
 }
 
-/** Removes cold segments that were last written before `beforeMs` (epoch), and the oldest beyond as much as `freeBytes` would leave free: what the ledger has takes half of what the log may grow by at most. */
-export function pruneCold(directory: string, beforeMs: number, freeBytes: number): void {
+/** Removes cold segments that were last written before `beforeMs` (epoch), and the oldest beyond as much as `freeBytes` would leave free: what the ledger has takes half of what the log may grow by at most. Only such as `mayGo`, by number. */
+export function pruneCold(directory: string, beforeMs: number, freeBytes: number, mayGo: (number: number) => boolean): void {
   const cold = listSegments(directory)
     .filter((segment) => segment.isCold)
-    .map(({ path }) => ({ path, stat: statSync(path) }));
+    .map(({ number, path }) => ({ number, path, stat: statSync(path) }));
   let coldBytes = cold.reduce((sum, { stat }) => sum + stat.size, 0);
   const coldBytesMax = Math.min(COLD_BYTES_MAX, (freeBytes + coldBytes) / 2);
-  for (const { path, stat } of cold) {
+  for (const { number, path, stat } of cold) {
+    if (!mayGo(number)) continue;
     if (coldBytes <= coldBytesMax && stat.mtimeMs >= beforeMs) continue;
     unlinkSync(path);
     coldBytes -= stat.size;
   }
 }
 
-/** Removes the oldest cold segment; false when there is none. */
-export function dropOldestCold(directory: string): boolean {
-  const oldest = listSegments(directory).find((segment) => segment.isCold);
+/** Removes the oldest cold segment that `mayGo`, by its number; false when there is none. */
+export function dropOldestCold(directory: string, mayGo: (number: number) => boolean): boolean {
+  const oldest = listSegments(directory).find((segment) => segment.isCold && mayGo(segment.number));
   if (oldest !== undefined) unlinkSync(oldest.path);
   return oldest !== undefined;
 }

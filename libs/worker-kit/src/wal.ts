@@ -30,6 +30,8 @@ export type { JournalOptions, OpenJournal } from './wal-terms.js';
 
 const CONCLUDE_SWEEP_MS = 1_000;
 const COOL_MS = 60_000;
+/** Before the log is open, nobody has asked the ledger what it has. */
+const anyMayGo = (): boolean => true;
 
 interface Opened {
   readonly writer: string;
@@ -285,6 +287,7 @@ class WriteAheadLog implements OpenJournal, AttemptBook {
       this.log.error('The ledger knows more of this writer than its log: the newest records were lost with the system.', { writer, ledger_seq: ledgerSeq, last_seq: this.files.lastSeq });
       this.files.skipTo(ledgerSeq);
     }
+    this.files.booked(ledgerSeq);
     this.gate.open();
     this.bookLeftovers();
     this.settlement.committed(ledgerSeq);
@@ -320,13 +323,14 @@ class WriteAheadLog implements OpenJournal, AttemptBook {
   }
 
   private booked(ledgerSeq: number): void {
+    this.files.booked(ledgerSeq);
     this.settlement.committed(ledgerSeq);
     const nowMs = this.clock.monotonicMs();
     if (nowMs - this.lastCoolMs >= COOL_MS) {
       this.lastCoolMs = nowMs;
       let oldestOpen = this.files.openSegment;
       for (const { segment } of this.open.values()) oldestOpen = Math.min(oldestOpen, segment);
-      this.files.cool(ledgerSeq, oldestOpen, this.clock.nowMs());
+      this.files.cool(oldestOpen, this.clock.nowMs());
     }
     this.checkRecovered();
   }
@@ -366,8 +370,8 @@ export async function openJournal(options: JournalOptions): Promise<OpenJournal>
   const given = options.disk ?? localDisk(directory);
   const disk: WalDisk = {
     ...given,
-    makeRoom: () => {
-      const isMade = given.makeRoom();
+    makeRoom: (mayGo) => {
+      const isMade = given.makeRoom(mayGo);
       if (isMade) log.warn('The disk is full: a part of the log that is in the ledger went before its time. A ledger restored from a backup would lack it.', { directory });
       return isMade;
     },
@@ -377,8 +381,8 @@ export async function openJournal(options: JournalOptions): Promise<OpenJournal>
   let unlock = (): void => undefined;
   try {
     // Before the lock of who died is taken over, and given back on an error. Who only reads this log leaves it as it was.
-    if (!isWhole) withRoom(disk, () => disk.setTorn(true));
-    unlock = withRoom(disk, () => disk.lock());
+    if (!isWhole) withRoom(disk, anyMayGo, () => disk.setTorn(true));
+    unlock = withRoom(disk, anyMayGo, () => disk.lock());
     const replayed = replayLog(disk, clock.monotonicMs(), log);
     const files = new LogFiles(disk, writer, replayed.newest, replayed.lastSeq, isWhole, replayed.leaps);
     return new WriteAheadLog(options, { writer, provider, files, replayed, disk, unlock });
