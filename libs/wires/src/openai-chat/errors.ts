@@ -201,7 +201,10 @@ export function errorIn(frame: JsonObject): unknown {
   if (isError(frame['error'])) return frame['error'];
   if (frame['object'] === 'error') return frame;
   const { choices } = frame;
-  return Array.isArray(choices) ? (choices as readonly unknown[]).map((choice) => (isObject(choice) ? choice['error'] : undefined)).find(isError) : undefined;
+  if (!Array.isArray(choices)) return undefined;
+  // Of each chunk of each stream: nothing is made for it.
+  for (const choice of choices as readonly unknown[]) if (isObject(choice) && isError(choice['error'])) return choice['error'];
+  return undefined;
 }
 
 /** Classifies an error object that came inside a 200: in a stream's frame or as the body. */
