@@ -34,13 +34,19 @@ export interface BooksDoorOptions {
 const limitOf = (limit: number, most: number): number => Math.min(limit === 0 ? 20 : limit, most);
 const isGroup = (text: string): text is Group => (GROUPS as readonly string[]).includes(text);
 
+/** When the first attempt began; 0 where no row says so. */
+function startedAt({ attempts }: RequestView): number {
+  const known = attempts.map(({ startedAtMs }) => startedAtMs).filter((atMs) => atMs > 0);
+  return known.length === 0 ? 0 : Math.min(...known);
+}
+
 function summaryOf(request: RequestView): RequestSummary {
   const { attempts } = request;
   const charged = attempts.filter((attempt) => attempt.charged);
   const shown = charged.at(-1) ?? attempts.at(-1);
   const sum = (of: (attempt: RequestView['attempts'][number]) => bigint): string => charged.reduce((total, attempt) => total + of(attempt), 0n).toString();
   return {
-    id: request.id, atMs: String(request.atMs), keyId: request.keyId, model: shown?.model ?? '', provider: shown?.provider ?? '', status: charged.length === 0 ? 'failed' : 'completed',
+    id: request.id, startedAtMs: String(startedAt(request)), atMs: String(request.atMs), keyId: request.keyId, model: shown?.model ?? '', provider: shown?.provider ?? '', status: charged.length === 0 ? 'failed' : 'completed',
     promptTokens: sum(({ tokens }) => BigInt(promptTokens(tokens))), completionTokens: sum(({ tokens }) => BigInt(completionTokens(tokens))), costNanoUsd: sum(({ costNanoUsd }) => costNanoUsd), chargeNanoUsd: String(request.chargeNanoUsd),
     savingsNanoUsd: sum(({ savingsNanoUsd }) => savingsNanoUsd), byok: shown?.byok ?? false, routedFrom: shown?.routedFrom ?? '', decisionId: shown?.decisionId ?? '', ttftMs: shown?.ttftMs ?? 0, totalMs: shown?.totalMs ?? 0,
     finishReason: shown?.finishReason ?? '', source: shown?.source ?? '',
@@ -114,7 +120,7 @@ export function createBooksHandlers({ books, keeper, clock, ledgerNow, periodSec
     Periods: async ({ accountId, after, limit }: PeriodsRequest__Output): Promise<PeriodsResponse> => {
       const current = periodAt(clock.nowMs(), periodSeconds);
       const known = await books.periods(accountId);
-      const all = known.some(({ period }) => period === current.id) ? known : [...known, { period: current.id, closedAtMs: 0, chargeNanoUsd: 0n }];
+      const all = known.some(({ period }) => period === current.id) ? known : [...known, { period: current.id, closedAtMs: 0, chargeNanoUsd: 0n, modelSpendNanoUsd: 0n }];
       const spans = all.flatMap((each) => {
         const span = periodSpan(each.period, periodSeconds);
         return span === undefined ? [] : [{ ...each, span }];
@@ -124,7 +130,9 @@ export function createBooksHandlers({ books, keeper, clock, ledgerNow, periodSec
       const rest = spans.filter(({ span }) => span.startMs < afterMs);
       const most = limitOf(limit, LIMIT_MAX);
       return {
-        periods: rest.slice(0, most).map(({ span, closedAtMs, chargeNanoUsd }) => ({ period: span.id, startMs: String(span.startMs), endMs: String(span.endMs), closedAtMs: String(closedAtMs), chargeNanoUsd: String(chargeNanoUsd) })),
+        periods: rest.slice(0, most).map(({ span, closedAtMs, chargeNanoUsd, modelSpendNanoUsd }) => ({
+          period: span.id, startMs: String(span.startMs), endMs: String(span.endMs), closedAtMs: String(closedAtMs), chargeNanoUsd: String(chargeNanoUsd), modelSpendNanoUsd: String(modelSpendNanoUsd),
+        })),
         hasMore: rest.length > most,
       };
     },

@@ -311,6 +311,8 @@ describe('fees of plugins', () => {
     const statement = (await keeper.bill('fees', '2026-02', clock.nowMs()))?.statement;
     expect(statement).toMatchObject({ modelSpendNanoUsd: 60n, pluginsNanoUsd: 1_500n, adjustmentsNanoUsd: 0n, totalNanoUsd: 1_560n });
     expect(statement?.lines.filter(({ kind }) => kind === 'plugin')).toMatchObject([{ description: 'Plugins with m/one', model: 'm/one', provider: 'talker', amountNanoUsd: 1_500n }]);
+    // So they are in the list of bills.
+    expect(await books.periods('fees')).toEqual([{ period: '2026-02', modelSpendNanoUsd: 60n, chargeNanoUsd: 1_560n, closedAtMs: 0 }]);
   });
 
   test('are on no bill of a provider; what tools bought is on the bill of who made it', async () => {

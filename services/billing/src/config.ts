@@ -1,5 +1,5 @@
 /** Settings of billing. */
-import { addressesField, loadConfig, logLevelField, optionalWholeNumberField, portField, secretField, wholeNumberField, type Environment } from '@signalbox/runtime/config';
+import { addressesField, loadConfig, logLevelField, optionalWholeNumberField, portField, postgresUrlField, wholeNumberField, type Environment } from '@signalbox/runtime/config';
 import { z } from 'zod';
 
 const schema = z.object({
@@ -11,7 +11,7 @@ const schema = z.object({
   METRICS_PORT: portField(0),
   LOG_LEVEL: logLevelField(),
   /** Such as postgres://user:password@127.0.0.1:5432/signalbox; never logged. */
-  DATABASE_URL: secretField(),
+  DATABASE_URL: postgresUrlField(),
   /** Connections at most; booking uses one, the rest answer calls. */
   DATABASE_POOL_MAX: wholeNumberField(2, 100, 6),
   /** Apply what the schema lacks; `off` where `main.js migrate` does so before, under the role that owns it: a schema that is too old then stops the start. */

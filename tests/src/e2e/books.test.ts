@@ -31,18 +31,26 @@ interface Bill {
 const nanoOf = (usd: number): number => Math.round(usd * 1e9);
 
 test('what was charged is the same sum in usage, requests, statements and the ledger, and stays so when the period has closed', async () => {
+  const begun = new Map<string, number>();
   for (let i = 0; i < CALLS; i += 1) {
     const answer = await fetch(`${gateway.baseUrl}/v1/chat/completions`, {
-      method: 'POST', headers: { authorization: `Bearer ${account.key}`, 'content-type': 'application/json' }, body: JSON.stringify({ model: 'simulator/smart', messages: [{ role: 'user', content: 'hello' }] }),
+      method: 'POST', headers: { authorization: `Bearer ${account.key}`, 'content-type': 'application/json' }, body: JSON.stringify({ model: 'simulator/smart', messages: [{ role: 'user', content: '[sim:delay-ms=2500] hello' }] }),
     });
     expect(answer.status).toBe(200);
+    const { id, created } = (await answer.json()) as { readonly id: string; readonly created: number };
+    begun.set(id, created);
   }
   await until(async () => (await listOf('/api/requests')).length === CALLS, 20_000, 200, 'the requests to be booked');
   const rows = await ledgerOf(gateway, account.id);
   const charged = rows.filter(({ kind }) => kind === 'charge').reduce((sum, row) => sum + Number(row.amount_nano_usd), 0);
   const usage = await listOf<{ charge_usd: number; requests: number; prompt_tokens: number; completion_tokens: number }>('/api/usage?group_by=model');
   expect(usage.map(({ charge_usd, requests }) => [nanoOf(charge_usd), requests])).toEqual([[charged, CALLS]]);
-  const requests = await listOf<{ id: string; charge_usd: number }>('/api/requests');
+  const requests = await listOf<{ id: string; charge_usd: number; created: number; ended_at: number }>('/api/requests');
+  // The record tells when the answer began, as the answer did, and when it was over, 2.5 s later.
+  for (const { id, created, ended_at: ended } of requests) {
+    expect(created - (begun.get(id) ?? 0)).toBeLessThanOrEqual(1);
+    expect(ended - created).toBeGreaterThanOrEqual(2);
+  }
   expect(requests.reduce((sum, { charge_usd }) => sum + nanoOf(charge_usd), 0)).toBe(charged);
   expect(new Set(requests.map(({ id }) => id))).toEqual(new Set(rows.map(({ request_id }) => request_id)));
   expect((await get(`/api/requests/${requests[0]?.id ?? ''}`)).status).toBe(200);

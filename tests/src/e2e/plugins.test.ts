@@ -237,6 +237,8 @@ describe('images', () => {
     const period = new Date().toISOString().slice(0, 7);
     const bill = await admin<{ model_spend_usd: number; plugins_usd: number; lines: readonly { kind: string; model: string; amount_usd: number }[] }>(gateway, `/statement?account=${buyer.id}&period=${period}`);
     expect([nanoOf(bill.model_spend_usd), nanoOf(bill.plugins_usd)]).toEqual([cost - fee, fee]);
+    const list = (await (await fetch(`${gateway.baseUrl}/api/statements`, { headers: { authorization: `Bearer ${buyer.key}` } })).json()) as { data: readonly { period: string; model_spend_usd: number; charge_usd: number }[] };
+    expect(list.data.filter((row) => row.period === period).map((row) => [nanoOf(row.model_spend_usd), nanoOf(row.charge_usd)])).toEqual([[cost - fee, cost]]);
     expect(bill.lines.filter(({ kind }) => kind === 'plugin')).toMatchObject([{ amount_usd: fee / 1e9 }]);
     const cards = (await ledgerOf(gateway, buyer.id)).filter(({ kind, request_id: id }) => kind === 'attempt' && id === answer.id).map(({ card_id: card }) => String(card));
     expect(cards.filter((card) => card.endsWith(`+plugins.${fee}+bought.simulator.${fee - FEES.images}`))).toHaveLength(1);

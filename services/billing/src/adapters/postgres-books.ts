@@ -122,10 +122,11 @@ export function createPostgresBooks(database: Pick<Database<unknown>, 'db' | 'tr
     ...verifier,
     ...createRecounter(database, verifier),
     periods: async (accountId) => {
-      const { rows } = await sql<{ period: string; charge: bigint; closed_at_ms: bigint | null }>`select p.period, coalesce(sum(u.charge_nano_usd + u.adjusted_nano_usd), 0)::bigint as charge, max(c.closed_at_ms) as closed_at_ms from
+      const { rows } = await sql<{ period: string; charge: bigint; models: bigint; closed_at_ms: bigint | null }>`select p.period, coalesce(sum(u.charge_nano_usd + u.adjusted_nano_usd), 0)::bigint as charge,
+          coalesce(sum(u.charge_nano_usd - u.fees_nano_usd), 0)::bigint as models, max(c.closed_at_ms) as closed_at_ms from
           (select distinct period from usage_days where account_id = ${accountId} union select period from closed_terms where account_id = ${accountId}) p
           left join usage_days u on u.account_id = ${accountId} and u.period = p.period left join closed_periods c on c.period = p.period group by p.period`.execute(db);
-      return rows.map(({ period, charge, closed_at_ms }) => ({ period, chargeNanoUsd: charge, closedAtMs: Number(closed_at_ms ?? 0) }));
+      return rows.map(({ period, charge, models, closed_at_ms }) => ({ period, chargeNanoUsd: charge, modelSpendNanoUsd: models, closedAtMs: Number(closed_at_ms ?? 0) }));
     },
     periodSums: (accountId, period) =>
       db.transaction().setIsolationLevel('repeatable read').execute(async (transaction) => {

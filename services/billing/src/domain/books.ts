@@ -100,7 +100,10 @@ export interface PeriodView {
   readonly period: string;
   /** 0 = open. */
   readonly closedAtMs: number;
+  /** Models, plugins and corrections. */
   readonly chargeNanoUsd: bigint;
+  /** As on the statement: without the fees of plugins, and without corrections. */
+  readonly modelSpendNanoUsd: bigint;
 }
 
 /** Everything the account was charged in a period, and its terms for it where they are written. */

@@ -134,9 +134,10 @@ export interface StatementRow {
   readonly starts_at: number;
   readonly ends_at: number;
   readonly model_spend_usd: number;
+  readonly charge_usd: number;
 }
 
-export interface Statement extends StatementRow {
+export interface Statement extends Omit<StatementRow, 'charge_usd'> {
   readonly tier: string;
   readonly subscription_usd: number;
   readonly included_tokens: number | null;

@@ -145,6 +145,7 @@ function All(): ReactElement {
                       <Table.Th>Until</Table.Th>
                       <Table.Th>State</Table.Th>
                       <Table.Th className="number">Models</Table.Th>
+                      <Table.Th className="number">With plugins and corrections</Table.Th>
                     </Table.Tr>
                   </Table.Thead>
                   <Table.Tbody>
@@ -159,6 +160,7 @@ function All(): ReactElement {
                           <StatusOf status={row.status} />
                         </Table.Td>
                         <Table.Td className="number">{formatUsd(row.model_spend_usd)}</Table.Td>
+                        <Table.Td className="number">{formatUsd(row.charge_usd)}</Table.Td>
                       </Table.Tr>
                     ))}
                   </Table.Tbody>

@@ -718,6 +718,7 @@ export function writeRequestSummary(w: Writer, m: RequestSummary): void {
   if (m.totalMs !== undefined && m.totalMs !== 0) { w.uint32(128); w.uint32(m.totalMs); }
   if (m.finishReason !== undefined && m.finishReason !== '') { w.uint32(138); w.string(m.finishReason); }
   if (m.source !== undefined && m.source !== '') { w.uint32(146); w.string(m.source); }
+  if (m.startedAtMs !== undefined && !isZero(m.startedAtMs)) { w.uint32(152); w.int64(m.startedAtMs); }
 }
 export function readRequestSummary(r: Reader, end: number): RequestSummaryOut {
   let v1: string = '';
@@ -738,6 +739,7 @@ export function readRequestSummary(r: Reader, end: number): RequestSummaryOut {
   let v16: number = 0;
   let v17: string = '';
   let v18: string = '';
+  let v19: string = '0';
   while (r.at < end) {
     const tag = r.uint32();
     switch (tag) {
@@ -759,11 +761,12 @@ export function readRequestSummary(r: Reader, end: number): RequestSummaryOut {
       case 128: v16 = r.uint32(); break;
       case 138: v17 = r.string(end); break;
       case 146: v18 = r.string(end); break;
+      case 152: v19 = r.int64(); break;
       default: r.skip(tag, end);
     }
   }
   r.check(end);
-  return { id: v1, atMs: v2, keyId: v3, model: v4, provider: v5, status: v6, promptTokens: v7, completionTokens: v8, costNanoUsd: v9, chargeNanoUsd: v10, savingsNanoUsd: v11, byok: v12, routedFrom: v13, decisionId: v14, ttftMs: v15, totalMs: v16, finishReason: v17, source: v18 } as RequestSummaryOut;
+  return { id: v1, atMs: v2, keyId: v3, model: v4, provider: v5, status: v6, promptTokens: v7, completionTokens: v8, costNanoUsd: v9, chargeNanoUsd: v10, savingsNanoUsd: v11, byok: v12, routedFrom: v13, decisionId: v14, ttftMs: v15, totalMs: v16, finishReason: v17, source: v18, startedAtMs: v19 } as RequestSummaryOut;
 }
 export function copyRequestSummary(m: RequestSummary): RequestSummaryOut {
   const v1 = m.id !== undefined && m.id !== null ? m.id : '';
@@ -784,7 +787,8 @@ export function copyRequestSummary(m: RequestSummary): RequestSummaryOut {
   const v16 = m.totalMs !== undefined && m.totalMs !== null ? m.totalMs >>> 0 : 0;
   const v17 = m.finishReason !== undefined && m.finishReason !== null ? m.finishReason : '';
   const v18 = m.source !== undefined && m.source !== null ? m.source : '';
-  return { id: v1, atMs: v2, keyId: v3, model: v4, provider: v5, status: v6, promptTokens: v7, completionTokens: v8, costNanoUsd: v9, chargeNanoUsd: v10, savingsNanoUsd: v11, byok: v12, routedFrom: v13, decisionId: v14, ttftMs: v15, totalMs: v16, finishReason: v17, source: v18 } as RequestSummaryOut;
+  const v19 = m.startedAtMs !== undefined && m.startedAtMs !== null ? copyInt64(m.startedAtMs) : '0';
+  return { id: v1, atMs: v2, keyId: v3, model: v4, provider: v5, status: v6, promptTokens: v7, completionTokens: v8, costNanoUsd: v9, chargeNanoUsd: v10, savingsNanoUsd: v11, byok: v12, routedFrom: v13, decisionId: v14, ttftMs: v15, totalMs: v16, finishReason: v17, source: v18, startedAtMs: v19 } as RequestSummaryOut;
 }
 
 export function writeRequestsResponse(w: Writer, m: RequestsResponse): void {
@@ -1169,6 +1173,7 @@ export function writePeriodSummary(w: Writer, m: PeriodSummary): void {
   if (m.endMs !== undefined && !isZero(m.endMs)) { w.uint32(24); w.int64(m.endMs); }
   if (m.closedAtMs !== undefined && !isZero(m.closedAtMs)) { w.uint32(32); w.int64(m.closedAtMs); }
   if (m.chargeNanoUsd !== undefined && !isZero(m.chargeNanoUsd)) { w.uint32(40); w.int64(m.chargeNanoUsd); }
+  if (m.modelSpendNanoUsd !== undefined && !isZero(m.modelSpendNanoUsd)) { w.uint32(48); w.int64(m.modelSpendNanoUsd); }
 }
 export function readPeriodSummary(r: Reader, end: number): PeriodSummaryOut {
   let v1: string = '';
@@ -1176,6 +1181,7 @@ export function readPeriodSummary(r: Reader, end: number): PeriodSummaryOut {
   let v3: string = '0';
   let v4: string = '0';
   let v5: string = '0';
+  let v6: string = '0';
   while (r.at < end) {
     const tag = r.uint32();
     switch (tag) {
@@ -1184,11 +1190,12 @@ export function readPeriodSummary(r: Reader, end: number): PeriodSummaryOut {
       case 24: v3 = r.int64(); break;
       case 32: v4 = r.int64(); break;
       case 40: v5 = r.int64(); break;
+      case 48: v6 = r.int64(); break;
       default: r.skip(tag, end);
     }
   }
   r.check(end);
-  return { period: v1, startMs: v2, endMs: v3, closedAtMs: v4, chargeNanoUsd: v5 } as PeriodSummaryOut;
+  return { period: v1, startMs: v2, endMs: v3, closedAtMs: v4, chargeNanoUsd: v5, modelSpendNanoUsd: v6 } as PeriodSummaryOut;
 }
 export function copyPeriodSummary(m: PeriodSummary): PeriodSummaryOut {
   const v1 = m.period !== undefined && m.period !== null ? m.period : '';
@@ -1196,7 +1203,8 @@ export function copyPeriodSummary(m: PeriodSummary): PeriodSummaryOut {
   const v3 = m.endMs !== undefined && m.endMs !== null ? copyInt64(m.endMs) : '0';
   const v4 = m.closedAtMs !== undefined && m.closedAtMs !== null ? copyInt64(m.closedAtMs) : '0';
   const v5 = m.chargeNanoUsd !== undefined && m.chargeNanoUsd !== null ? copyInt64(m.chargeNanoUsd) : '0';
-  return { period: v1, startMs: v2, endMs: v3, closedAtMs: v4, chargeNanoUsd: v5 } as PeriodSummaryOut;
+  const v6 = m.modelSpendNanoUsd !== undefined && m.modelSpendNanoUsd !== null ? copyInt64(m.modelSpendNanoUsd) : '0';
+  return { period: v1, startMs: v2, endMs: v3, closedAtMs: v4, chargeNanoUsd: v5, modelSpendNanoUsd: v6 } as PeriodSummaryOut;
 }
 
 export function writePeriodsResponse(w: Writer, m: PeriodsResponse): void {

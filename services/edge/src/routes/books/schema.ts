@@ -119,7 +119,7 @@ export function usageBody(groupBy: string, row: UsageRow__Output): object {
 
 export function requestBody(request: RequestSummary__Output): object {
   return {
-    id: request.id, object: 'request', created: seconds(request.atMs), key_id: orNull(request.keyId), model: orNull(request.model), provider: orNull(request.provider), status: request.status, byok: request.byok,
+    id: request.id, object: 'request', created: seconds(request.startedAtMs === '0' ? request.atMs : request.startedAtMs), ended_at: seconds(request.atMs), key_id: orNull(request.keyId), model: orNull(request.model), provider: orNull(request.provider), status: request.status, byok: request.byok,
     prompt_tokens: whole(request.promptTokens), completion_tokens: whole(request.completionTokens), cost_usd: usd(request.costNanoUsd), charge_usd: usd(request.chargeNanoUsd), savings_usd: usd(request.savingsNanoUsd),
     latency_ms: request.totalMs, time_to_first_token_ms: request.ttftMs === 0 ? null : request.ttftMs, finish_reason: orNull(request.finishReason), routed_from: orNull(request.routedFrom), decision_id: orNull(request.decisionId),
   };
@@ -153,7 +153,7 @@ export function requestDetailBody(request: RequestSummary__Output, { attempts, a
 export function periodBody(period: PeriodSummary__Output): object {
   return {
     id: period.period, object: 'statement', period: period.period, status: period.closedAtMs === '0' ? 'open' : 'closed', starts_at: seconds(period.startMs), ends_at: seconds(period.endMs), closed_at: seconds(period.closedAtMs),
-    model_spend_usd: usd(period.chargeNanoUsd),
+    model_spend_usd: usd(period.modelSpendNanoUsd), charge_usd: usd(period.chargeNanoUsd),
   };
 }
 

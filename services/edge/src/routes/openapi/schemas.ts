@@ -242,7 +242,7 @@ export const UsageRow = z
   .meta({ id: 'UsageRow', description: 'With one of day, model, provider and key: as `group_by` says.' });
 
 const requestFields = {
-  id: z.string(), object: z.literal('request'), created: timeOrNull('When it was admitted'), key_id: z.string().nullable(), model: z.string().nullable(), provider: z.string().nullable(), status: z.string().meta({ description: '`completed`: something of it counts in the charge, be it a stream that broke off later (`finish_reason` is `error` then). `failed`: nothing does.' }), byok: z.boolean(),
+  id: z.string(), object: z.literal('request'), created: timeOrNull('When its first attempt began'), ended_at: timeOrNull('When it had ended, by which lists are ordered and their spans go'), key_id: z.string().nullable(), model: z.string().nullable(), provider: z.string().nullable(), status: z.string().meta({ description: '`completed`: something of it counts in the charge, be it a stream that broke off later (`finish_reason` is `error` then). `failed`: nothing does.' }), byok: z.boolean(),
   prompt_tokens: tokens('Tokens read.'), completion_tokens: tokens('Tokens written.'), cost_usd: dollars('Cost'), charge_usd: dollars('Charged to the account'), savings_usd: dollars('Saved, signed'), latency_ms: z.number(),
   time_to_first_token_ms: z.number().nullable(), finish_reason: z.string().nullable(), routed_from: z.string().nullable(), decision_id: z.string().nullable(),
 };
@@ -266,7 +266,7 @@ export const RequestDetail = z
   .meta({ id: 'RequestDetail', description: 'Never content.' });
 
 const statementFields = { id: z.string(), object: z.literal('statement'), period: z.string(), status: z.enum(['open', 'closed']), starts_at: time('First instant'), ends_at: time('First instant after it'), closed_at: timeOrNull('When it was closed'), model_spend_usd: dollars('Spent on models') };
-export const StatementRow = z.looseObject(statementFields).meta({ id: 'StatementSummary' });
+export const StatementRow = z.looseObject({ ...statementFields, charge_usd: dollars('Charged for models, plugins and corrections') }).meta({ id: 'StatementSummary' });
 export const Statement = z
   .looseObject({
     ...statementFields, account_id: z.string(), currency: z.literal('USD'), tier: z.string(), total_usd: dollars('To be paid'), subscription_usd: dollars('Fixed').nullable(),

@@ -9,6 +9,7 @@ export interface PeriodSummary {
   'endMs'?: (number | string | Long);
   'closedAtMs'?: (number | string | Long);
   'chargeNanoUsd'?: (number | string | Long);
+  'modelSpendNanoUsd'?: (number | string | Long);
 }
 
 export interface PeriodSummary__Output {
@@ -17,4 +18,5 @@ export interface PeriodSummary__Output {
   'endMs': (string);
   'closedAtMs': (string);
   'chargeNanoUsd': (string);
+  'modelSpendNanoUsd': (string);
 }

@@ -22,6 +22,7 @@ export interface RequestSummary {
   'totalMs'?: (number);
   'finishReason'?: (string);
   'source'?: (string);
+  'startedAtMs'?: (number | string | Long);
 }
 
 export interface RequestSummary__Output {
@@ -43,4 +44,5 @@ export interface RequestSummary__Output {
   'totalMs': (number);
   'finishReason': (string);
   'source': (string);
+  'startedAtMs': (string);
 }
