@@ -21,7 +21,7 @@ test('JSON means the same and steers nothing', () => {
 });
 
 test('a person reads times as times, and no fractions of a millisecond', () => {
-  expect(readable({ created_at: 1_795_462_533, revoked_at: null, latency_ms_p75: 32.42149286353205, cost_usd: 0.0000123, seq: 1_795_462_533 })).toBe('\ncreated_at: 2026-11-23T19:35:33Z\nrevoked_at: -\nlatency_ms_p75: 32\ncost_usd: 0.0000123\nseq: 1795462533');
+  expect(readable({ created_at: 1_795_462_533, revoked_at: null, latency_ms_p75: 32.42149286353205, cost_usd: 0.0000123, charge_usd: 1.01e-7, amount_usd: -3e-9, cap_usd: 9_000_000, seq: 1_795_462_533 })).toBe('\ncreated_at: 2026-11-23T19:35:33Z\nrevoked_at: -\nlatency_ms_p75: 32\ncost_usd: 0.000012300\ncharge_usd: 0.000000101\namount_usd: -0.000000003\ncap_usd: 9000000.000000000\nseq: 1795462533');
 });
 
 test('a person reads what is told in milliseconds likewise, and no number that only looks so', () => {

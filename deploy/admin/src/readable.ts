@@ -26,11 +26,17 @@ export const harmlessLines = (text: string): string => text.split('\n').map(harm
 
 /** Nano-dollars under another name. */
 const NANO_USD = /_nano_usd$/;
+/** Dollars, which as numbers would show their exponents below a millionth. */
+const USD = /_usd$/;
+const NANO_PER_USD = 1e9;
+/** Up to here a number tells one nano-dollar from the next. */
+const EXACT_USD_MAX = Number.MAX_SAFE_INTEGER / NANO_PER_USD;
 
 /** Dollars instead of nano-dollars, times of our own as such, and fractions of a millisecond left out; anything else as it is. */
 function shown(name: string, value: unknown): unknown {
   if (NANO_USD.test(name) && typeof value === 'string' && /^-?\d+$/.test(value)) return formatUsd(BigInt(value));
   if (typeof value !== 'number') return value;
+  if (USD.test(name) && Math.abs(value) <= EXACT_USD_MAX) return formatUsd(BigInt(Math.round(value * NANO_PER_USD)));
   const unitMs = [1_000, 1].find((unit) => value * unit >= UNIX_SECONDS_MIN * 1_000 && value * unit <= UNIX_SECONDS_MAX * 1_000);
   if (TIME.test(name) && Number.isInteger(value) && unitMs !== undefined) return new Date(value * unitMs).toISOString().replace('.000Z', 'Z');
   return /_ms(_|$)/.test(name) ? Math.round(value) : value;

@@ -7,10 +7,10 @@ const row = { ...sums, latency_ms_p50: 812.4, latency_ms_p95: null };
 test('a line for each group and one for their sum', () => {
   expect(usageTable({ rows: [{ model: 'm/long-name', ...row }, { model: 'm', ...row, requests: 12 }], total: { ...sums, requests: 15 }, has_more: false })).toBe(
     [
-      'model        requests  prompt tokens  completion tokens   cost USD  charge USD  savings USD  ms p50  p95',
-      'm/long-name         3           1200                 80  12.345679    0.000000    -1.000000     812    -',
-      'm                  12           1200                 80  12.345679    0.000000    -1.000000     812    -',
-      'sum                15           1200                 80  12.345679    0.000000    -1.000000',
+      'model        requests  prompt tokens  completion tokens      cost USD   charge USD   savings USD  ms p50  p95',
+      'm/long-name         3           1200                 80  12.345678900  0.000000400  -1.000000000     812    -',
+      'm                  12           1200                 80  12.345678900  0.000000400  -1.000000000     812    -',
+      'sum                15           1200                 80  12.345678900  0.000000400  -1.000000000',
       '',
     ].join('\n'),
   );

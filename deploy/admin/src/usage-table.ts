@@ -21,8 +21,8 @@ export interface Usage {
   readonly has_more: boolean;
 }
 
-/** To a millionth of a dollar, for reading; the exact amounts are in the JSON. */
-const usd = (amount: number): string => amount.toFixed(6);
+/** To the nano-dollar, so that a column adds up to its sum. */
+const usd = (amount: number): string => amount.toFixed(9);
 const ms = (value: number | null): string => (value === null ? '-' : String(Math.round(value)));
 const sums = (row: Sums): readonly string[] => [String(row.requests), String(row.prompt_tokens), String(row.completion_tokens), usd(row.cost_usd), usd(row.charge_usd), usd(row.savings_usd)];
 
