@@ -8,5 +8,10 @@ if (major < 20 || (major === 20 && minor < 19)) {
   process.stderr.write(`Signalbox needs Node 20.19 or newer; this is ${process.version}.\n`);
   process.exit(1);
 }
+const [unknown] = process.argv.slice(2);
+if (unknown !== undefined) {
+  process.stderr.write(`Unknown argument ${unknown}. npm start takes none: its settings are environment variables (docs/configuration.md).\n`);
+  process.exit(1);
+}
 const program = (await ensureBuilt()) ? 'program.js' : 'main.js';
 await import(pathToFileURL(join(root, 'deploy/standalone/dist', program)).href);

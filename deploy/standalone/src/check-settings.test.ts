@@ -97,6 +97,15 @@ describe.each(SETTINGS)('$name from $minimum to $maximum', ({ name, minimum, max
 test('all that is wrong is told at once, a line each', () => {
   expect(problemOf(() => checkSettings({ BILLING_PERIOD_SECONDS: '1e99', PORT: 'x', SIMULATOR: 'on', DRAIN_MS: '-1', CONTRACT_VARIANT: 'C' })).split('\n').map((line) => line.split(':')[0]).sort()).toEqual(['BILLING_PERIOD_SECONDS', 'CONTRACT_VARIANT', 'DRAIN_MS', 'PORT']);
   expect(problemOf(() => checkSettings({}))).toBe('');
+  expect(problemOf(() => checkSettings({ LOG_LEVEL: 'loud', PORT: 'abc' })).split('\n').map((line) => line.split(':')[0]).sort()).toEqual(['LOG_LEVEL', 'PORT']);
+});
+
+test('two doors of ours are not on one port, and what is no address of Postgres is told as such, without it', () => {
+  expect(problemOf(() => checkSettings({ PORT: '18680', ADMIN_PORT: '18680' }))).toBe('ADMIN_PORT: must be another port than PORT has');
+  expect(problemOf(() => checkSettings({ PORT: '8081' }))).toBe('ADMIN_PORT: must be another port than PORT has');
+  expect(problemOf(() => checkSettings({ PORT: '0', ADMIN_PORT: '0' }))).toBe('');
+  expect(problemOf(() => checkSettings({ DATABASE_URL: 'mysql://u:secret@x/y' }))).toBe('DATABASE_URL: must begin with postgres:// (or postgresql://)');
+  for (const url of ['postgres://x', 'postgresql://u:p@x:1/y?host=/run', '/run/postgresql signalbox', 'socket:/run?db=x']) expect(problemOf(() => checkSettings({ DATABASE_URL: url }))).toBe('');
 });
 
 test('settings of a provider that is served are read, and of one that is off they are not', () => {

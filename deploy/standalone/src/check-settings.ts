@@ -52,7 +52,7 @@ export function checkSettings(environment: Environment): void {
     }
   };
   const given = (name: string): string => environment[name] || MADE_SECRET;
-  const common = { ...SET_BY_THE_START, LOG_LEVEL: environment['LOG_LEVEL'], BILLING_PERIOD_SECONDS: environment['BILLING_PERIOD_SECONDS'], KEY_PEPPER: given('KEY_PEPPER'), SECRETS_KEY: given('SECRETS_KEY') };
+  const common = { ...SET_BY_THE_START, DATABASE_URL: environment['DATABASE_URL'] || SET_BY_THE_START.DATABASE_URL, LOG_LEVEL: environment['LOG_LEVEL'], BILLING_PERIOD_SECONDS: environment['BILLING_PERIOD_SECONDS'], KEY_PEPPER: given('KEY_PEPPER'), SECRETS_KEY: given('SECRETS_KEY') };
   read(() => loadTracingConfig(environment));
   // First: of settings that several have, its bounds are the narrowest.
   read(() => loadBillingConfig({ ...common, ...serviceSettings('billing', environment) }));

@@ -36,6 +36,13 @@ test('nothing is said of what is complete, of what has a default, and of what ot
   expect(told({ AWS_REGION: 'eu-central-1', AWS_DEFAULT_REGION: 'x' })).toEqual([]);
 });
 
+test('a store that is set and has nothing to keep here is told', () => {
+  expect(told({ REDIS_URL: 'redis://127.0.0.1:1', NATS_URL: 'nats://127.0.0.1:1', DATABASE_URL: 'postgres://x' })).toEqual([
+    'signalbox: REDIS_URL is set and not used: npm start counts in its own memory; npm run start:split uses it',
+    'signalbox: NATS_URL is set and not used: npm start counts in its own memory; npm run start:split uses it',
+  ]);
+});
+
 test.each(['opnai', 'groq, opnai', 'azure-openai', 'groq,off'])('BYOK_PROVIDERS=%s is refused by its name', (list) => {
   expect(() => told({ BYOK_PROVIDERS: list })).toThrow(/^BYOK_PROVIDERS: accounts cannot bring credentials for [a-z-]+ here; expected off, or ids of alibaba, amazon-bedrock, /);
 });

@@ -30,10 +30,10 @@ export function loadConfig<Shape extends z.ZodRawShape>(schema: z.ZodObject<Shap
   const parsed = schema.safeParse(present);
   if (!parsed.success) {
     const lines = new Map<string, string>();
-    for (const { path, message } of parsed.error.issues) {
+    for (const { code, path, message } of parsed.error.issues) {
       const name = path.join('.');
       // What else is wrong with the same text helps nobody.
-      if (!lines.has(name)) lines.set(name, `${name}: ${String(path[0]) in present ? message : 'is required, and is not set'}`);
+      if (!lines.has(name)) lines.set(name, `${name}: ${code === 'custom' || String(path[0]) in present ? message : 'is required, and is not set'}`);
     }
     throw new ConfigError([...lines.values()].join('\n'));
   }
@@ -82,6 +82,9 @@ export const addressesField = (fallback?: string) => {
 };
 
 export const secretField = () => z.string().min(1, 'must not be empty').transform((value) => new Secret(value));
+
+/** Where Postgres is, with a password as may be: a URL, or the folder of its socket as the driver takes it. */
+export const postgresUrlField = () => secretField().refine((url) => /^(?:postgres(?:ql)?:\/\/|socket:|\/)/i.test(url.unwrap()), 'must begin with postgres:// (or postgresql://)');
 
 const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const;
 

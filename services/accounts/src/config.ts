@@ -1,6 +1,6 @@
 /** Settings of accounts. */
 import { allowListField } from '@signalbox/net-guard/allow-list-field';
-import { loadConfig, logLevelField, portField, secretField, wholeNumberField, type Environment } from '@signalbox/runtime/config';
+import { loadConfig, logLevelField, portField, postgresUrlField, wholeNumberField, type Environment } from '@signalbox/runtime/config';
 import { Secret } from '@signalbox/runtime/secret';
 import { z } from 'zod';
 
@@ -13,7 +13,7 @@ const schema = z.object({
   METRICS_PORT: portField(0),
   LOG_LEVEL: logLevelField(),
   /** `postgres://…`; the schema `accounts` is made there. */
-  DATABASE_URL: secretField(),
+  DATABASE_URL: postgresUrlField(),
   /** Digests of keys are made under it; kept outside the database, the same value as edge has. */
   KEY_PEPPER: z.string().min(PEPPER_LENGTH_MIN, `must have at least ${PEPPER_LENGTH_MIN} characters`).transform((value) => new Secret(value)),
   /** Provider credentials of accounts are sealed under it. */

@@ -1,7 +1,7 @@
 /** Settings of plugins. */
 import { parseUsd } from '@signalbox/kernel/money';
 import { allowListField } from '@signalbox/net-guard/allow-list-field';
-import { addressesField, loadConfig, logLevelField, portField, secretField, wholeNumberField, type Environment } from '@signalbox/runtime/config';
+import { addressesField, loadConfig, logLevelField, portField, postgresUrlField, secretField, wholeNumberField, type Environment } from '@signalbox/runtime/config';
 import { z } from 'zod';
 
 const MEBIBYTE = 1_024 * 1_024;
@@ -56,7 +56,7 @@ const schema = z
     METRICS_PORT: portField(0),
     LOG_LEVEL: logLevelField(),
     /** `postgres://…`; the schema `plugins` is made there. */
-    DATABASE_URL: secretField(),
+    DATABASE_URL: postgresUrlField(),
     DATABASE_POOL_MAX: wholeNumberField(1, 100, 4),
     /** Apply what the schema lacks; `off` where `main.js migrate` does so before, under the role that owns it: a schema that is too old then stops the start. */
     MIGRATE_ON_START: z.enum(['on', 'off']).default('on'),

@@ -6,6 +6,7 @@ import type { z } from 'zod';
 import type { Caller } from '../domain/ports.js';
 import { apiError } from '../wire/errors.js';
 import { exactJson } from './api-auth/exact-json.js';
+import { placeOf, wordsOf } from './issue-words.js';
 
 /** The same shape as the wire's error. */
 export interface RouteError {
@@ -44,17 +45,12 @@ export function sendJson(response: Response, status: number, body: object): void
   response.status(status).type('application/json').set('cache-control', 'no-store').send(exactJson(body));
 }
 
-/** Characters of a client's own word that are said again. */
-const NAME_MAX = 64;
-
 function refusalOf(issue: z.core.$ZodIssue | undefined, body: unknown): RouteError {
-  const path = issue?.code === 'unrecognized_keys' ? [...issue.path, (issue.keys[0] ?? '').slice(0, NAME_MAX)] : (issue?.path ?? []);
+  const path = issue === undefined ? [] : placeOf(issue);
   // As the chat's parameters are written: `cost_caps.[0].period`.
   const param = path.length === 0 ? null : path.map((part) => (typeof part === 'number' ? `[${part}]` : String(part))).join('.');
   if (param !== null && (issue?.code === 'invalid_type' || issue?.code === 'invalid_value') && at(body, path) === undefined) return { ...INVALID, code: 'missing_required_parameter', param, message: `${param} is required.` };
-  const code = issue?.code === 'invalid_type' && issue.expected !== 'int' ? 'invalid_type' : 'invalid_value';
-  const message = issue?.code === 'unrecognized_keys' ? 'there is no such field' : (issue?.message ?? 'is not valid');
-  return { ...INVALID, code, param, message: `${param ?? 'body'}: ${message}.` };
+  return { ...INVALID, code: issue?.code === 'invalid_type' ? 'invalid_type' : 'invalid_value', param, message: `${param ?? 'body'}: ${wordsOf(issue)}.` };
 }
 
 /** What a body holds there; undefined = nothing. */

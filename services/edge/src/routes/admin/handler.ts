@@ -8,6 +8,7 @@ import { createHash, timingSafeEqual } from 'node:crypto';
 import { z } from 'zod';
 import { isReadableUrl, isStorable } from '../../wire/storable.js';
 import { QueryError } from '../books/schema.js';
+import { placeOf, wordsOf } from '../issue-words.js';
 import { createAdminAccountsRouter } from './accounts.js';
 import { refuse, send } from './answers.js';
 import { createAdminBooksRouter } from './books.js';
@@ -91,7 +92,7 @@ export function createAdminApp({ adminToken, clock, periodSeconds, variant, isSe
   app.use((_request: Request, response: Response) => refuse(response, 404, 'No such command.'));
   app.use((error: unknown, _request: Request, response: Response, next: NextFunction) => {
     if (response.headersSent) next(error);
-    else if (error instanceof z.ZodError) refuse(response, 400, error.issues.map((issue) => `${issue.path.join('.') || 'body'}: ${issue.message}.`).join(' '));
+    else if (error instanceof z.ZodError) refuse(response, 400, error.issues.map((issue) => `${placeOf(issue).join('.') || 'body'}: ${wordsOf(issue)}.`).join(' '));
     else if (error instanceof QueryError) refuse(response, 400, error.message, error.param);
     else if (error instanceof SyntaxError) refuse(response, 400, 'The body is not JSON.');
     else if (isRefusedBody(error)) refuse(response, error.status, error.status === 413 ? 'The body is too large.' : 'The body cannot be read.');
