@@ -124,7 +124,7 @@ test('a price that moved by more than a factor of two waits for an operator’s 
   const [asked, other] = [await start(), await start()];
   const before = await asked.snapshotId();
   edit(PRICES, DEARER);
-  expect(await asked.reload()).toEqual({ loaded: false, snapshotId: before, problems: [], warnings: ['openai:openai/gpt-4o-mini: the price of input moved from 150000000 to 310000000 nano-USD per 1M tokens.'] });
+  expect(await asked.reload()).toEqual({ loaded: false, snapshotId: before, problems: [], warnings: ['openai:openai/gpt-4o-mini: the price of input moved from $0.15 to $0.31 per 1M tokens.'] });
   while (other.warnings.length === 0) await oneTurn();
   for (const replica of [asked, other]) expect(await priceOf(replica)).toBe('150000000');
   expect(await asked.reload({ takesPrices: true })).toMatchObject({ loaded: true, problems: [], warnings: [expect.stringContaining('input')] });
@@ -146,10 +146,10 @@ test('nothing is taken where one of catalog and artefact has a mistake', async (
 });
 
 test.each([
-  ['output', '"output":0.6', '"output":0.2', 'the price of output moved from 600000000 to 200000000 nano-USD per 1M tokens.'],
-  ['cached input', '"cached_input":0.075', '"cached_input":0.01', 'the price of cached input moved from 75000000 to 10000000 nano-USD per 1M tokens.'],
-  ['a request', '"request":null', '"request":0.005', 'the price of a request moved from 0 to 5000000 nano-USD.'],
-  ['long prompts', '"long_context_tiers":[]', '"long_context_tiers":[{"min_context_tokens":100000,"input":1.5,"output":0.6}]', 'from 100001 tokens of prompt on the price of input moved from 150000000 to 1500000000 nano-USD per 1M tokens.'],
+  ['output', '"output":0.6', '"output":0.2', 'the price of output moved from $0.6 to $0.2 per 1M tokens.'],
+  ['cached input', '"cached_input":0.075', '"cached_input":0.01', 'the price of cached input moved from $0.075 to $0.01 per 1M tokens.'],
+  ['a request', '"request":null', '"request":0.005', 'the price of a request moved from $0 to $0.005.'],
+  ['long prompts', '"long_context_tiers":[]', '"long_context_tiers":[{"min_context_tokens":100000,"input":1.5,"output":0.6}]', 'from 100001 tokens of prompt on the price of input moved from $0.15 to $1.5 per 1M tokens.'],
 ])('the price of %s is looked at too', async (_what, from, to, warning) => {
   const row = /\{"id":"openai:openai\/gpt-4o-mini".*?"long_context_tiers":\[\]/.exec(readFileSync(join(directory, 'models.json'), 'utf8'))?.[0] ?? '';
   const replica = await start();

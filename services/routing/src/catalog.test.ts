@@ -364,3 +364,35 @@ describe('a bad catalog', () => {
     }
   });
 });
+
+describe('a file that is wrong', () => {
+  const providers = '{"schema_version":1,"providers":[]}';
+  const problemsOf = async (models: string): Promise<readonly string[]> => {
+    const directory = await mkdtemp(join(tmpdir(), 'signalbox-catalog-'));
+    try {
+      await writeFile(join(directory, 'providers.json'), providers);
+      await writeFile(join(directory, 'models.json'), models);
+      return (await source([], directory).read('2026-11-21')).problems;
+    } finally {
+      await rm(directory, { recursive: true, force: true });
+    }
+  };
+
+  test.each([
+    ['{"models": [\n{"id": "a/b",\n}]}', 'models.json: is not JSON in line 3.'],
+    ['{"models": [', 'models.json: is not JSON: it ends too early.'],
+  ])('%j is told with its line', async (text, problem) => {
+    expect((await problemsOf(text)).filter((line) => line.startsWith('models.json'))).toEqual([problem]);
+  });
+
+  test('a field is told by the record that it is of', async () => {
+    const shipped = JSON.parse(await readFile(join(SHIPPED, 'models.json'), 'utf8')) as { models: { id: string; endpoints: { id: string; pricing: Record<string, unknown> }[] }[] };
+    const model = shipped.models.find(({ endpoints }) => endpoints.length > 0);
+    const endpoint = model?.endpoints[0];
+    if (model === undefined || endpoint === undefined) throw new Error('no endpoint');
+    endpoint.pricing['input'] = '0.15';
+    const problems = await problemsOf(JSON.stringify({ ...shipped, models: [model] }));
+    expect(problems).toContainEqual(expect.stringMatching(/^models\.json: \S+: pricing\.input: /));
+    expect(problems.join('\n')).toContain(`models.json: ${endpoint.id}: pricing.input: `);
+  });
+});

@@ -1,5 +1,6 @@
 /** Holds the catalog in force. A bad one never replaces a good one. */
 import type { Clock } from '@signalbox/kernel/clock';
+import { formatUsdJson } from '@signalbox/kernel/money';
 import { cardFor, type PriceCard } from '@signalbox/kernel/tokens';
 import type { Catalog, Endpoint } from '@signalbox/router-core/catalog';
 import type { CatalogSource, LoadedCatalog } from './ports.js';
@@ -51,7 +52,7 @@ function movesOf(before: Endpoint, after: Endpoint): string[] {
     if (was === undefined || now === undefined) return [];
     return (Object.keys(FIGURES) as (keyof typeof FIGURES)[]).flatMap((figure) => {
       const [left, right] = [was[figure], now[figure]];
-      const move = `moved from ${String(left)} to ${String(right)} nano-USD${figure === 'requestNanoUsd' ? '' : ' per 1M tokens'}.`;
+      const move = `moved from $${formatUsdJson(left)} to $${formatUsdJson(right)}${figure === 'requestNanoUsd' ? '' : ' per 1M tokens'}.`;
       if ((right <= left * ALARM_FACTOR && left <= right * ALARM_FACTOR) || told.has(move)) return [];
       told.add(move);
       return [`${after.id}: ${length === 0 ? '' : `from ${String(length)} tokens of prompt on `}the price of ${FIGURES[figure]} ${move}`];

@@ -19,20 +19,42 @@ interface ReadFile<Rows> {
   readonly rows: Rows;
 }
 
+/** The line at which the text ceases to be JSON, as far as the parser tells. */
+function placeOf(error: SyntaxError, text: string): string {
+  const position = /at position (\d+)/.exec(error.message)?.[1];
+  if (position === undefined) return ': it ends too early';
+  return ` in line ${String(text.slice(0, Number(position)).split('\n').length)}`;
+}
+
+/** A field by the innermost record that it is of and that has an id, such as `openai:openai/gpt-4o: pricing.input`, else by its place. */
+function fieldOf(path: readonly PropertyKey[], json: unknown): string {
+  let value: unknown = json;
+  let found = path.join('.');
+  for (const [index, part] of path.entries()) {
+    if (typeof value !== 'object' || value === null) break;
+    value = (value as Readonly<Record<PropertyKey, unknown>>)[part];
+    const id = typeof value === 'object' && value !== null && 'id' in value ? value.id : undefined;
+    if (typeof id === 'string' && index + 1 < path.length) found = `${id}: ${path.slice(index + 1).join('.')}`;
+  }
+  return found;
+}
+
 async function readOne<Shape extends z.ZodType>(directory: string, name: string, schema: Shape, problems: string[]): Promise<ReadFile<z.infer<Shape>> | undefined> {
   let json: unknown;
   let digest: string;
+  let text = '';
   try {
     const bytes = await readFile(join(directory, name));
     digest = createHash('sha256').update(bytes).digest('hex');
-    json = JSON.parse(bytes.toString('utf8'));
+    text = bytes.toString('utf8');
+    json = JSON.parse(text);
   } catch (error) {
-    problems.push(`${name}: ${error instanceof SyntaxError ? 'is not JSON' : 'cannot be read'}.`);
+    problems.push(`${name}: ${error instanceof SyntaxError ? `is not JSON${placeOf(error, text)}` : 'cannot be read'}.`);
     return undefined;
   }
   const parsed = schema.safeParse(json);
   if (parsed.success) return { digest, rows: parsed.data };
-  for (const issue of parsed.error.issues.slice(0, PROBLEMS_MAX)) problems.push(`${name}: ${issue.path.join('.')}: ${issue.message}`);
+  for (const issue of parsed.error.issues.slice(0, PROBLEMS_MAX)) problems.push(`${name}: ${fieldOf(issue.path, json)}: ${issue.message}`);
   return undefined;
 }
 
