@@ -27,6 +27,8 @@ export interface Simulated {
 }
 
 const BYTES_PER_TOKEN = 4;
+/** Of a picture, a file or speech, whatever its bytes: about what providers count for a small one. */
+const TOKENS_PER_MEDIA_PART = 1_000;
 const ECHO_CHARS_MAX = 120;
 const QUOTE_CHARS_MAX = 500;
 /** Of the contract. */
@@ -47,6 +49,24 @@ function textOf(content: unknown): string {
 
 function countImages(messages: readonly Json[]): number {
   return messages.flatMap((message) => (Array.isArray(message['content']) ? (message['content'] as readonly unknown[]) : [])).filter((part) => isObject(part) && part['type'] === 'image_url').length;
+}
+
+const MEDIA = new Set<unknown>(['image_url', 'file', 'input_audio']);
+const isMedia = (part: unknown): boolean => isObject(part) && MEDIA.has(part['type']);
+
+/** The conversation, what may be called, and the form that the answer is to have. */
+function promptTokensOf(request: Json, messages: readonly Json[]): number {
+  let media = 0;
+  const texts = messages.map((message) => {
+    const { content } = message;
+    if (!Array.isArray(content) || !content.some(isMedia)) return message;
+    const rest = content.filter((part) => !isMedia(part));
+    media += content.length - rest.length;
+    return { ...message, content: rest };
+  });
+  const format = request['response_format'];
+  const schema = isObject(format) && isObject(format['json_schema']) ? tokensOf(JSON.stringify(format['json_schema'])) : 0;
+  return tokensOf(JSON.stringify(texts)) + tokensOf(JSON.stringify(request['tools'] ?? '')) + schema + media * TOKENS_PER_MEDIA_PART;
 }
 
 function toolCalls(request: Json, last: Json | undefined, asked: string, directives: Directives): readonly ToolCall[] {
@@ -120,7 +140,7 @@ export function simulate(request: Json): Simulated {
   const finishReason = calls.length > 0 ? 'tool_calls' : content.length < full.length ? 'length' : 'stop';
   const count = typeof request['n'] === 'number' ? Math.min(CHOICES_MAX, Math.max(1, request['n'])) : 1;
   const choices = Array.from({ length: count }, (): SimulatedChoice => ({ content, toolCalls: calls, finishReason }));
-  const prompt = tokensOf(JSON.stringify(messages)) + tokensOf(JSON.stringify(request['tools'] ?? ''));
+  const prompt = promptTokensOf(request, messages);
   const each = calls.length > 0 ? calls.reduce((sum, call) => sum + tokensOf(call.name + call.arguments), 0) : tokensOf(content);
   const reasoning = Math.min(directives.reasoning, maximum);
   const completion = each * count + reasoning;
