@@ -60,6 +60,11 @@ describe('chat request', () => {
     expect(read({ messages: [...base.messages, { role: 'assistant', content: null, tool_calls: [] }] })).toMatchObject({ kind: 'invalid', error: { param: 'messages.[1].content' } });
   });
 
+  test('an empty user is none', () => {
+    const { fields, user: name } = requestOf({ user: '', stop: [] });
+    expect([fields.map((field) => field.name), name]).toEqual([['messages'], undefined]);
+  });
+
   test('images that were made for the user do not go back to a model, and count as no prompt', () => {
     const answer = { role: 'assistant', content: 'Here.', reasoning_content: 'hm' };
     const images = [{ type: 'image_url', image_url: { url: `data:image/png;base64,${'A'.repeat(10_000)}` } }];

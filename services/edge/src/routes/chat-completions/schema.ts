@@ -273,7 +273,7 @@ function read(body: Buffer, object: JsonObject, ranges: ReadonlyMap<string, Byte
     pluginIds: plugins.ids,
     pluginOptions: plugins.options,
     sessionId: isAbsent(sessionId) ? undefined : asName(sessionId, 'session_id', { min: 1, max: SESSION_ID_MAX }),
-    user: typeof user === 'string' ? user : undefined,
+    user: typeof user === 'string' && user !== '' ? user : undefined,
     ignoredParams: [...ignoredParams, ...unknownPreferences(own(ours, 'provider'))],
     conversationKey: hash('sha256', messages.opening, 'hex').slice(0, 32),
     promptText: choosesModel(model, models) ? promptWindow(own(ours, 'messages')) : '',
@@ -301,6 +301,9 @@ interface Split {
   readonly ignoredParams: readonly string[];
 }
 
+/** No stop sequence and no user at all: some clients fill these fields always, and hosts refuse them empty. */
+const isEmpty = (name: string, value: unknown): boolean => (name === 'stop' && Array.isArray(value) && value.length === 0) || (name === 'user' && value === '');
+
 /** Checks the forwarded fields and cuts them out of the body; names what is not known. `messages`, when given, stand in the place of those. */
 function split(body: Buffer, object: JsonObject, ours: JsonObject, ranges: ReadonlyMap<string, ByteRange>, hasTools: boolean, messages: Buffer | undefined): Split {
   const fields: ForwardedField[] = [];
@@ -315,8 +318,7 @@ function split(body: Buffer, object: JsonObject, ours: JsonObject, ranges: Reado
       continue;
     }
     const value = own(object, name);
-    // No stop sequence at all: hosts refuse an empty list.
-    if (isAbsent(value) || (name === 'stop' && Array.isArray(value) && value.length === 0)) continue;
+    if (isAbsent(value) || isEmpty(name, value)) continue;
     check(value, name);
     if (name === 'seed') checkSeed(value, body.toString('latin1', start, end));
     if (!hasTools && OF_TOOLS.has(name)) {
