@@ -117,11 +117,16 @@ export interface PluginWishes {
 
 const NO_WISHES: PluginWishes = { ids: [], options: {} };
 
-/** Plugins by id or as `{id, …options}`, merged with `plugin_options`, which wins. */
+/** One option after another; the later one wins, unless it is null and so says nothing. */
+function mergedOptions(before: JsonObject | undefined, given: JsonObject): JsonObject {
+  return Object.fromEntries([...Object.entries(before ?? {}), ...Object.entries(given).filter(([name, value]) => !isAbsent(value) || before === undefined || !Object.hasOwn(before, name))]);
+}
+
+/** Plugins by id or as `{id, …options}`, each option merged with that of `plugin_options`, which wins. */
 export function readPlugins(plugins: unknown, pluginOptions: unknown): PluginWishes {
   if (isAbsent(plugins) && isAbsent(pluginOptions)) return NO_WISHES;
   const ids = new Set<string>();
-  const options = new Map<string, unknown>();
+  const options = new Map<string, JsonObject>();
   if (!isAbsent(plugins)) {
     asArray(plugins, 'plugins', PLUGINS_MAX).forEach((item, index) => {
       const param = `plugins.[${index}]`;
@@ -133,13 +138,13 @@ export function readPlugins(plugins: unknown, pluginOptions: unknown): PluginWis
       const { id, ...rest } = asObject(item, param);
       const name = knownPlugin(asString(required(id, `${param}.id`), `${param}.id`));
       ids.add(name);
-      if (Object.keys(rest).length > 0) options.set(name, rest);
+      if (Object.keys(rest).length > 0) options.set(name, mergedOptions(options.get(name), rest));
     });
   }
   if (!isAbsent(pluginOptions)) {
     for (const [id, value] of Object.entries(asObject(pluginOptions, 'plugin_options'))) {
       if (!isPluginId(id) && !OTHER_OPTIONS.has(id)) throw noSuchPlugin(id, `plugin_options.${id.slice(0, 64)}`, [...ALL_PLUGINS, ...OTHER_OPTIONS]);
-      if (!isAbsent(value)) options.set(id, asObject(value, `plugin_options.${id}`));
+      if (!isAbsent(value)) options.set(id, mergedOptions(options.get(id), asObject(value, `plugin_options.${id}`)));
     }
   }
   checkHealing(options.get('json-healing'));

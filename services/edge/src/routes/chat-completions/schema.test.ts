@@ -195,6 +195,21 @@ describe('chat request', () => {
     expect(bytesOf({ role: 'assistant', content: 'Well.', function_call: { name: 'add', arguments: '{}' } })).toBe(one);
   });
 
+  test.each<[string, object, object, object]>([
+    ['memory', { write: false, namespace: 'private' }, { max_facts: 3 }, { write: false, namespace: 'private', max_facts: 3 }],
+    ['web-search', { include_domains: ['a.example'], max_results: 2 }, { max_results: 4 }, { include_domains: ['a.example'], max_results: 4 }],
+    ['memory', { write: false }, { write: null, namespace: 'private' }, { write: false, namespace: 'private' }],
+    ['memory', { write: true }, { write: false }, { write: false }],
+  ])('every option of %s is kept, whichever of the two forms names it; plugin_options wins', (id, inObject, beside, merged) => {
+    expect(requestOf({ plugins: [{ id, ...inObject }], plugin_options: { [id]: beside } }).pluginOptions).toEqual({ [id]: merged });
+    expect(requestOf({ plugins: [{ id, ...inObject }, id, { id, ...beside }] })).toMatchObject({ pluginIds: [id], pluginOptions: { [id]: merged } });
+  });
+
+  test('a null under a name that no other form has is kept, so that an unknown option is told', () => {
+    const request = requestOf({ plugins: [{ id: 'memory', write: false }], plugin_options: { memory: { constructor: null } } });
+    expect(Object.entries(request.pluginOptions['memory'] as object)).toEqual([['write', false], ['constructor', null]]);
+  });
+
   test('merges plugins in both forms and turns price bounds into whole nano-dollars', () => {
     expect(requestOf({ plugins: ['web-search', { id: 'web-search', max_results: 3 }], provider: { max_price: { prompt: 0.15 } } })).toMatchObject({ pluginIds: ['web-search'], pluginOptions: { 'web-search': { max_results: 3 } }, provider: { maxPricePrompt: '150000000' } });
   });
