@@ -52,6 +52,8 @@ export type Refusal =
   | { readonly kind: 'plugin-requires-paid'; readonly plugin: string }
   | { readonly kind: 'plugin-unavailable'; readonly plugin: string }
   | { readonly kind: 'plugin-problem'; readonly problem: PluginProblem }
+  /** For a reason of ours it has not done what the request cannot do without. */
+  | { readonly kind: 'plugin-failed'; readonly plugin: string }
   | { readonly kind: 'plugins-flooded'; readonly waitMs: number }
   | { readonly kind: 'unbounded-parts' }
   /** `param` names what only the account's own credential may reach, and no such one can be used. */

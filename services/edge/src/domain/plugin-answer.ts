@@ -1,7 +1,8 @@
 /** The answer of a request with plugins: annotations go into it, and what ran goes with its figures. */
 import type { Citation__Output, FileRead__Output } from '@signalbox/contracts/plugins';
 import { firstChars } from '@signalbox/plugin-kit/conversation';
-import type { Answer, PipelineStage, Settlement } from './answer.js';
+import type { Answer, PipelineStage, Refusal, Settlement } from './answer.js';
+import { FILE_READER } from './plugins.js';
 
 export interface PluginTraces {
   readonly stages: readonly PipelineStage[];
@@ -18,6 +19,10 @@ interface Choice {
   readonly finish_reason?: unknown;
 }
 
+/** What routing calls endpoints that take no files. */
+const FILE_INPUT = 'file_input';
+/** A part of a message that is a file, as its own place or as what holds it. */
+const FILE_PLACE = /^messages\.\[\d+\]\.content\.\[\d+\]\.file(?:\.|$)/;
 const CONTENT_CHARS_MAX = 500;
 const PLACES_MAX = 20;
 
@@ -48,11 +53,31 @@ export function annotationsOf(text: string, { citations, files }: Pick<PluginTra
   return [...cited, ...files.map(({ hash, name }): FileAnnotation => ({ type: 'file', file: { hash, name } }))];
 }
 
+/** A plugin was to read the request's files and has not, for a reason of ours: of one that its client is to mend no stage is told. */
+const hasUnread = ({ stages }: Pick<PluginTraces, 'stages'>): boolean => stages.some(({ plugin, status }) => plugin === FILE_READER && status === 'failed');
+
+/** Had its files been read, the request might have been served: nothing else is known to stand in its way. */
+function isOfFile(refusal: Refusal): boolean {
+  switch (refusal.kind) {
+    case 'unbounded-parts':
+      return true;
+    case 'routing':
+      return refusal.decision.excludedBy.includes(FILE_INPUT);
+    case 'attempts': {
+      const failed = refusal.attempts.findLast((attempt) => attempt.failed !== undefined)?.failed;
+      return failed?.class === 'BAD_REQUEST' && FILE_PLACE.test(failed.publicParam);
+    }
+    default:
+      return false;
+  }
+}
+
 const parsed = (choices: Uint8Array): readonly Choice[] => JSON.parse(Buffer.from(choices).toString('utf8')) as readonly Choice[];
 
 /** Passes everything on to `inner`. Chunks are read only when there is something to annotate. */
 export function createPluginAnswer(inner: Answer, traces: PluginTraces): Answer {
   const { stages, citations, files, onWaste } = traces;
+  const isUnread = hasUnread(traces);
   const annotates = citations.length > 0 || files.length > 0;
   /** Text so far, by choice; needed to place citations. */
   const texts = new Map<number, string>();
@@ -94,6 +119,10 @@ export function createPluginAnswer(inner: Answer, traces: PluginTraces): Answer 
       inner.body({ ...body, choices: Buffer.from(JSON.stringify(choices)) }, withPipeline(settlement));
     },
     refuse: (refusal, settlement) => {
+      if (isUnread && isOfFile(refusal)) {
+        inner.refuse({ kind: 'plugin-failed', plugin: FILE_READER }, settlement);
+        return;
+      }
       if (refusal.kind === 'routing' || refusal.kind === 'unbounded-parts' || refusal.kind === 'own-credential') onWaste?.();
       inner.refuse(refusal, settlement);
     },

@@ -105,6 +105,47 @@ test('an account whose files cannot be read is slowed down too', async () => {
   expect(answer.refusal).toMatchObject({ kind: 'plugins-flooded' });
 });
 
+describe('a file that its plugin has not read', () => {
+  const unread = { ...nothing, stages: [{ ...stage, name: 'pdf-reader', plugin: 'pdf-reader', status: 'failed' }] };
+  const file: Partial<ChatRequest> = { pluginIds: ['pdf-reader'], hasUnboundedParts: true };
+  const refusing = (excludedBy: string[]) => planWith([], { refusal: 'NO_ELIGIBLE_PROVIDER', excludedBy });
+  const blaming = (publicParam: string): Script => (call) => call.play(events.failed('BAD_REQUEST', { retryable: false, publicParam }));
+
+  test.each<[string, string, PrepareResponse__Output | Fault]>([
+    ['no limit can be kept', 'limit', unread],
+    ['no model takes it', 'routing', unread],
+    ['its provider does not take it', 'provider', unread],
+    ['no limit can be kept, with the service away', 'limit', new Fault('peer_unavailable', 'down')],
+    ['no model takes it, with the service away', 'routing', new Fault('peer_unavailable', 'down')],
+  ])('is our fault where %s: the client may come again, and is not slowed down for it', async (_what, by, response) => {
+    const { neighbours, fake, turn, answer, prepared } = story(response, { request: file, script: blaming('messages.[0].content.[1].file.file_data') });
+    if (by === 'routing') fake.plan = refusing(['zdr', 'file_input']);
+    const caller = by === 'limit' ? callerWith({ account: { hardCap: true } }) : turn.caller;
+    for (let i = 0; i < 4; i += 1) {
+      expect(await conduct(neighbours, { ...turn, caller })).toMatchObject({ result: 'refused' });
+      expect(answer.refusal).toEqual({ kind: 'plugin-failed', plugin: 'pdf-reader' });
+    }
+    expect(prepared).toHaveLength(4);
+  });
+
+  test.each<[string, (fake: ReturnType<typeof story>['fake']) => void, object]>([
+    ['of a model that leaves it out for another reason', (fake) => (fake.plan = refusing(['zdr'])), { kind: 'routing' }],
+    ['of another part', (fake) => fake.scripts.set('a', blaming('messages.[0].content.[1].image_url.url')), { kind: 'attempts' }],
+  ])('is not what a refusal is told by that is %s', async (_what, set, refusal) => {
+    const { run, fake, answer } = story(unread, { request: file });
+    set(fake);
+    await run();
+    expect(answer.refusal).toMatchObject(refusal);
+  });
+
+  test('is the client’s where the plugin read what it was to read', async () => {
+    const { run, fake, answer } = story({ ...nothing, stages: [{ ...stage, plugin: 'pdf-reader' }] }, { request: file });
+    fake.plan = refusing(['file_input']);
+    await run();
+    expect(answer.refusal).toMatchObject({ kind: 'routing' });
+  });
+});
+
 test('what plugins made of the messages is routed, held for and sent; the client sees what ran', async () => {
   const { run, fake, answer, prepared } = story({ ...nothing, messages: CHANGED, stages: [stage], citations: [{ marker: '[1]', url: 'https://x.example/', title: 'X', content: 'x' }] }, { request: { zdr: true, dataCollection: 'deny', user: 'u' } });
   expect(await run()).toMatchObject({ result: 'answered' });

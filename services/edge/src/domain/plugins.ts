@@ -9,6 +9,9 @@ export const PLUGINS = {
   memory: { isPaid: true },
 } as const;
 
+/** What it reads is a file no longer: where it failed, the model is asked with the file itself. */
+export const FILE_READER = 'pdf-reader' satisfies keyof typeof PLUGINS;
+
 export type PluginId = keyof typeof PLUGINS;
 
 export function isPluginId(text: string): text is PluginId {

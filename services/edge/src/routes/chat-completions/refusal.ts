@@ -19,6 +19,8 @@ export function errorOfRefusal(refusal: Refusal, nowMs: number, variant: Variant
       const { kind, plugin, param, message } = refusal.problem;
       return apiError(PROBLEMS[kind], { param, message, metadata: { plugin } });
     }
+    case 'plugin-failed':
+      return apiError('overloaded', { message: `The plugin ${refusal.plugin} could not do its work right now, and without it this request cannot be served. Please retry.`, metadata: { plugin: refusal.plugin, retryable: true } });
     case 'plugins-flooded':
       return apiError('requests_rate_limited', { retryAfterMs: refusal.waitMs });
     case 'unbounded-parts':
