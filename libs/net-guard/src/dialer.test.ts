@@ -1,5 +1,7 @@
+import { createSocket } from 'node:dgram';
 import { createServer } from 'node:net';
 import { afterEach, describe, expect, test } from '@jest/globals';
+import { createFakeClock } from '@signalbox/testkit/clock';
 import type { Socket } from 'node:net';
 import { createAllowList } from './allow-list.js';
 import { createDialer, type DialerOptions } from './dialer.js';
@@ -184,11 +186,58 @@ describe('dialing', () => {
 
   test.each([
     ['unresolved', { resolve: () => Promise.resolve([]) }, 'gone.example', 80, 'http:'],
-    ['unresolved', { resolve: () => Promise.reject(new Error('SERVFAIL')) }, 'gone.example', 80, 'http:'],
     ['port', {}, 'example.com', 25, 'http:'],
     ['scheme', {}, 'example.com', 80, 'ftp:'],
   ] as const)('is %s when told so', async (reason, options, hostname, port, protocol) => {
     expect(await refusalOf(dial(options, hostname, port, protocol))).toBe(reason);
+  });
+
+  test.each([
+    ['ENOTFOUND', 'unresolved'],
+    ['ENODATA', 'unresolved'],
+    ['EBADNAME', 'unresolved'],
+    ['ESERVFAIL', 'look-up-failed'],
+    ['ETIMEOUT', 'look-up-failed'],
+    ['ECANCELLED', 'look-up-failed'],
+    ['ECONNREFUSED', 'look-up-failed'],
+    ['EREFUSED', 'look-up-failed'],
+    ['EAI_AGAIN', 'look-up-failed'],
+    ['', 'look-up-failed'],
+  ])('a name is wrong only where that is known: %s is %s', async (code, reason) => {
+    expect(await refusalOf(dial({ resolve: () => Promise.reject(Object.assign(new Error('told'), { code })) }, 'gone.example', 80))).toBe(reason);
+  });
+
+  /** A name server on loopback: `codes` by the type of the question (1 = IPv4, 28 = IPv6), undefined = it is silent. */
+  async function nameServer(codes: Readonly<Record<number, number | undefined>>): Promise<string> {
+    const socket = createSocket('udp4');
+    socket.on('message', (question, { port, address }) => {
+      const code = codes[question.readUInt16BE(question.indexOf(0, 12) + 1)];
+      if (code === undefined) return;
+      const answer = Buffer.from(question);
+      answer.writeUInt16BE(0x8180 + code, 2);
+      socket.send(answer, port, address);
+    });
+    await new Promise<void>((resolve) => socket.bind(0, '127.0.0.1', resolve));
+    closers.push(() => new Promise((resolve) => socket.close(() => resolve())));
+    return `127.0.0.1:${String(socket.address().port)}`;
+  }
+
+  test.each([
+    ['no name by both', { 1: 3, 28: 3 }, 'unresolved'],
+    ['no address by both', { 1: 0, 28: 0 }, 'unresolved'],
+    ['a failure by both', { 1: 2, 28: 2 }, 'look-up-failed'],
+    ['a failure by one', { 1: 3, 28: 2 }, 'look-up-failed'],
+  ] as const)('name servers that tell %s', async (_what, codes, reason) => {
+    expect(await refusalOf(dial({ nameServers: [await nameServer(codes)] }, 'gone.example', 80))).toBe(reason);
+  });
+
+  test('name servers that are silent are waited for no longer than a fetch is', async () => {
+    const clock = createFakeClock();
+    const dialing = refusalOf(dial({ nameServers: [await nameServer({})], clock }, 'gone.example', 80));
+    clock.advance(3_999);
+    expect(clock.pendingTimers()).toBe(1);
+    clock.advance(1);
+    expect(await dialing).toBe('look-up-failed');
   });
 
   test('a named host on the metadata address stays closed', async () => {

@@ -3,6 +3,8 @@
  * is not public, and connects to the very addresses it looked at.
  */
 import { lookup, Resolver } from 'node:dns/promises';
+import type { Clock } from '@signalbox/kernel/clock';
+import { systemClock } from '@signalbox/runtime/clock';
 import { buildConnector, type Connector } from '@signalbox/runtime/http-client';
 import { parseAddress } from './address.js';
 import { createAllowList, type AllowList } from './allow-list.js';
@@ -11,12 +13,16 @@ import { refusal, RefusedError, type Refusal } from './refusal.js';
 const CONNECT_MS = 3_000;
 const RESOLVE_MS = 2_000;
 const RESOLVE_TRIES = 2;
+/** Of one name, all servers and tries together: sooner than a fetch is called late, whose reason would be the client's. */
+const LOOK_UP_MS = 4_000;
+/** What is told of names that are wrong or have no address; anything else is told of servers that do not answer. */
+const NO_SUCH_NAME: ReadonlySet<unknown> = new Set(['ENOTFOUND', 'ENODATA', 'EBADNAME']);
 /** Of one name; tried in turn until one answers. */
 const ADDRESSES_TRIED_MAX = 3;
 const URL_CHARS_MAX = 8_192;
 const PORTS_DEFAULT = [80, 443];
 
-/** All addresses of a name, IPv4 and IPv6, as text. Rejects or answers none when it has none. */
+/** All addresses of a name, IPv4 and IPv6, as text. Answers none when it has none, or rejects with a code of `node:dns`. */
 export type Resolve = (hostname: string) => Promise<readonly string[]>;
 
 export interface DialerOptions {
@@ -25,6 +31,9 @@ export interface DialerOptions {
   readonly ports?: readonly number[];
   /** For tests. By default the name servers are asked, and for hosts of the allow list the system (its hosts file included). */
   readonly resolve?: Resolve;
+  /** For tests: in place of the system's name servers. */
+  readonly nameServers?: readonly string[];
+  readonly clock?: Clock;
 }
 
 export type Checked = { readonly ok: true; readonly url: URL } | { readonly ok: false; readonly refusal: Refusal };
@@ -46,17 +55,26 @@ function bare(hostname: string): string {
 }
 
 /** Asks the name servers themselves: unlike getaddrinfo it holds no thread while a stranger's server is slow, and reads no hosts file. */
-async function askNameServers(hostname: string): Promise<readonly string[]> {
+async function askNameServers(hostname: string, clock: Clock, servers?: readonly string[]): Promise<readonly string[]> {
   const resolver = new Resolver({ timeout: RESOLVE_MS, tries: RESOLVE_TRIES });
-  const [v4, v6] = await Promise.allSettled([resolver.resolve4(hostname), resolver.resolve6(hostname)]);
-  return [...(v4.status === 'fulfilled' ? v4.value : []), ...(v6.status === 'fulfilled' ? v6.value : [])];
+  if (servers !== undefined) resolver.setServers(servers);
+  const late = clock.setTimer(LOOK_UP_MS, () => resolver.cancel(), { unref: true });
+  const answers = await Promise.allSettled([resolver.resolve4(hostname), resolver.resolve6(hostname)]);
+  late.cancel();
+  const addresses = answers.flatMap((answer) => (answer.status === 'fulfilled' ? answer.value : []));
+  const failed = answers.find((answer) => answer.status === 'rejected' && !isNoSuchName(answer.reason));
+  // Half an answer is one: what it holds is looked at, and nothing else is connected to.
+  if (addresses.length === 0 && failed?.status === 'rejected') throw failed.reason;
+  return addresses;
 }
+
+const isNoSuchName = (error: unknown): boolean => NO_SUCH_NAME.has((error as { readonly code?: unknown } | undefined)?.code);
 
 async function askSystem(hostname: string): Promise<readonly string[]> {
   return (await lookup(hostname, { all: true })).map(({ address }) => address);
 }
 
-export function createDialer({ allow = createAllowList(), ports = PORTS_DEFAULT, resolve }: DialerOptions = {}): Dialer {
+export function createDialer({ allow = createAllowList(), ports = PORTS_DEFAULT, resolve, nameServers, clock = systemClock }: DialerOptions = {}): Dialer {
   const permits = (address: string, isNamed: boolean): boolean => {
     const bytes = parseAddress(address);
     return bytes !== undefined && allow.permits(bytes, isNamed);
@@ -86,8 +104,9 @@ export function createDialer({ allow = createAllowList(), ports = PORTS_DEFAULT,
     let addresses: readonly string[] = [hostname];
     if (parseAddress(hostname) === undefined) {
       try {
-        addresses = await (resolve ?? (isNamed ? askSystem : askNameServers))(hostname);
-      } catch {
+        addresses = await (resolve ?? (isNamed ? askSystem : (name: string) => askNameServers(name, clock, nameServers)))(hostname);
+      } catch (error) {
+        if (!isNoSuchName(error)) throw new RefusedError('look-up-failed');
         addresses = [];
       }
     }

@@ -9,6 +9,8 @@ export type RefusalReason =
   | 'address'
   /** The name has no address. */
   | 'unresolved'
+  /** Name servers did not answer, or could not: a fault of ours, whatever the name is. */
+  | 'look-up-failed'
   /** Refused, reset, or no trust in its certificate. */
   | 'unreachable'
   | 'too-many-redirects'
@@ -33,6 +35,7 @@ const SENTENCES: Readonly<Record<RefusalReason, string>> = {
   port: 'has a port that is not allowed.',
   address: NOT_PUBLIC,
   unresolved: NOT_PUBLIC,
+  'look-up-failed': 'could not be looked up right now.',
   unreachable: 'could not be reached.',
   'too-many-redirects': 'redirects too often.',
   status: 'was answered with an error.',
@@ -40,6 +43,11 @@ const SENTENCES: Readonly<Record<RefusalReason, string>> = {
   'too-large': 'leads to a file that is too large.',
   timeout: 'took too long to answer.',
 };
+
+/** Nothing is known of the URL: whoever asks may be answered otherwise a moment later, or elsewhere. */
+export function isOurs({ reason }: Refusal): boolean {
+  return reason === 'look-up-failed';
+}
 
 export function refusal(reason: RefusalReason): Refusal {
   return { reason, sentence: SENTENCES[reason] };

@@ -43,6 +43,11 @@ describe('media loader', () => {
     expect(await loader.compose(of('a'), () => draft(2), TYPES, String)).toMatchObject({ class: 'BAD_REQUEST', status: 0, publicParam: 'messages.[1]', publicMessage: 'The URL does not lead to a public address.', retryable: false });
   });
 
+  test('a name that could not be looked up is a fault of ours, which another replica may be tried for', async () => {
+    const loader = createMediaLoader((url) => Promise.resolve(url.endsWith('1') ? { ok: false, refusal: refusal('look-up-failed') } : found));
+    await expect(loader.compose(of('a'), () => draft(2), TYPES, String)).rejects.toMatchObject({ name: 'Fault', code: 'overloaded' });
+  });
+
   test('too many addresses are refused before any is followed', async () => {
     expect(await createMediaLoader(never).compose(of('a'), () => draft(17), TYPES, String)).toMatchObject({ class: 'BAD_REQUEST', publicParam: 'messages.[16]' });
   });

@@ -1,9 +1,11 @@
 /** Composing for wires that take files, not addresses: what a client's message points at is fetched first, guarded. */
 import type { DispatchRequest__Output } from '@signalbox/contracts/worker';
 import type { Clock } from '@signalbox/kernel/clock';
+import { Fault } from '@signalbox/kernel/fault';
 import type { AllowList } from '@signalbox/net-guard/allow-list';
 import { createDialer } from '@signalbox/net-guard/dialer';
 import { createFetchFile, type FetchFile } from '@signalbox/net-guard/fetcher';
+import { isOurs } from '@signalbox/net-guard/refusal';
 import { failure, type Failure } from '@signalbox/wires/canonical';
 import type { FetchedMedia, Media, MediaKind, MediaReference } from '@signalbox/wires/media';
 import { badInput, Unsendable } from '@signalbox/wires/unsendable';
@@ -26,7 +28,8 @@ export type LoadedRequest = Pick<DispatchRequest__Output, 'accountId' | 'fields'
 export interface MediaLoader {
   /**
    * What `send` makes of the body, or why the request cannot be sent. A promise only where something has to be fetched, or
-   * the request is large: others have their turn between its reading and its writing. `draft` may throw Unsendable. Once its caller has left, what still waits to be fetched is not, and some failure is the answer.
+   * the request is large: others have their turn between its reading and its writing. `draft` may throw Unsendable. Rejects
+   * with a Fault `overloaded` where a name could not be looked up, which no client can help. Once its caller has left, what still waits to be fetched is not, and some failure is the answer.
    */
   compose<Sent>(request: LoadedRequest, draft: () => Draft, mediaTypes: MediaTypes, send: (body: Buffer) => Sent, onLeave?: OnLeave): Sent | Failure | Promise<Sent | Failure>;
 }
@@ -98,6 +101,8 @@ export function createMediaLoader(fetchFile: FetchFile): MediaLoader {
     await turn(accountId, caller);
     try {
       const file = await fetchFile(url, { bytesMax: FILE_BYTES_MAX, timeoutMs: FETCH_MS, mediaTypes: mediaTypes[kind] });
+      // Another replica, or another provider, may do better: none of the URL's doing.
+      if (!file.ok && isOurs(file.refusal)) throw new Fault('overloaded', 'a name could not be looked up');
       if (!file.ok) throw badInput(param, `The URL ${file.refusal.sentence}`);
       return { mediaType: file.mediaType, base64: file.bytes.toString('base64') };
     } finally {
@@ -134,5 +139,5 @@ export function createMediaLoader(fetchFile: FetchFile): MediaLoader {
 
 /** The loader of a service: what it fetches goes through the one guarded dialer. */
 export function createGuardedMediaLoader(allow: AllowList, clock: Clock): MediaLoader {
-  return createMediaLoader(createFetchFile({ dialer: createDialer({ allow }), clock }));
+  return createMediaLoader(createFetchFile({ dialer: createDialer({ allow, clock }), clock }));
 }

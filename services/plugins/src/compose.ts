@@ -70,7 +70,7 @@ export function composePlugins(config: PluginsConfig, { clock, randomBytes, log,
       const index = createPostgresIndex(database.db);
       const facts = createPostgresFacts(database.db);
       await putBuiltInBooks(index);
-      const fetchFile = createFetchFile({ dialer: createDialer({ allow: config.FETCH_ALLOW }), clock });
+      const fetchFile = createFetchFile({ dialer: createDialer({ allow: config.FETCH_ALLOW, clock }), clock });
       await connectWorkers();
       const isLocal = config.WEB_SEARCH_BACKEND === 'local';
       const all = installedPlugins({

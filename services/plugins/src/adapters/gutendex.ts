@@ -1,5 +1,6 @@
 /** Books of a catalog in the shape of Gutendex, fetched into the index when they are first asked for. */
 import type { FetchFile } from '@signalbox/net-guard/fetcher';
+import { isOurs } from '@signalbox/net-guard/refusal';
 import { PluginFailure } from '@signalbox/plugin-kit/plugin';
 import { request } from '@signalbox/runtime/http-client';
 import type { BookCatalog } from '../domain/ports.js';
@@ -67,6 +68,7 @@ export function createGutendex({ url, fetchFile }: { readonly url: string; reado
       for (const found of results.flatMap((result) => foundOf(result) ?? []).slice(0, BOOKS_MAX)) {
         const file = await fetchFile(found.textUrl, { bytesMax: BOOK_BYTES_MAX, timeoutMs: TIMEOUT_MS, mediaTypes: ['text/plain'] });
         if (signal.aborted) break;
+        if (!file.ok && isOurs(file.refusal)) throw new PluginFailure('catalog_unreachable');
         if (!file.ok) continue;
         const source = sourceOf({ corpus: 'books', key: found.id, title: found.title, author: found.author, url: '', language: found.language, text: file.bytes.toString('utf8') });
         if ('problem' in source) continue;

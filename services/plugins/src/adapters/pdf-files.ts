@@ -1,5 +1,6 @@
 /** PDFs by URL, and the texts of those read lately. */
 import type { FetchFile } from '@signalbox/net-guard/fetcher';
+import { isOurs } from '@signalbox/net-guard/refusal';
 import type { FetchPdf, PdfCache, PdfText } from '../domain/ports.js';
 
 const FETCH_TIMEOUT_MS = 6_000;
@@ -10,7 +11,8 @@ const PAGE_CHARS = 64;
 export function createFetchPdf(fetchFile: FetchFile, bytesMax: number): FetchPdf {
   return async (url) => {
     const fetched = await fetchFile(url, { bytesMax, timeoutMs: FETCH_TIMEOUT_MS, mediaTypes: ['application/pdf', 'application/x-pdf', 'application/octet-stream', 'binary/octet-stream'] });
-    return fetched.ok ? { bytes: fetched.bytes } : { problem: `The URL ${fetched.refusal.sentence}` };
+    if (fetched.ok) return { bytes: fetched.bytes };
+    return isOurs(fetched.refusal) ? 'unavailable' : { problem: `The URL ${fetched.refusal.sentence}` };
   };
 }
 

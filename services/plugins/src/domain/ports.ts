@@ -135,8 +135,8 @@ export interface BookCatalog {
   fetchInto(index: PassageIndex, wanted: { readonly text: string; readonly ids: readonly number[]; readonly language: string; readonly signal: AbortSignal }): Promise<number>;
 }
 
-/** Fetches a file that a client named. Never rejects; `problem` is a sentence for the client. */
-export type FetchPdf = (url: string, signal: AbortSignal) => Promise<{ readonly bytes: Buffer } | { readonly problem: string }>;
+/** Fetches a file that a client named. Never rejects; `problem` is a sentence for the client, `unavailable` a fault of ours. */
+export type FetchPdf = (url: string, signal: AbortSignal) => Promise<{ readonly bytes: Buffer } | { readonly problem: string } | 'unavailable'>;
 
 /** Texts of PDFs by account, content and pages; may forget any of them. */
 export interface PdfCache {

@@ -1,11 +1,13 @@
-import { expect, test } from '@jest/globals';
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import type { FetchFile } from '@signalbox/net-guard/fetcher';
+import { refusal } from '@signalbox/net-guard/refusal';
 import { Conversation } from '@signalbox/plugin-kit/conversation';
 import { putBuiltInBooks } from '../../adapters/built-in-books.js';
 import { createGutendex } from '../../adapters/gutendex.js';
 import { createMemoryIndex } from '../../adapters/memory-index.js';
 import { bookOf } from '../../domain/gutenberg-text.js';
 import type { BookCatalog } from '../../domain/ports.js';
-import { createServer } from 'node:http';
+import { createServer, type Server } from 'node:http';
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { createGutenberg } from './plugin.js';
@@ -64,24 +66,38 @@ test('with nothing set up a question is answered from a passage of a built-in bo
   expect(prepared?.citations?.[0]).toMatchObject({ marker: '[G1]', url: 'https://www.gutenberg.org/ebooks/11', title: "Alice's Adventures in Wonderland (opening) by Lewis Carroll, CHAPTER I. Down the Rabbit-Hole" });
 });
 
-test('a catalog is asked for what the index lacks, and never for a request whose policy it has not promised to keep', async () => {
-  let asked = 0;
-  const server = createServer((_request, response) => {
-    asked += 1;
-    response.setHeader('content-type', 'application/json');
-    response.end(JSON.stringify({ results: [{ id: 4242, title: 'A Tale', authors: [{ name: 'Author, Ann' }], languages: ['en'], formats: { 'text/plain; charset=utf-8': 'https://books.example/4242.txt' } }] }));
-  }).listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  try {
-    const catalog = createGutendex({ url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/books`, fetchFile: () => Promise.resolve({ ok: true, bytes: Buffer.from(FILE), mediaType: 'text/plain' }) });
+describe('a catalog', () => {
+  const asked: string[] = [];
+  let server: Server;
+  let origin = '';
+  beforeEach(async () => {
+    asked.length = 0;
+    server = createServer(({ url = '' }, response) => {
+      asked.push(url);
+      response.setHeader('content-type', 'application/json');
+      response.end(JSON.stringify({ results: [{ id: 4242, title: 'A Tale', authors: [{ name: 'Author, Ann' }], languages: ['en'], formats: { 'text/plain; charset=utf-8': 'https://books.example/4242.txt' } }] }));
+    }).listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  });
+  afterEach(() => void server.close());
+  const found: FetchFile = () => Promise.resolve({ ok: true, bytes: Buffer.from(FILE), mediaType: 'text/plain' });
+
+  test('is asked for what the index lacks, and never for a request whose policy it has not promised to keep', async () => {
+    const catalog = createGutendex({ url: `${origin}/books/`, fetchFile: found });
     expect((await ask('Where did the heron stand?', { catalog, zdr: true, ids: [4242] })).block).toBe('[]');
-    expect(asked).toBe(0);
-    const found = await ask('Where did the heron stand?', { catalog, ids: [4242] });
-    expect(found.block).toContain('The heron stood in the reeds.');
-    expect(found.prepared?.detail).toMatchObject({ fetched: 1, books: 1 });
-  } finally {
-    server.close();
-  }
+    expect(asked).toEqual([]);
+    const answer = await ask('Where did the heron stand?', { catalog, ids: [4242] });
+    expect(answer.block).toContain('The heron stood in the reeds.');
+    expect(answer.prepared?.detail).toMatchObject({ fetched: 1, books: 1 });
+  });
+
+  test('whose texts could not be looked up is a run that failed, and no search without results', async () => {
+    const catalog = createGutendex({ url: `${origin}/books/`, fetchFile: () => Promise.resolve({ ok: false, refusal: refusal('look-up-failed') }) });
+    await expect(ask('zzz', { catalog, ids: [4242] })).rejects.toMatchObject({ name: 'PluginFailure', reason: 'catalog_unreachable' });
+    const gone = createGutendex({ url: `${origin}/books/`, fetchFile: () => Promise.resolve({ ok: false, refusal: refusal('status') }) });
+    expect((await ask('zzz', { catalog: gone, ids: [4242] })).prepared?.detail).toMatchObject({ passages: 0 });
+  });
 });
 
 test('a catalog that is away is a run that failed', async () => {

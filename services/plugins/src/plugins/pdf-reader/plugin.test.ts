@@ -14,7 +14,7 @@ function world(answer: PdfText | { readonly problem: PdfProblem } = TEXT) {
   let reads = 0;
   const plugin = createPdfReader({
     read: () => Promise.resolve((reads += 1) > 0 ? answer : answer),
-    fetch: (url) => Promise.resolve(url.endsWith('.pdf') ? { bytes: PDF } : { problem: 'The URL does not lead to a public address.' }),
+    fetch: (url) => Promise.resolve(url.includes('unanswered') ? 'unavailable' : url.endsWith('.pdf') ? { bytes: PDF } : { problem: 'The URL does not lead to a public address.' }),
     fetches: createFairLine({ placesMax: 2, waitingOfAccountMax: 3 }), cache: createPdfCache(), bytesMax: 1_000, timeoutMs: 1_000,
   });
   const run = async (file: object, over: { readonly accountId?: string; readonly zdr?: boolean; readonly options?: typeof OPTIONS } = {}) => {
@@ -44,6 +44,10 @@ describe('a file', () => {
     const { run } = world();
     expect((await run({ file_data: 'https://x.example/report.pdf' })).prepared?.files).toMatchObject([{ name: 'report.pdf' }]);
     await expect(run({ file_data: 'https://x.example/inside' })).rejects.toMatchObject({ name: 'PluginRefusal', param: 'messages.[0].content.[1].file.file_data', message: 'The URL does not lead to a public address.' });
+  });
+
+  test('by a URL that could not be looked up is no fault of its sender', async () => {
+    await expect(world().run({ file_data: 'https://unanswered.example/a.pdf' })).rejects.toMatchObject({ name: 'PluginFailure', reason: 'fetch_unavailable' });
   });
 
   test('that is no PDF by name, type or content is left for models that read files', async () => {

@@ -77,6 +77,7 @@ export function createPdfReader({ read, fetch, fetches, cache, bytesMax, timeout
   const bytesOf = async ({ source, param }: Wanted, signal: AbortSignal): Promise<Buffer> => {
     if ('url' in source) {
       const fetched = await fetch(source.url, signal);
+      if (fetched === 'unavailable') throw new PluginFailure('fetch_unavailable');
       if ('problem' in fetched) throw new PluginRefusal(`${param}.file_data`, fetched.problem);
       return fetched.bytes;
     }
