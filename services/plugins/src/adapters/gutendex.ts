@@ -50,11 +50,13 @@ async function answerOf(url: URL, signal: AbortSignal): Promise<unknown> {
   }
 }
 
-/** `url` is the catalog's list of books, such as `https://gutendex.com/books`. Texts are fetched through the guarded dialer: their addresses are the catalog's word. */
+/** `url` is the catalog's list of books, such as `https://gutendex.com/books/`. Texts are fetched through the guarded dialer: their addresses are the catalog's word. */
 export function createGutendex({ url, fetchFile }: { readonly url: string; readonly fetchFile: FetchFile }): BookCatalog {
   return {
     fetchInto: async (index, { text, ids, language, signal }) => {
       const target = new URL(url);
+      // Without it Gutendex redirects, which is not followed.
+      if (!target.pathname.endsWith('/')) target.pathname += '/';
       if (ids.length > 0) target.searchParams.set('ids', ids.join(','));
       else {
         const words = (text.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? []).filter((word) => !STOP_WORDS.has(word)).slice(0, WORDS_MAX);

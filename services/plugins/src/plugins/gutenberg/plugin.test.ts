@@ -74,6 +74,11 @@ describe('a catalog', () => {
     asked.length = 0;
     server = createServer(({ url = '' }, response) => {
       asked.push(url);
+      // As Gutendex itself does.
+      if (!new URL(url, origin).pathname.endsWith('/')) {
+        response.writeHead(301, { location: url.replace(/^\/books/, '/books/') }).end();
+        return;
+      }
       response.setHeader('content-type', 'application/json');
       response.end(JSON.stringify({ results: [{ id: 4242, title: 'A Tale', authors: [{ name: 'Author, Ann' }], languages: ['en'], formats: { 'text/plain; charset=utf-8': 'https://books.example/4242.txt' } }] }));
     }).listen(0, '127.0.0.1');
@@ -90,6 +95,11 @@ describe('a catalog', () => {
     const answer = await ask('Where did the heron stand?', { catalog, ids: [4242] });
     expect(answer.block).toContain('The heron stood in the reeds.');
     expect(answer.prepared?.detail).toMatchObject({ fetched: 1, books: 1 });
+  });
+
+  test.each(['/books', '/books/'])('that redirects to its list, with its address as %s, is asked for that list itself', async (path) => {
+    expect((await ask('Where did the heron stand?', { catalog: createGutendex({ url: `${origin}${path}`, fetchFile: found }), ids: [4242] })).block).toContain('The heron stood in the reeds.');
+    expect(asked).toEqual(['/books/?ids=4242']);
   });
 
   test('whose texts could not be looked up is a run that failed, and no search without results', async () => {
