@@ -4,8 +4,8 @@
 export type OptionSpec =
   | { readonly type: 'integer'; readonly description: string; readonly default: number; readonly min: number; readonly max: number }
   | { readonly type: 'boolean'; readonly description: string; readonly default: boolean }
-  /** Empty by default unless stated; `choices` names all that is allowed. */
-  | { readonly type: 'string'; readonly description: string; readonly default: string; readonly maxLength: number; readonly choices?: readonly string[] }
+  /** Empty by default unless stated; `choices` names all that is allowed. `minLength`: 0 unless stated; the default keeps to it. */
+  | { readonly type: 'string'; readonly description: string; readonly default: string; readonly minLength?: number; readonly maxLength: number; readonly choices?: readonly string[] }
   /** Always empty by default. */
   | { readonly type: 'strings'; readonly description: string; readonly maxItems: number; readonly maxLength: number }
   | { readonly type: 'integers'; readonly description: string; readonly maxItems: number; readonly min: number; readonly max: number };

@@ -30,7 +30,8 @@ function problemOf(name: string, spec: OptionSpec, value: unknown): OptionProble
       if (typeof value !== 'string') return type('a string');
       if (spec.choices !== undefined && !spec.choices.includes(value)) return wrong(`one of ${spec.choices.map((choice) => `'${choice}'`).join(', ')}`);
       if (!isStorableText(value)) return wrong(STORABLE);
-      return value.length <= spec.maxLength ? undefined : wrong(`at most ${spec.maxLength} characters`);
+      if (value.length >= (spec.minLength ?? 0) && value.length <= spec.maxLength) return undefined;
+      return wrong(spec.minLength === undefined ? `at most ${spec.maxLength} characters` : `${spec.minLength} to ${spec.maxLength} characters`);
     case 'strings':
       if (!Array.isArray(value) || !value.every((item) => typeof item === 'string')) return type('an array of strings');
       if (value.length > spec.maxItems) return wrong(`at most ${spec.maxItems} items`);

@@ -53,7 +53,7 @@ const span = { from: z.string().optional().meta({ description: 'Unix seconds, or
 const ofRequests = { model: z.string().optional(), provider: z.string().optional(), key: z.string().optional() };
 
 const idempotencyKey = { 'Idempotency-Key': z.string().optional().meta({ description: 'Of the client’s choice: what is sent again under it is done once.' }) };
-const memoryOf = { user: z.string().optional(), namespace: z.string().optional() };
+const memoryOf = { user: z.string().optional(), namespace: z.string().min(1).optional().meta({ description: 'Absent: every one.' }) };
 
 export const OPERATIONS: readonly Operation[] = [
   { method: 'post', path: '/v1/chat/completions', tag: 'Inference', summary: 'Create a chat completion', scope: 'inference', headers: { ...idempotencyKey, 'X-Router-Metadata': z.literal('enabled').optional().meta({ description: 'Adds `router_metadata` to the answer.' }) }, body: ChatCompletionRequest, answer: ChatCompletion, errors: [400, 402, 403, 404, 409, 500, 503] },

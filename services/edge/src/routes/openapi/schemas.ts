@@ -321,7 +321,7 @@ export const ProviderKeyRequest = z
 export const ProviderKeyDeleted = z.object({ provider: z.string(), deleted: z.literal(true) }).meta({ id: 'ProviderKeyDeleted' });
 const pluginOption = z.looseObject({
   type: z.enum(['integer', 'boolean', 'string', 'strings', 'integers']), description: z.string(), default: z.union([z.string(), z.number(), z.boolean()]).optional().meta({ description: 'If it is absent; none = empty.' }), min: z.number().optional(), max: z.number().optional(),
-  maxLength: z.int().optional(), maxItems: z.int().optional(), choices: z.array(z.string()).optional(),
+  minLength: z.int().optional(), maxLength: z.int().optional(), maxItems: z.int().optional(), choices: z.array(z.string()).optional(),
 });
 export const PluginManifest = z
   .looseObject({

@@ -1,7 +1,8 @@
-import { expect, test } from '@jest/globals';
+import { beforeEach, describe, expect, test } from '@jest/globals';
 import type { Account__Output } from '@signalbox/contracts/accounts';
 import { callerWith } from '../../testing/callers.js';
-import { answerPlugins } from './handler.js';
+import { ApiErrorException } from '../api-error-exception.js';
+import { answerMemory, answerPlugins, forgetMemory } from './handler.js';
 
 const PLAIN = { id: 'memory', name: '', description: '', paid: true, kind: 'retrieval', fee_nano_usd: '0', zdr: true, data_collection_deny: true, options: {} };
 const MODELS = [{ id: 'openai/painter', provider: 'openai' }, { id: 'x/painter', provider: 'azure-openai' }, { id: 'x/sketch', provider: 'simulator' }];
@@ -20,4 +21,25 @@ test.each<[string, Partial<Account__Output>, readonly string[], readonly string[
   const key = allowedModels.length === 0 ? {} : { limits: { costCapPeriod: '', allowedModels: [...allowedModels], costCaps: [] } };
   const { data } = JSON.parse(await answerPlugins(plugins, callerWith({ account, key }))) as { readonly data: readonly { readonly id: string; readonly models?: readonly string[] }[] };
   expect(data.map(({ id, models }) => [id, models])).toEqual([['memory', undefined], ['image-gen', left]]);
+});
+
+describe('memory', () => {
+  const asked: [string, object][] = [];
+  beforeEach(() => void asked.splice(0));
+  const keeping = { unary: (method: string, request: object) => Promise.resolve((asked.push([method, request]), method === 'DeleteMemory' ? { deleted: 2 } : { facts: [] })) } as unknown as typeof plugins;
+
+  test.each([
+    ['read', answerMemory],
+    ['deleted', forgetMemory],
+  ])('of an empty namespace nothing is %s: it is none, and not every one', async (_what, answer) => {
+    const refused = await answer(keeping, 'acct_1', { user: 'ada', namespace: '' }).catch((error: unknown) => error);
+    expect(refused instanceof ApiErrorException ? refused.error : refused).toMatchObject({ status: 400, code: 'invalid_value', param: 'namespace' });
+    expect(asked).toEqual([]);
+  });
+
+  test('of every namespace is deleted where none is named', async () => {
+    await forgetMemory(keeping, 'acct_1', { user: 'ada' });
+    await forgetMemory(keeping, 'acct_1', { user: 'ada', namespace: 'work' });
+    expect(asked).toEqual(['', 'work'].map((namespace) => ['DeleteMemory', { accountId: 'acct_1', user: 'ada', namespace }]));
+  });
 });

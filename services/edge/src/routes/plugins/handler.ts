@@ -39,6 +39,7 @@ export async function answerPlugins(plugins: RpcClient | undefined, caller: Call
   return renderJson({ object: 'list', data });
 }
 
+/** Empty when it is absent. */
 function textOf(query: Query, name: string, charsMax: number): string {
   const value = query[name];
   if (value === undefined) return '';
@@ -46,12 +47,19 @@ function textOf(query: Query, name: string, charsMax: number): string {
   return value;
 }
 
+/** Empty when it is absent, which means every namespace: whoever writes none into it means one. */
+function namespaceOf(query: Query): string {
+  const namespace = textOf(query, 'namespace', NAMESPACE_CHARS_MAX);
+  if (namespace === '' && query['namespace'] !== undefined) throw new ApiErrorException(apiError('invalid_value', { param: 'namespace', message: `Invalid value for 'namespace': expected 1 to ${NAMESPACE_CHARS_MAX} characters. Without it, it is every one.` }));
+  return namespace;
+}
+
 function installed(plugins: RpcClient | undefined): RpcClient {
   if (plugins === undefined) throw new ApiErrorException(apiError('plugin_unavailable', { message: "The plugin 'memory' is not installed here." }));
   return plugins;
 }
 
-const ownerOf = (accountId: string, query: Query) => ({ accountId, user: textOf(query, 'user', USER_CHARS_MAX), namespace: textOf(query, 'namespace', NAMESPACE_CHARS_MAX) });
+const ownerOf = (accountId: string, query: Query) => ({ accountId, user: textOf(query, 'user', USER_CHARS_MAX), namespace: namespaceOf(query) });
 
 /** Facts of `?user=` (absent: of the account itself), newest first; `?namespace=` and `?limit=` narrow them. */
 export async function answerMemory(plugins: RpcClient | undefined, accountId: string, query: Query): Promise<string> {

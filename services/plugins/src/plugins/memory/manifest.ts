@@ -1,7 +1,7 @@
 import type { PluginManifest } from '@signalbox/plugin-kit/manifest';
 
 const OPTIONS = {
-  namespace: { type: 'string', description: 'Facts of one namespace are not seen in another.', default: 'default', maxLength: 64 },
+  namespace: { type: 'string', description: 'Facts of one namespace are not seen in another.', default: 'default', minLength: 1, maxLength: 64 },
   max_facts: { type: 'integer', description: 'Facts given to the model.', default: 20, min: 1, max: 50 },
   write: { type: 'boolean', description: 'Remember facts of this conversation.', default: true },
 } as const;

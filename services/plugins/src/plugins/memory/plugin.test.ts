@@ -61,3 +61,9 @@ test.each(['a\ud800', '\udc00', 'a\0b'])('a namespace that could not be told fro
   expect(readOptions(MANIFEST.options, { namespace })).toMatchObject({ ok: false, problem: { name: 'namespace', kind: 'value' } });
   expect(readOptions(MANIFEST.options, { namespace: '\ud83d\ude00' })).toMatchObject({ ok: true });
 });
+
+test('an empty namespace is refused as an option: nothing could read or delete what it kept by its name', () => {
+  expect(readOptions(MANIFEST.options, { namespace: '' })).toEqual({ ok: false, problem: { name: 'namespace', kind: 'value', expected: '1 to 64 characters' } });
+  expect(readOptions(MANIFEST.options, { namespace: 'n' })).toMatchObject({ ok: true });
+  expect(readOptions(MANIFEST.options, { namespace: null })).toMatchObject({ ok: true, values: { namespace: 'default' } });
+});
