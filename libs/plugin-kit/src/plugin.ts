@@ -62,7 +62,7 @@ export interface Prepared {
   readonly citations?: readonly CitedSource[];
   readonly files?: readonly { readonly hash: string; readonly name: string }[];
   readonly detail?: StageDetail;
-  /** There was nothing to do, and nothing was done: the stage is completed, without a fee. What looked and found nothing has done its work. */
+  /** There was nothing to do, or nothing that could be done with what there was: the stage is completed, without a fee. What looked and found nothing has done its work. */
   readonly isIdle?: boolean;
 }
 

@@ -1,5 +1,8 @@
-// A process of its own: a PDF on standard input, its text as JSON on standard output. No environment, no files, no network
-// are needed; the parent bounds time and memory, and whatever goes wrong here ends here.
+// A process of its own: a PDF on standard input, its text as JSON on standard output. No environment, no files but the
+// library's own, no network are needed; the parent bounds time and memory, and whatever goes wrong here ends here.
+
+import { createRequire } from 'node:module';
+import { dirname, join, sep } from 'node:path';
 
 // Standard output holds the answer and nothing else: the library warns of what it lacks.
 for (const name of ['log', 'info', 'warn', 'error', 'debug']) console[name] = () => undefined;
@@ -9,10 +12,13 @@ for (const name of ['DOMMatrix', 'Path2D', 'ImageData']) globalThis[name] ??= cl
 const [maxPagesText = '1', maxCharsText = '1'] = process.argv.slice(2);
 const maxPages = Number(maxPagesText);
 const maxChars = Number(maxCharsText);
-/** Empty pages whose images are looked for; further ones are taken for what these were. */
+/** Empty pages that are looked at for why they are; further ones are taken for what these were. */
 const LOOKED_AT_MAX = 3;
 
 const { getDocument, OPS } = await import('pdfjs-dist/legacy/build/pdf.mjs');
+/** What characters mean in fonts that name a map of them instead of having one, as Chinese, Japanese and Korean ones do. */
+const MAPS = join(dirname(createRequire(import.meta.url).resolve('pdfjs-dist/package.json')), 'cmaps') + sep;
+const TEXTS = new Set([OPS.showText, OPS.showSpacedText, OPS.nextLineShowText, OPS.nextLineSetSpacingShowText]);
 const IMAGES = new Set([OPS.paintImageXObject, OPS.paintInlineImageXObject, OPS.paintImageMaskXObject, OPS.paintImageXObjectRepeat, OPS.paintImageMaskXObjectGroup, OPS.paintImageMaskXObjectRepeat, OPS.paintInlineImageXObjectGroup]);
 
 async function readAll() {
@@ -21,21 +27,27 @@ async function readAll() {
   return new Uint8Array(Buffer.concat(parts));
 }
 
-async function hasImage(page) {
+/** A text that shows something; without glyphs its font could not be read. */
+const isShown = (glyphs) => glyphs.length === 0 || glyphs.some((glyph) => typeof glyph === 'object' && glyph !== null && !glyph.isSpace);
+
+/** Why a page has no text: `unreadable` where it shows some, `scanned` where it shows images alone. */
+async function kindOf(page) {
   try {
-    return (await page.getOperatorList()).fnArray.some((op) => IMAGES.has(op));
+    const { fnArray, argsArray } = await page.getOperatorList();
+    if (fnArray.some((op, at) => TEXTS.has(op) && isShown(argsArray[at][0] ?? []))) return 'unreadable';
+    return fnArray.some((op) => IMAGES.has(op)) ? 'scanned' : 'empty';
   } catch {
-    return true;
+    return 'unreadable';
   }
 }
 
 async function read() {
-  const document = await getDocument({ data: await readAll(), isEvalSupported: false, disableFontFace: true, useSystemFonts: false, enableXfa: false, useWorkerFetch: false, isOffscreenCanvasSupported: false, verbosity: 0 }).promise;
+  const document = await getDocument({ data: await readAll(), isEvalSupported: false, disableFontFace: true, useSystemFonts: false, cMapUrl: MAPS, cMapPacked: true, enableXfa: false, useWorkerFetch: false, isOffscreenCanvasSupported: false, verbosity: 0 }).promise;
   const pages = [];
   let chars = 0;
   let isCut = false;
   let lookedAt = 0;
-  let wereImages = true;
+  let kind = 'empty';
   for (let number = 1; number <= Math.min(document.numPages, maxPages) && !isCut; number += 1) {
     const page = await document.getPage(number);
     let text = '';
@@ -49,16 +61,14 @@ async function read() {
       }
     }
     text = text.replace(/[ \t]+\n/g, '\n').trim();
+    // Codes of glyphs, where nothing says which characters they are.
+    if (!/[^\p{C}\s]/u.test(text)) text = '';
     chars += text.length;
-    let isScanned = false;
-    if (text === '') {
-      if (lookedAt < LOOKED_AT_MAX) {
-        lookedAt += 1;
-        wereImages = await hasImage(page);
-      }
-      isScanned = wereImages;
+    if (text === '' && lookedAt < LOOKED_AT_MAX) {
+      lookedAt += 1;
+      kind = await kindOf(page);
     }
-    pages.push({ text, isScanned });
+    pages.push({ text, isScanned: text === '' && kind === 'scanned', ...(text === '' && kind === 'unreadable' ? { isUnreadable: true } : {}) });
     page.cleanup();
   }
   return { pageCount: document.numPages, pages, isCut };

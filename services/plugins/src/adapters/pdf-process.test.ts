@@ -2,7 +2,7 @@ import { describe, expect, test } from '@jest/globals';
 import { systemClock } from '@signalbox/runtime/clock';
 import { createFakeClock } from '@signalbox/testkit/clock';
 import { existsSync } from 'node:fs';
-import { makeBomb, makeEncryptedPdf, makePdf } from '../testing/pdf.js';
+import { makeBomb, makeChinesePdf, makeEncryptedPdf, makePdf } from '../testing/pdf.js';
 import { createPdfProcess } from './pdf-process.js';
 
 // Generous: the host may be busy. The bounds themselves are tested with bounds of their own.
@@ -15,6 +15,15 @@ describe('a PDF', () => {
       pageCount: 3, isCut: false, pages: [{ text: 'The fox (red) runs', isScanned: false }, { text: '', isScanned: true }, { text: 'Third', isScanned: false }],
     });
     expect(await read(makePdf(['one', 'two', 'three']), { accountId: 'a', maxPages: 1, signal })).toMatchObject({ pageCount: 3, pages: [{ text: 'one' }] });
+  }, 120_000);
+
+  test('of Chinese, whose characters are known by a map that is not in the file, is read as any other', async () => {
+    expect(await read(makeChinesePdf(['\u4f60\u597d\u4e16\u754c'], 'UniGB-UCS2-H'), { accountId: 'a', maxPages: 10, signal })).toEqual({ pageCount: 1, isCut: false, pages: [{ text: '\u4f60\u597d\u4e16\u754c', isScanned: false }] });
+  }, 120_000);
+
+  test('whose text cannot be read is told from one without any', async () => {
+    expect(await read(makeChinesePdf(['\u4f60\u597d'], 'No-Such-Map-H'), { accountId: 'a', maxPages: 10, signal })).toMatchObject({ pages: [{ text: '', isScanned: false, isUnreadable: true }] });
+    expect(await read(makePdf([' ', '\u0001\u0002']), { accountId: 'a', maxPages: 10, signal })).toEqual({ pageCount: 2, isCut: false, pages: [{ text: '', isScanned: false }, { text: '', isScanned: false, isUnreadable: true }] });
   }, 120_000);
 
   test.each([

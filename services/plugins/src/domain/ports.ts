@@ -115,11 +115,20 @@ export interface SearchBackend {
   search(question: SearchQuestion): Promise<readonly SearchResult[]>;
 }
 
+export interface PdfPage {
+  /** Empty where there is none, or none that can be read. */
+  readonly text: string;
+  /** It shows images alone. */
+  readonly isScanned: boolean;
+  /** It shows text, of which nothing says what characters it is. */
+  readonly isUnreadable?: boolean;
+}
+
 /** What was read of a PDF. */
 export interface PdfText {
   readonly pageCount: number;
   /** Pages from the first on, at most as many as asked for. */
-  readonly pages: readonly { readonly text: string; readonly isScanned: boolean }[];
+  readonly pages: readonly PdfPage[];
   /** The text was cut at the bound of characters. */
   readonly isCut: boolean;
 }

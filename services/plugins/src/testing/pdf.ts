@@ -20,8 +20,10 @@ function fileOf(objects: readonly Body[], trailer = ''): Buffer {
 
 const stream = (dictionary: string, bytes: Buffer): Buffer => Buffer.concat([Buffer.from(`<< ${dictionary} /Length ${bytes.length} >>\nstream\n`), bytes, Buffer.from('\nendstream')]);
 
+const HELVETICA = '<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>';
+
 /** Object 1 is the catalog, 2 the page tree, 3 the font, 4 an image, then page and content in turn. */
-function documentOf(contents: readonly Buffer[], trailer?: string): Buffer {
+function documentOf(contents: readonly Buffer[], trailer?: string, font = HELVETICA): Buffer {
   const kids = contents.map((_, index) => `${5 + 2 * index} 0 R`).join(' ');
   const pages = contents.flatMap((content, index) => [
     `<< /Type /Page /Parent 2 0 R /MediaBox [0 0 300 300] /Resources << /Font << /F1 3 0 R >> /XObject << /I1 4 0 R >> >> /Contents ${6 + 2 * index} 0 R >>`,
@@ -31,7 +33,7 @@ function documentOf(contents: readonly Buffer[], trailer?: string): Buffer {
     [
       '<< /Type /Catalog /Pages 2 0 R >>',
       `<< /Type /Pages /Kids [${kids}] /Count ${contents.length} >>`,
-      '<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>',
+      font,
       stream('/Type /XObject /Subtype /Image /Width 1 /Height 1 /ColorSpace /DeviceGray /BitsPerComponent 8', Buffer.from([128])),
       ...pages,
     ],
@@ -41,6 +43,13 @@ function documentOf(contents: readonly Buffer[], trailer?: string): Buffer {
 
 export function makePdf(pages: readonly (string | undefined)[]): Buffer {
   return documentOf(pages.map((text) => stream('', Buffer.from(text === undefined ? 'q 300 0 0 300 0 0 cm /I1 Do Q' : `BT /F1 12 Tf 20 200 Td (${text.replace(/[()\\]/g, '\\$&')}) Tj ET`))));
+}
+
+/** Texts in a font of Chinese that is not in the file: its characters are known by a map of that name alone, as of `UniGB-UCS2-H`. */
+export function makeChinesePdf(pages: readonly string[], map: string): Buffer {
+  const descendant = '<< /Type /Font /Subtype /CIDFontType0 /BaseFont /STSong-Light /CIDSystemInfo << /Registry (Adobe) /Ordering (GB1) /Supplement 4 >> /FontDescriptor << /Type /FontDescriptor /FontName /STSong-Light /Flags 6 /FontBBox [-25 -254 1000 880] /ItalicAngle 0 /Ascent 880 /Descent -120 /CapHeight 880 /StemV 93 >> >>';
+  const hexOf = (text: string): string => [...text].map((character) => character.charCodeAt(0).toString(16).padStart(4, '0')).join('');
+  return documentOf(pages.map((text) => stream('', Buffer.from(`BT /F1 12 Tf 20 200 Td <${hexOf(text)}> Tj ET`))), '', `<< /Type /Font /Subtype /Type0 /BaseFont /STSong-Light /Encoding /${map} /DescendantFonts [${descendant}] >>`);
 }
 
 /** A few kilobytes that unpack to `bytes` of content. */

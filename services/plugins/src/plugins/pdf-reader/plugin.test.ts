@@ -34,6 +34,13 @@ describe('a file', () => {
     expect(prepared).toMatchObject({ files: [{ name: 'a b .pdf' }], detail: { files: 1, pages: 2, scanned_pages: 1 } });
   });
 
+  test('of which no page gives text is named for what it is, and costs nothing', async () => {
+    const pages = [{ text: '', isScanned: false, isUnreadable: true }, { text: '', isScanned: true }, { text: '', isScanned: false }];
+    const { messages, prepared } = await world({ pageCount: 3, isCut: false, pages }).run({ file_data: DATA });
+    expect(JSON.stringify(messages)).toContain('[page 1: its text cannot be read]\\n\\n[page 2: a scanned image without text]\\n\\n[page 3: empty]');
+    expect(prepared).toMatchObject({ isIdle: true, detail: { pages: 3, scanned_pages: 1, unreadable_pages: 1 } });
+  });
+
   test('is no part of what is searched for then: the question alone is', async () => {
     const conversation = new Conversation([{ role: 'user', content: [{ type: 'file', file: { file_data: DATA } }, { type: 'text', text: 'Who wrote it?' }] }]);
     conversation.replacePart({ message: 0, part: 0, value: {} }, { type: 'text', text: '<file>Alpha</file>' });

@@ -3,7 +3,7 @@ import { firstChars, type PlacedPart } from '@signalbox/plugin-kit/conversation'
 import { PluginFailure, PluginRefusal, type Plugin } from '@signalbox/plugin-kit/plugin';
 import { createHash } from 'node:crypto';
 import type { FairLine } from '../../domain/fair-line.js';
-import type { FetchPdf, PdfCache, PdfProblem, PdfText, ReadPdf } from '../../domain/ports.js';
+import type { FetchPdf, PdfCache, PdfPage, PdfProblem, PdfText, ReadPdf } from '../../domain/ports.js';
 import { MANIFEST, type PdfReaderOptions } from './manifest.js';
 
 const FILES_MAX = 10;
@@ -66,8 +66,10 @@ function wantedOf(placed: PlacedPart): Wanted | undefined {
   return { placed, param, name: nameOf(filename, undefined), source: { base64 } };
 }
 
+const whyEmpty = ({ isScanned, isUnreadable }: PdfPage): string => (isUnreadable === true ? 'its text cannot be read' : isScanned ? 'a scanned image without text' : 'empty');
+
 function render(name: string, { pageCount, pages, isCut }: PdfText): string {
-  const texts = pages.map(({ text, isScanned }, at) => (text === '' ? `[page ${at + 1}: ${isScanned ? 'a scanned image without text' : 'empty'}]` : `[page ${at + 1}]\n${text}`));
+  const texts = pages.map((page, at) => (page.text === '' ? `[page ${at + 1}: ${whyEmpty(page)}]` : `[page ${at + 1}]\n${page.text}`));
   if (isCut) texts.push('[the rest of this page and what follows was not read: the text is too long]');
   else if (pages.length < pageCount) texts.push(`[pages ${pages.length + 1} to ${pageCount} were not read]`);
   return `<file name="${name}" pages="${pageCount}">\n${texts.join('\n\n')}\n</file>`;
@@ -122,13 +124,14 @@ export function createPdfReader({ read, fetch, fetches, cache, bytesMax, timeout
       );
       const pages = results.flatMap(({ text }) => text.pages);
       const scanned = pages.filter(({ isScanned }) => isScanned).length;
+      const unreadable = pages.filter(({ isUnreadable }) => isUnreadable === true).length;
       return {
         apply: (changed) => {
           for (const { placed, name, text } of results) changed.replacePart(placed, { type: 'text', text: render(name, text) });
         },
         files: results.map(({ hash, name }) => ({ hash, name })),
-        isIdle: wanted.length === 0,
-        detail: { files: results.length, pages: pages.length, scanned_pages: scanned, cached: results.filter(({ isCached }) => isCached).length, ...(options.ocr ? { ocr: 'unavailable' } : {}) },
+        isIdle: !pages.some(({ text }) => text !== ''),
+        detail: { files: results.length, pages: pages.length, scanned_pages: scanned, unreadable_pages: unreadable, cached: results.filter(({ isCached }) => isCached).length, ...(options.ocr ? { ocr: 'unavailable' } : {}) },
       };
     },
   };
