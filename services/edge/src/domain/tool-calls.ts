@@ -5,6 +5,8 @@ import type { ServerTools, SpendingTerms, ToolCall, ToolOutcome } from './turn.j
 
 /** Calls of one round that are run; the others are told that there were too many. */
 const CALLS_MAX = 16;
+/** Of one round, under way together: with those of a few other requests, still no more than the sandbox takes of an account. */
+const CALLS_AT_ONCE = 4;
 /** Images of one answer: all are held until its end. */
 const IMAGES_MAX = 4;
 /** What a call that spends tells the model, in characters: held for before it runs. */
@@ -25,6 +27,17 @@ function notRun(name: string, reason: string, why: string): ToolOutcome {
   return { content: `Error: not run, since ${why}.`, images: [], stage: { stage: name, plugin: '', status: 'failed', durationMs: 0, feeNanoUsd: 0n, detail: { reason } } };
 }
 
+/** What `work` gives, in the order of `items`; a few are under way at once. */
+async function fewAtOnce<Item, Result>(items: readonly Item[], work: (item: Item) => Promise<Result>): Promise<Result[]> {
+  const results: Result[] = [];
+  const left = items.entries();
+  const go = async (): Promise<void> => {
+    for (const [at, item] of left) results[at] = await work(item);
+  };
+  await Promise.all(Array.from({ length: CALLS_AT_ONCE }, go));
+  return results;
+}
+
 /** Of one request: what its answer may hold counts over all of its rounds. */
 export class ToolCalls {
   private imagesLeft = IMAGES_MAX;
@@ -42,36 +55,37 @@ export class ToolCalls {
   async run(calls: readonly ToolCall[], byok: boolean, signal: AbortSignal, hold: (contents: readonly string[], feeNanoUsd: bigint) => Promise<boolean>): Promise<readonly ToolOutcome[] | 'no-room'> {
     const { spending } = this.tools;
     const bought: { readonly call: ToolCall; readonly at: number; readonly terms: SpendingTerms }[] = [];
-    const others = calls.map((call, at): Promise<ToolOutcome> | undefined => {
+    const given = calls.map((call, at): ToolCall | ToolOutcome | undefined => {
       const terms = spending.get(call.name);
-      if (at >= CALLS_MAX) return Promise.resolve(notRun(call.name, 'too_many_calls', `there were more than ${CALLS_MAX} calls at once`));
-      if (terms === undefined) return this.runTool(call, byok, signal);
-      if (terms.imagesMax > this.imagesLeft) return Promise.resolve(notRun(call.name, 'too_many_images', `an answer holds ${IMAGES_MAX} images at most`));
+      if (at >= CALLS_MAX) return notRun(call.name, 'too_many_calls', `there were more than ${CALLS_MAX} calls at once`);
+      if (terms === undefined) return call;
+      if (terms.imagesMax > this.imagesLeft) return notRun(call.name, 'too_many_images', `an answer holds ${IMAGES_MAX} images at most`);
       this.imagesLeft -= terms.imagesMax;
       bought.push({ call, at, terms });
       return undefined;
     });
-    const outcomes = await Promise.all(others);
+    const outcomes = await fewAtOnce(given, async (one) => (one === undefined || 'content' in one ? one : this.runTool(one, byok, signal)));
     if (bought.length > 0) {
       const contents = outcomes.map((outcome) => outcome?.content ?? SPENDING_CONTENT);
       const spentMax = bought.reduce((sum, { terms }) => sum + terms.feeNanoUsdMax, 0n);
       if (!(await hold(contents, feesOf(outcomes) + spentMax))) return 'no-room';
       if (!byok) this.onSpent(spentMax);
-      const given = await Promise.all(bought.map(({ call }) => this.runTool(call, byok, signal)));
+      const paid = await fewAtOnce(bought, ({ call }) => this.runTool(call, byok, signal));
       for (const [index, { at, terms }] of bought.entries()) {
-        const outcome = given[index];
+        const outcome = paid[index];
         if (outcome === undefined) continue;
         this.imagesLeft += terms.imagesMax - outcome.images.length;
         outcomes[at] = { ...outcome, content: firstChars(outcome.content, SPENDING_CONTENT_CHARS_MAX) };
       }
       // A call that was given up may have been paid for all the same.
-      if (!byok && !signal.aborted) this.onSpent(feesOf(given));
+      if (!byok && !signal.aborted) this.onSpent(feesOf(paid));
     }
     return outcomes.flatMap((outcome) => (outcome === undefined ? [] : [outcome]));
   }
 
   /** Never rejects: a service that is away is told to the model. */
   private async runTool(call: ToolCall, byok: boolean, signal: AbortSignal): Promise<ToolOutcome> {
+    if (signal.aborted) return notRun(call.name, 'cancelled', 'nobody waits for it');
     try {
       return await this.tools.run(call, byok, signal);
     } catch {

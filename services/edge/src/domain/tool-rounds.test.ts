@@ -101,6 +101,36 @@ describe('rounds', () => {
     expect(sent(1, 'messages')).toContainEqual({ role: 'tool', tool_call_id: 'call_1', content: 'Error: the tool is not available at the moment.' });
   });
 
+  test('of the calls of one turn a few run at once, and all are run that may be; what each gave stands in its place', async () => {
+    const calls = Array.from({ length: 17 }, (_, at) => ({ ...ours(`call_${at}`), arguments: `{"code":"${at}"}` }));
+    const waiting: (() => void)[] = [];
+    const { fake, ran, sent, run } = story({
+      rounds: [(call) => call.play(...calling(...calls)), (call) => call.play(...saying())],
+      runTool: ({ arguments: text }) => new Promise((resolve) => waiting.push(() => resolve({ content: text, stage: { name: 'code-exec', plugin: 'code-exec', status: 'completed', durationMs: 1, feeNanoUsd: '0', boughtProvider: '', boughtNanoUsd: '0', detail: Buffer.alloc(0) }, images: [] }))),
+    });
+    const running = run();
+    for (let done = 0; done < 16; done += 1) {
+      await fake.clock.settle();
+      expect(waiting).toHaveLength(Math.min(4, 16 - done));
+      // The latest first: none waits for the one before it.
+      waiting.pop()?.();
+    }
+    expect((await running).result).toBe('answered');
+    expect(ran).toHaveLength(16);
+    const told = (sent(1, 'messages') as readonly { readonly role: string; readonly tool_call_id?: string; readonly content: string }[]).filter(({ role }) => role === 'tool');
+    expect(told.slice(0, 16)).toEqual(calls.slice(0, 16).map(({ id, arguments: content }) => ({ role: 'tool', tool_call_id: id, content })));
+    expect(told[16]).toMatchObject({ tool_call_id: 'call_16', content: expect.stringMatching(/more than 16 calls/) });
+  });
+
+  test('calls whose turn had not come when the client left are not run', async () => {
+    const { fake, answer, ran, run } = story({ rounds: [(call) => call.play(...calling(...Array.from({ length: 6 }, (_, at) => ours(`call_${at}`))))], runTool: (_asked, signal) => new Promise((_resolve, reject) => signal.addEventListener('abort', () => reject(new Error('left')))) });
+    const running = run();
+    await fake.clock.settle();
+    answer.leave();
+    expect((await running).result).toBe('gone');
+    expect(ran).toHaveLength(4);
+  });
+
   test('a round that fails moves on within the round; what it supersedes is of that round only', async () => {
     const { fake, run } = story({ providers: ['a', 'b'], rounds: [(call) => call.play(...calling(ours())), (call) => call.play(events.started(), events.failed('PROVIDER_ERROR')), (call) => call.play(events.started(), ...saying())] });
     expect((await run()).result).toBe('answered');
