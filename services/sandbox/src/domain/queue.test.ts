@@ -66,6 +66,19 @@ test('an account cannot keep all others waiting', async () => {
   expect((await Promise.all([...first, other])).every(({ status }) => status !== 'COMPLETED')).toBe(true);
 });
 
+test('next is whoever has the fewest running: many programs of one account run beside those of another, not before them', async () => {
+  const { processes, queue, submit } = setUp();
+  const ends = ['many 0', 'many 1', 'many 2', 'many 3', 'few 0', 'few 1'].map((code) => submit(code, code.slice(0, 3)));
+  const begun = (): readonly (string | undefined)[] => processes.running().map(({ codes }) => codes[0]);
+  for (const [at, begins] of ['few 0', 'many 2', 'few 1', 'many 3'].entries()) {
+    processes.running()[at]?.finish();
+    await settled();
+    expect(begun().at(-1)).toBe(begins);
+  }
+  queue.stop();
+  await Promise.all(ends);
+});
+
 test('beyond what may wait nobody is let in, and everybody is told', async () => {
   const { queue, submit } = setUp(1);
   const ends = Array.from({ length: 80 }, (_, i) => submit(String(i), `acct_${String(i)}`));

@@ -46,15 +46,17 @@ export interface QueueOptions {
 export function createProgramQueue({ processes, clock, concurrency }: QueueOptions): ProgramQueue {
   const waiting: Waiting[] = [];
   const live = new Set<ProgramProcess>();
+  /** Programs of each account that run or wait, and of those the ones that run. */
   const byAccount = new Map<string, number>();
+  const runningOf = new Map<string, number>();
   let spare: ProgramProcess | undefined;
   let spareTimer: Timer | undefined;
   let isStopped = false;
 
-  const count = (accountId: string, change: 1 | -1): void => {
-    const now = (byAccount.get(accountId) ?? 0) + change;
-    if (now === 0) byAccount.delete(accountId);
-    else byAccount.set(accountId, now);
+  const count = (counts: Map<string, number>, accountId: string, change: 1 | -1): void => {
+    const now = (counts.get(accountId) ?? 0) + change;
+    if (now === 0) counts.delete(accountId);
+    else counts.set(accountId, now);
   };
 
   const keepSpare = (): void => {
@@ -71,19 +73,29 @@ export function createProgramQueue({ processes, clock, concurrency }: QueueOptio
     const process = spare ?? processes.start();
     spare = undefined;
     live.add(process);
+    count(runningOf, submission.accountId, 1);
     submission.onAbort(() => process.kill());
     const timeoutMs = submission.timeoutMs === 0 ? TIMEOUT_MS_MAX : Math.min(submission.timeoutMs, TIMEOUT_MS_MAX);
     const end = await process.run(submission.code, { timeoutMs, memoryBytes: MEMORY_BYTES, outputBytes: OUTPUT_BYTES });
     live.delete(process);
-    count(submission.accountId, -1);
+    count(runningOf, submission.accountId, -1);
+    count(byAccount, submission.accountId, -1);
     resolve(end);
     next();
     keepSpare();
   };
 
+  /** Takes out of line the first of the account that has the fewest running. */
+  const taken = (): Waiting | undefined => {
+    let at = 0;
+    const running = (entry: Waiting | undefined): number => runningOf.get(entry?.submission.accountId ?? '') ?? 0;
+    for (const [index, entry] of waiting.entries()) if (running(entry) < running(waiting[at])) at = index;
+    return waiting.splice(at, 1)[0];
+  };
+
   const next = (): void => {
     while (!isStopped && live.size < concurrency) {
-      const first = waiting.shift();
+      const first = taken();
       if (first === undefined) return;
       void begin(first);
     }
@@ -95,7 +107,7 @@ export function createProgramQueue({ processes, clock, concurrency }: QueueOptio
       if (language !== LANGUAGE) return Promise.resolve(refused(`Programs in '${language.slice(0, 32)}' cannot be run: only ${LANGUAGE}.`));
       if (Buffer.byteLength(code) > CODE_BYTES_MAX) return Promise.resolve(refused(`The program is longer than ${CODE_BYTES_MAX} bytes.`));
       if (isStopped || waiting.length >= WAITING_MAX || (byAccount.get(accountId) ?? 0) >= ACCOUNT_MAX) return Promise.resolve(OVERLOADED);
-      count(accountId, 1);
+      count(byAccount, accountId, 1);
       return new Promise((resolve) => {
         const entry: Waiting = { submission, resolve };
         waiting.push(entry);
@@ -103,7 +115,7 @@ export function createProgramQueue({ processes, clock, concurrency }: QueueOptio
           const at = waiting.indexOf(entry);
           if (at === -1) return;
           waiting.splice(at, 1);
-          count(accountId, -1);
+          count(byAccount, accountId, -1);
           resolve(OVERLOADED);
         });
         next();
