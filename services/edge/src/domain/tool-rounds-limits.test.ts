@@ -5,6 +5,7 @@ import { admissionOf, events, type PlayedCall } from '../testing/neighbours.js';
 import { calling, chunkOf, ours, saying, story, streaming } from '../testing/rounds-story.js';
 
 describe('limits', () => {
+  const priced = { content: '42', stage: { name: 'code-exec', plugin: 'code-exec', status: 'completed', durationMs: 3, feeNanoUsd: '234', boughtProvider: '', boughtNanoUsd: '0', detail: Buffer.alloc(0) }, images: [] };
   const capped = callerWith({ account: { costCaps: [{ period: 'month', capNanoUsd: '1000000000' }] } });
 
   test('the hold grows for each round by what the rounds before are charged', async () => {
@@ -46,6 +47,25 @@ describe('limits', () => {
     expect(answer.refusal).toMatchObject({ kind: 'fault', fault: { code: 'quota_unavailable' } });
     expect(answer.settlement).toMatchObject({ end: { costNanoUsd: '20000' } });
     expect(fake.outcomes).toEqual(['a#1 DELIVERED']);
+  });
+
+  test('without room for the round that was to pay for a program, the program shows no fee: it is not charged', async () => {
+    const { fake, answer, turn, run } = story({ rounds: [(call) => call.play(...calling(ours()))], runTool: () => Promise.resolve(priced) });
+    turn.caller = capped;
+    fake.admissions = [admissionOf('ADMITTED', { heldNanoUsd: '500000000', heldTokens: '50000', roomNanoUsd: '1000000000' })];
+    fake.grantsExtensions = false;
+    await run();
+    expect(answer.settlement).toMatchObject({ end: { costNanoUsd: '20000' }, pipeline: [{ stage: 'code-exec', status: 'completed', feeNanoUsd: 0n }] });
+  });
+
+  test('the same where the round fails, after words: fees of rounds that were answered stay', async () => {
+    const { answer, run } = story({
+      request: { stream: true },
+      rounds: [(call) => call.play(events.role(), events.text('One moment. '), ...streaming(ours()).slice(1)), (call) => call.play(...streaming(ours())), (call) => call.play(events.failed('PROVIDER_ERROR'))],
+      runTool: () => Promise.resolve(priced),
+    });
+    expect((await run()).result).toBe('cut');
+    expect(answer.settlement?.pipeline?.map(({ feeNanoUsd, detail }) => [detail['round'], feeNanoUsd])).toEqual([[1, 234n], [2, 0n]]);
   });
 
   test('without room for another round the answer ends for its length, and says why', async () => {

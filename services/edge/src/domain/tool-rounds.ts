@@ -94,6 +94,8 @@ class Rounds {
   private readonly answered: Answered[] = [];
   private readonly ends: End__Output[] = [];
   private readonly stages: PipelineStage[] = [];
+  /** Of these, the ones whose fees stand in a round that was answered: the first ones. */
+  private paidStages = 0;
   private before: readonly AttemptReport[] = [];
   private earlierNanoUsd = 0n;
   private earlierTokens = 0;
@@ -204,8 +206,18 @@ class Rounds {
   private pay(): void {
     this.images.push(...this.unpaidImages);
     this.unpaidImages = [];
+    this.paidStages = this.stages.length;
     this.paidNanoUsd += this.unpaidNanoUsd;
     this.unpaidNanoUsd = 0n;
+  }
+
+  /** What ran, at what is charged for it: of calls that no round followed that is nothing. */
+  private ran(): readonly PipelineStage[] {
+    return this.stages.map((stage, at) => {
+      if (at < this.paidStages) return stage;
+      const { bought: _bought, ...rest } = stage;
+      return { ...rest, feeNanoUsd: 0n };
+    });
   }
 
   /** Nothing of the request is charged. `told`: of a round that is not counted among those that answered. */
@@ -271,7 +283,7 @@ class Rounds {
   /** The figures of all rounds. `ends` holds the last one's already. */
   private settled(settlement: Settlement): Settlement {
     const healed = this.isJsonSpoiled ? { healed: HEALING_FAILED } : {};
-    return { ...settlement, end: summed(this.ends.slice(0, -1), settlement.end), attempts: this.before, ...healed, ...(this.stages.length === 0 ? {} : { pipeline: this.stages }) };
+    return { ...settlement, end: summed(this.ends.slice(0, -1), settlement.end), attempts: this.before, ...healed, ...(this.stages.length === 0 ? {} : { pipeline: this.ran() }) };
   }
 
   /** The last round's answer, without calls that the client knows nothing of. */
@@ -356,7 +368,7 @@ class Rounds {
     this.showImages(end.route);
     const { settlement } = end;
     // A worker that was lost says no cost of it: the sum of the rounds before is less than what is charged, and is not told.
-    answer.cut(end.route, end.failed, settlement === undefined ? undefined : { ...settlement, end: summed(this.ends, settlement.end), attempts: this.before, pipeline: this.stages }, this.before);
+    answer.cut(end.route, end.failed, settlement === undefined ? undefined : { ...settlement, end: summed(this.ends, settlement.end), attempts: this.before, pipeline: this.ran() }, this.before);
     return { attempts: this.before, result: 'cut' };
   }
 
@@ -366,7 +378,7 @@ class Rounds {
     const provider = this.answered.at(-1)?.provider;
     const { model, sunsetDate, dropParams } = this.shown.route ?? {};
     if (last === undefined || provider === undefined || model === undefined) return undefined;
-    return { provider, model, sunsetDate, dropParams, end: summed(this.ends.slice(0, -1), last), attempts: this.before, decisionId: this.options.plan.decisionId, pipeline: this.stages };
+    return { provider, model, sunsetDate, dropParams, end: summed(this.ends.slice(0, -1), last), attempts: this.before, decisionId: this.options.plan.decisionId, pipeline: this.ran() };
   }
 
   /** The client hears something while tools run and while their calls are written. */
