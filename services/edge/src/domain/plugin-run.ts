@@ -15,7 +15,7 @@ import { createPluginAnswer } from './plugin-answer.js';
 import { ownCredentialsOf } from './own-credentials.js';
 import { isPluginId, PLUGINS } from './plugins.js';
 import type { Caller, PluginsPort } from './ports.js';
-import { clientToolNames, toolChoiceOf, withTools } from './tool-request.js';
+import { clientToolNames, toolChoiceOf, TOOLS_MAX, withTools } from './tool-request.js';
 import type { ServerTools, Turn } from './turn.js';
 
 export interface PluginNeighbours {
@@ -109,10 +109,12 @@ function serverTools(plugins: PluginsPort, turn: Turn, { tools, toolRoundsMax }:
   };
 }
 
-/** Rounds are for one answer, and a call has to be ours or the client's. */
+/** Rounds are for one answer, a call has to be ours or the client's, and a model is offered no more than it may be. */
 function toolProblem(request: ChatRequest, tools: readonly Tool__Output[]): PluginProblem | undefined {
   if (request.choices > 1) return { kind: 'value', plugin: '', param: 'n', message: "Invalid value for 'n': plugins that offer tools to the model give one answer." };
   const own = clientToolNames(request);
+  const all = own.length + tools.length;
+  if (all > TOOLS_MAX) return { kind: 'value', plugin: '', param: 'tools', message: `Invalid value for 'tools': expected at most ${TOOLS_MAX} items, and ${own.length} with the ${tools.length} of plugins of this request are ${all}.` };
   const at = own.findIndex((name) => tools.some((tool) => tool.name === name));
   return at === -1 ? undefined : { kind: 'value', plugin: '', param: `tools.[${at}].function.name`, message: `Invalid value for 'tools.[${at}].function.name': '${own[at] ?? ''}' is a tool of a plugin of this request.` };
 }

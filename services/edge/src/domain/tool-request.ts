@@ -1,6 +1,8 @@
 /** A request with tools of ours: what the model is offered, and the messages of each round. Bytes are spliced, not written again. */
 import type { ChatRequest, ForwardedField } from './chat-request.js';
 
+/** Functions that a model may be offered, plugins' own among them. */
+export const TOOLS_MAX = 128;
 /** Rough size of a token of prompt. */
 const BYTES_PER_TOKEN = 4;
 

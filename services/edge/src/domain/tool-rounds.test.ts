@@ -146,6 +146,16 @@ describe('rounds', () => {
     expect(fake.released).toEqual([]);
   });
 
+  test('the client’s tools and those of plugins together are no more than a request may have', async () => {
+    const toolsOf = (count: number): string => JSON.stringify(Array.from({ length: count }, (_, at) => ({ type: 'function', function: { name: `tool_${at}` } })));
+    const full = story({ tools: toolsOf(127), rounds: [(call) => call.play(...saying())] });
+    expect((await full.run()).result).toBe('answered');
+    const { answer, fake, run } = story({ tools: toolsOf(128), rounds: [(call) => call.play(...saying())] });
+    await run();
+    expect(answer.refusal).toEqual({ kind: 'plugin-problem', problem: { kind: 'value', plugin: '', param: 'tools', message: "Invalid value for 'tools': expected at most 128 items, and 128 with the 1 of plugins of this request are 129." } });
+    expect(fake.calls).toEqual([]);
+  });
+
   test('one answer only, and names of tools are one’s own', async () => {
     const several = story({ request: { choices: 2 }, rounds: [] });
     await several.run();

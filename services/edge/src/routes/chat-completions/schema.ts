@@ -6,6 +6,7 @@ import { isPersonalUser } from '@signalbox/kernel/personal-user';
 import type { Variant } from '@signalbox/kernel/tiers';
 import type { ChatRequest, ForwardedField } from '../../domain/chat-request.js';
 import { calledToolBytes } from '../../domain/prompt-overheads.js';
+import { TOOLS_MAX } from '../../domain/tool-request.js';
 import { apiError, type ApiError } from '../../wire/errors.js';
 import { unescapedBytes } from '../../wire/json-escapes.js';
 import { parseJsonObject, parseScanned, scanJsonObject, type ByteRange, type JsonObjectRead, type JsonScanReason } from '../../wire/json-scan.js';
@@ -19,7 +20,6 @@ export type ChatRequestResult = { readonly kind: 'ok'; readonly request: ChatReq
 const MODEL_ID_MAX = 256;
 const MODELS_MAX = 16;
 const CHOICES_MAX = 128;
-const TOOLS_MAX = 128;
 const SESSION_ID_MAX = 256;
 /** Text, on the whole. */
 const BYTES_PER_TOKEN = 4;
