@@ -92,9 +92,10 @@ export function createHandlers({ registry, runner, index, facts }: HandlersOptio
         return { content, stage: stageMessage(stage), images: images.map(({ mediaType, data }) => ({ mediaType, data })) };
       },
       Observe: async (request: ObserveRequest__Output, { signal }: CallInfo): Promise<ObserveResponse> => ({ stages: (await runner.observe(askedOf(request), signal)).map(stageMessage) }),
-      ListMemory: async ({ accountId, user, namespace, limit }: MemoryRequest__Output): Promise<MemoryResponse> => {
-        const found = await facts.list({ accountId, user }, namespace === '' ? undefined : namespace, Math.min(limit || FACTS_LISTED_MAX, FACTS_LISTED_MAX));
-        return { facts: found.map(({ createdAtMs, updatedAtMs, ...fact }) => ({ ...fact, createdAtMs: String(createdAtMs), updatedAtMs: String(updatedAtMs) })) };
+      ListMemory: async ({ accountId, user, namespace, limit, after }: MemoryRequest__Output): Promise<MemoryResponse> => {
+        const length = Math.min(limit || FACTS_LISTED_MAX, FACTS_LISTED_MAX);
+        const found = await facts.list({ accountId, user }, namespace === '' ? undefined : namespace, length + 1, after === '' ? undefined : after);
+        return { hasMore: found.length > length, facts: found.slice(0, length).map(({ createdAtMs, updatedAtMs, ...fact }) => ({ ...fact, createdAtMs: String(createdAtMs), updatedAtMs: String(updatedAtMs) })) };
       },
       DeleteMemory: async ({ accountId, user, namespace }: MemoryRequest__Output): Promise<DeletedResponse> => ({ deleted: await facts.clear({ accountId, user }, namespace === '' ? undefined : namespace) }),
       AddSource: async (request: AddSourceRequest__Output): Promise<AddSourceResponse> => {

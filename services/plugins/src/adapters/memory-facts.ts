@@ -29,7 +29,12 @@ export function createMemoryFacts(): FactStore {
       const scoreOf = (fact: Fact): number => [...wordsOf(fact.text)].filter((word) => asked.has(word)).length + Math.exp(-Math.max(0, nowMs - fact.updatedAtMs) / RECENCY_MS);
       return Promise.resolve([...of(owner).values()].filter((fact) => fact.namespace === namespace).sort((a, b) => scoreOf(b) - scoreOf(a)).slice(0, limit));
     },
-    list: (owner, namespace, limit) => Promise.resolve([...of(owner).values()].filter((fact) => namespace === undefined || fact.namespace === namespace).sort(newestFirst).slice(0, limit)),
+    list: (owner, namespace, limit, after) => {
+      const all = [...of(owner).values()].sort(newestFirst);
+      const at = after === undefined ? -1 : all.findIndex(({ id }) => id === after);
+      if (after !== undefined && at === -1) return Promise.resolve([]);
+      return Promise.resolve(all.slice(at + 1).filter((fact) => namespace === undefined || fact.namespace === namespace).slice(0, limit));
+    },
     clear: (owner, namespace) => {
       const own = of(owner);
       const gone = [...own.entries()].filter(([, fact]) => namespace === undefined || fact.namespace === namespace);

@@ -13,6 +13,8 @@ interface Row {
   readonly updated_at_ms: bigint;
 }
 
+const FACT_ID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
+
 const factOf = (row: Row): Fact => ({ id: row.id, text: row.text, namespace: row.namespace, createdAtMs: Number(row.created_at_ms), updatedAtMs: Number(row.updated_at_ms) });
 
 export function createPostgresFacts(db: Kysely<PluginsSchema>): FactStore {
@@ -46,12 +48,17 @@ export function createPostgresFacts(db: Kysely<PluginsSchema>): FactStore {
           limit ${limit}`.execute(transaction);
         return rows.map(factOf);
       }),
-    list: (owner, namespace, limit) =>
-      as(owner, async (transaction) => {
-        const { rows } = await sql<Row>`select id, text, namespace, created_at_ms, updated_at_ms from plugins.memory_fact
-          where (${namespace ?? null}::text is null or namespace = ${namespace ?? null}) order by updated_at_ms desc, id limit ${limit}`.execute(transaction);
-        return rows.map(factOf);
-      }),
+    list: (owner, namespace, limit, after) =>
+      after !== undefined && !FACT_ID.test(after)
+        ? Promise.resolve([])
+        : as(owner, async (transaction) => {
+            const { rows } = await sql<Row>`select id, text, namespace, created_at_ms, updated_at_ms from plugins.memory_fact as fact
+              where (${namespace ?? null}::text is null or namespace = ${namespace ?? null})
+                and (${after ?? null}::uuid is null or exists (select from plugins.memory_fact as last where last.id = ${after ?? null}::uuid
+                  and (fact.updated_at_ms < last.updated_at_ms or (fact.updated_at_ms = last.updated_at_ms and fact.id > last.id))))
+              order by updated_at_ms desc, id limit ${limit}`.execute(transaction);
+            return rows.map(factOf);
+          }),
     clear: (owner, namespace) =>
       as(owner, async (transaction) => {
         const { numAffectedRows = 0n } = await sql`delete from plugins.memory_fact where (${namespace ?? null}::text is null or namespace = ${namespace ?? null})`.execute(transaction);

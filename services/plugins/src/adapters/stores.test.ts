@@ -72,6 +72,30 @@ describe.each(factStores)('memory in %s', (_name, open) => {
     for (const owner of owners.slice(1)) expect(await facts.list(owner, undefined, 10)).toHaveLength(1);
   }, 120_000);
 
+  test('a list is read page by page, each fact once, by nobody else, and from nowhere where its place is gone', async () => {
+    const facts = await open();
+    const owner = { accountId: 'd', user: 'u' };
+    // Several of one moment, over the end of a page.
+    for (const [at, topics] of [[1_000, ['a', 'b', 'c']], [2_000, ['d', 'e']]] as const) await facts.put(owner, at === 1_000 ? 'n' : 'm', topics.map((topic) => ({ topic, text: topic })), at, 10);
+    const pages = async (namespace: string | undefined): Promise<readonly string[]> => {
+      const texts: string[] = [];
+      for (let after: string | undefined; ;) {
+        const page = await facts.list(owner, namespace, 2, after);
+        if (page.length === 0) return texts;
+        texts.push(...page.map(({ text }) => text));
+        after = page.at(-1)?.id;
+      }
+    };
+    const all = await pages(undefined);
+    expect([[...all.slice(0, 2)].sort(), [...all.slice(2)].sort()]).toEqual([['d', 'e'], ['a', 'b', 'c']]);
+    expect([...await pages('n')].sort()).toEqual(['a', 'b', 'c']);
+    const [first] = await facts.list(owner, undefined, 1);
+    expect(await facts.list({ ...owner, user: 'v' }, undefined, 10, first?.id)).toEqual([]);
+    expect(await facts.list(owner, undefined, 10, 'no id of a fact')).toEqual([]);
+    await facts.clear(owner, 'm');
+    expect(await facts.list(owner, undefined, 10, first?.id)).toEqual([]);
+  }, 120_000);
+
   test('a topic has one fact, words rank before recency, and the oldest beyond the bound are dropped', async () => {
     const facts = await open();
     const owner = { accountId: 'c', user: 'u' };

@@ -607,12 +607,14 @@ export function writeMemoryRequest(w: Writer, m: MemoryRequest): void {
   if (m.user !== undefined && m.user !== '') { w.uint32(18); w.string(m.user); }
   if (m.namespace !== undefined && m.namespace !== '') { w.uint32(26); w.string(m.namespace); }
   if (m.limit !== undefined && m.limit !== 0) { w.uint32(32); w.uint32(m.limit); }
+  if (m.after !== undefined && m.after !== '') { w.uint32(42); w.string(m.after); }
 }
 export function readMemoryRequest(r: Reader, end: number): MemoryRequestOut {
   let v1: string = '';
   let v2: string = '';
   let v3: string = '';
   let v4: number = 0;
+  let v5: string = '';
   while (r.at < end) {
     const tag = r.uint32();
     switch (tag) {
@@ -620,18 +622,20 @@ export function readMemoryRequest(r: Reader, end: number): MemoryRequestOut {
       case 18: v2 = r.string(end); break;
       case 26: v3 = r.string(end); break;
       case 32: v4 = r.uint32(); break;
+      case 42: v5 = r.string(end); break;
       default: r.skip(tag, end);
     }
   }
   r.check(end);
-  return { accountId: v1, user: v2, namespace: v3, limit: v4 } as MemoryRequestOut;
+  return { accountId: v1, user: v2, namespace: v3, limit: v4, after: v5 } as MemoryRequestOut;
 }
 export function copyMemoryRequest(m: MemoryRequest): MemoryRequestOut {
   const v1 = m.accountId !== undefined && m.accountId !== null ? m.accountId : '';
   const v2 = m.user !== undefined && m.user !== null ? m.user : '';
   const v3 = m.namespace !== undefined && m.namespace !== null ? m.namespace : '';
   const v4 = m.limit !== undefined && m.limit !== null ? m.limit >>> 0 : 0;
-  return { accountId: v1, user: v2, namespace: v3, limit: v4 } as MemoryRequestOut;
+  const v5 = m.after !== undefined && m.after !== null ? m.after : '';
+  return { accountId: v1, user: v2, namespace: v3, limit: v4, after: v5 } as MemoryRequestOut;
 }
 
 export function writeFact(w: Writer, m: Fact): void {
@@ -672,22 +676,26 @@ export function copyFact(m: Fact): FactOut {
 
 export function writeMemoryResponse(w: Writer, m: MemoryResponse): void {
   if (m.facts !== undefined) for (const one of m.facts) { w.uint32(10); { const at = w.open(); writeFact(w, one); w.close(at); } }
+  if (m.hasMore === true) { w.uint32(16); w.bool(m.hasMore); }
 }
 export function readMemoryResponse(r: Reader, end: number): MemoryResponseOut {
   const v1: FactOut[] = [];
+  let v2: boolean = false;
   while (r.at < end) {
     const tag = r.uint32();
     switch (tag) {
       case 10: v1.push(readFact(r, r.delimited(end))); break;
+      case 16: v2 = r.bool(); break;
       default: r.skip(tag, end);
     }
   }
   r.check(end);
-  return { facts: v1 } as MemoryResponseOut;
+  return { facts: v1, hasMore: v2 } as MemoryResponseOut;
 }
 export function copyMemoryResponse(m: MemoryResponse): MemoryResponseOut {
   const v1 = m.facts === undefined ? [] : m.facts.map((one) => copyFact(one));
-  return { facts: v1 } as MemoryResponseOut;
+  const v2 = m.hasMore !== undefined && m.hasMore !== null ? m.hasMore : false;
+  return { facts: v1, hasMore: v2 } as MemoryResponseOut;
 }
 
 export function writeDeletedResponse(w: Writer, m: DeletedResponse): void {

@@ -26,7 +26,7 @@ test.each<[string, Partial<Account__Output>, readonly string[], readonly string[
 describe('memory', () => {
   const asked: [string, object][] = [];
   beforeEach(() => void asked.splice(0));
-  const keeping = { unary: (method: string, request: object) => Promise.resolve((asked.push([method, request]), method === 'DeleteMemory' ? { deleted: 2 } : { facts: [] })) } as unknown as typeof plugins;
+  const keeping = { unary: (method: string, request: object) => Promise.resolve((asked.push([method, request]), method === 'DeleteMemory' ? { deleted: 2 } : { facts: [], hasMore: false })) } as unknown as typeof plugins;
 
   test.each([
     ['read', answerMemory],
@@ -35,6 +35,15 @@ describe('memory', () => {
     const refused = await answer(keeping, 'acct_1', { user: 'ada', namespace: '' }).catch((error: unknown) => error);
     expect(refused instanceof ApiErrorException ? refused.error : refused).toMatchObject({ status: 400, code: 'invalid_value', param: 'namespace' });
     expect(asked).toEqual([]);
+  });
+
+  test('is listed in pages, each of which names its ends and whether more follows', async () => {
+    const facts = ['f2', 'f1'].map((id) => ({ id, text: id, namespace: 'n', createdAtMs: '1000', updatedAtMs: '2000' }));
+    const listing = { unary: (_method: string, request: object) => Promise.resolve((asked.push(['', request]), { facts, hasMore: true })) } as unknown as typeof plugins;
+    expect(JSON.parse(await answerMemory(listing, 'acct_1', { user: 'ada', limit: '2', after: 'f3' }))).toMatchObject({ object: 'list', data: [{ id: 'f2' }, { id: 'f1' }], has_more: true, first_id: 'f2', last_id: 'f1' });
+    expect(JSON.parse(await answerMemory(keeping, 'acct_1', {}))).toMatchObject({ data: [], first_id: null, last_id: null });
+    expect(asked.map(([, request]) => request)).toMatchObject([{ limit: 2, after: 'f3' }, { limit: 100, after: '' }]);
+    expect(JSON.parse(await answerPlugins(plugins, callerWith()))).toMatchObject({ has_more: false, first_id: 'memory', last_id: 'image-gen' });
   });
 
   test('of every namespace is deleted where none is named', async () => {

@@ -17,6 +17,7 @@ const USER_CHARS_MAX = 512;
 const NAMESPACE_CHARS_MAX = 64;
 const FACTS_MAX = 1_000;
 const FACTS_DEFAULT = 100;
+const ID_CHARS_MAX = 64;
 
 type Query = Readonly<Record<string, unknown>>;
 
@@ -28,15 +29,18 @@ function modelsFor(caller: Caller, models: readonly AskedModel[]): readonly stri
   return models.filter((model) => isLeft(model) && (allowed.length === 0 || allowed.includes(model.provider)) && !denied.includes(model.provider)).map(({ id }) => id);
 }
 
+/** Both ends of a page (contract, section 10). */
+const endsOf = (data: readonly { readonly id: string }[], hasMore: boolean) => ({ has_more: hasMore, first_id: data[0]?.id ?? null, last_id: data.at(-1)?.id ?? null });
+
 /** The installed plugins, with the models that the caller may have them ask; none where the service is not set up. */
 export async function answerPlugins(plugins: RpcClient | undefined, caller: Caller): Promise<string> {
-  if (plugins === undefined) return renderJson({ object: 'list', data: [] });
+  if (plugins === undefined) return renderJson({ object: 'list', data: [], ...endsOf([], false) });
   const records = await readManifests(plugins);
   const data = records.map(({ id, name, description, paid, kind, fee_nano_usd: fee, zdr, data_collection_deny: deny, options, models }): JsonValue => ({
     id, object: 'plugin', name, description, paid, kind, fee_usd: asNanoUsd(fee), policies: { zdr, data_collection_deny: deny }, ...(models === undefined ? {} : { models: modelsFor(caller, models) }),
     options: Object.fromEntries(Object.entries(options).map(([option, spec]): [string, JsonValue] => [option, { ...spec }])),
   }));
-  return renderJson({ object: 'list', data });
+  return renderJson({ object: 'list', data, ...endsOf(records, false) });
 }
 
 /** Empty when it is absent. */
@@ -61,14 +65,14 @@ function installed(plugins: RpcClient | undefined): RpcClient {
 
 const ownerOf = (accountId: string, query: Query) => ({ accountId, user: textOf(query, 'user', USER_CHARS_MAX), namespace: namespaceOf(query) });
 
-/** Facts of `?user=` (absent: of the account itself), newest first; `?namespace=` and `?limit=` narrow them. */
+/** Facts of `?user=` (absent: of the account itself), newest first, in pages of `?limit=` that begin behind `?after=`; `?namespace=` narrows them. */
 export async function answerMemory(plugins: RpcClient | undefined, accountId: string, query: Query): Promise<string> {
   const limit = textOf(query, 'limit', 8);
   if (limit !== '' && !(/^\d+$/.test(limit) && Number(limit) >= 1 && Number(limit) <= FACTS_MAX)) throw new ApiErrorException(apiError('invalid_value', { param: 'limit', message: `Invalid value for 'limit': expected an integer from 1 to ${FACTS_MAX}.` }));
-  const asked = { ...ownerOf(accountId, query), limit: limit === '' ? FACTS_DEFAULT : Number(limit) };
-  const { facts } = await installed(plugins).unary<MemoryRequest, MemoryResponse__Output>('ListMemory', asked, { deadlineMs: DEADLINE_MS });
+  const asked = { ...ownerOf(accountId, query), limit: limit === '' ? FACTS_DEFAULT : Number(limit), after: textOf(query, 'after', ID_CHARS_MAX) };
+  const { facts, hasMore } = await installed(plugins).unary<MemoryRequest, MemoryResponse__Output>('ListMemory', asked, { deadlineMs: DEADLINE_MS });
   const seconds = (ms: string): number => Math.floor(Number(ms) / 1_000);
-  return renderJson({ object: 'list', data: facts.map(({ id, text, namespace, createdAtMs, updatedAtMs }) => ({ id, object: 'memory.fact', text, namespace, created_at: seconds(createdAtMs), updated_at: seconds(updatedAtMs) })) });
+  return renderJson({ object: 'list', data: facts.map(({ id, text, namespace, createdAtMs, updatedAtMs }) => ({ id, object: 'memory.fact', text, namespace, created_at: seconds(createdAtMs), updated_at: seconds(updatedAtMs) })), ...endsOf(facts, hasMore) });
 }
 
 /** Deletes the facts of `?user=` (absent: of the account itself), of one `?namespace=` or of all. Safe to repeat. */

@@ -7,6 +7,7 @@ export interface MemoryRequest {
   'user'?: (string);
   'namespace'?: (string);
   'limit'?: (number);
+  'after'?: (string);
 }
 
 export interface MemoryRequest__Output {
@@ -14,4 +15,5 @@ export interface MemoryRequest__Output {
   'user': (string);
   'namespace': (string);
   'limit': (number);
+  'after': (string);
 }
