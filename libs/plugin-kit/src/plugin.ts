@@ -19,6 +19,14 @@ export interface ModelBounds {
   readonly denied: readonly string[];
 }
 
+/** The account's own credential at a provider: a name for it, never the credential. */
+export interface OwnCredential {
+  readonly provider: string;
+  readonly handle: string;
+  /** With a zero-retention agreement of the account's. */
+  readonly zdr: boolean;
+}
+
 /** The policy of a request: it binds plugins as it binds the choice of an endpoint. */
 export interface DataPolicy {
   /** Nothing of the request may be kept. */
@@ -29,6 +37,8 @@ export interface DataPolicy {
   readonly providers?: ProviderBounds;
   /** Models that the account and the key leave; absent = all. */
   readonly models?: ModelBounds | undefined;
+  /** The account's own, which the request may come to run on: a policy belongs to the credential. Absent = none. */
+  readonly ownCredentials?: readonly OwnCredential[];
 }
 
 export interface PluginRun<Specs extends OptionSpecs> {
@@ -76,14 +86,6 @@ export interface ToolDefinition {
   readonly costNanoUsdMax?: bigint;
   /** Images that one call may give. Absent = none. */
   readonly imagesMax?: number;
-}
-
-/** The account's own credential at a provider: a name for it, never the credential. */
-export interface OwnCredential {
-  readonly provider: string;
-  readonly handle: string;
-  /** With a zero-retention agreement of the account's. */
-  readonly zdr: boolean;
 }
 
 /** One call of it. */

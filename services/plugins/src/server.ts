@@ -39,9 +39,9 @@ function boundsOf({ allowedProviders, deniedProviders }: Pick<PrepareRequest__Ou
   return { allowed: allowedProviders.map(({ names }) => providersNamed(names)), denied: providersForbidden(deniedProviders) };
 }
 
-/** The lists that a plan is under. */
-function listsOf(request: Pick<PrepareRequest__Output, 'allowedProviders' | 'deniedProviders' | 'models'>): Pick<DataPolicy, 'providers' | 'models'> {
-  return { providers: boundsOf(request), models: request.models ?? undefined };
+/** The lists that a plan is under, and whose credentials it may be made for. */
+function planTermsOf(request: Pick<PrepareRequest__Output, 'allowedProviders' | 'deniedProviders' | 'models' | 'ownCredentials'>): Pick<DataPolicy, 'providers' | 'models' | 'ownCredentials'> {
+  return { providers: boundsOf(request), models: request.models ?? undefined, ownCredentials: request.ownCredentials };
 }
 
 function askedOf(request: PrepareRequest__Output | ObserveRequest__Output): Asked {
@@ -53,7 +53,7 @@ function askedOf(request: PrepareRequest__Output | ObserveRequest__Output): Aske
     user: request.user,
     wishes: request.plugins.map(wishOf),
     messages: messages as readonly unknown[],
-    policy: { zdr: request.zdr, denyTraining: request.denyTraining, ...('allowedProviders' in request ? listsOf(request) : {}) },
+    policy: { zdr: request.zdr, denyTraining: request.denyTraining, ...('allowedProviders' in request ? planTermsOf(request) : {}) },
   };
 }
 
@@ -87,7 +87,7 @@ export function createHandlers({ registry, runner, index, facts }: HandlersOptio
       },
       RunTool: async (request: RunToolRequest__Output, { signal }: CallInfo): Promise<RunToolResponse> => {
         const { requestId, accountId, plugins, name, arguments: text, zdr, denyTraining, byok, ownCredentials } = request;
-        const policy = { zdr, denyTraining, ...listsOf(request) };
+        const policy = { zdr, denyTraining, ...planTermsOf(request) };
         const { content, stage, images } = await runner.runTool({ requestId, accountId, user: '', wishes: plugins.map(wishOf), messages: [], policy }, { name, arguments: text }, { byok, ownCredentials }, signal);
         return { content, stage: stageMessage(stage), images: images.map(({ mediaType, data }) => ({ mediaType, data })) };
       },

@@ -167,6 +167,13 @@ test('plugins are told which providers the account and the request leave', async
   expect(await toldTo({}, undefined)).toEqual({ allowed: [], denied: [] });
 });
 
+test('plugins are told which credentials the request may come to run on', async () => {
+  const { turn, prepared, neighbours } = story(nothing);
+  const key = { accountId: 'acct_1', last4: '', baseUrl: '', createdAt: '1' };
+  await conduct(neighbours, { ...turn, caller: callerWith({ account: { providerKeys: [{ ...key, provider: 'b', handle: 'cred_1', zdr: true }, { ...key, provider: 'c', handle: 'cred_2', zdr: false }] } }) });
+  expect(prepared.map(({ ownCredentials }) => ownCredentials)).toEqual([[{ provider: 'b', handle: 'cred_1', zdr: true }, { provider: 'c', handle: 'cred_2', zdr: false }]]);
+});
+
 test('plugins are told which models the account and the key leave, before routing and at each call', async () => {
   const caller = callerWith({ account: { allowModels: ['a/x', 'a/y'], denyModels: ['a/z'] }, key: { limits: { costCapPeriod: '', allowedModels: ['auto'], costCaps: [] } } });
   const bounds = { allowedByName: ['-'], allowedByChoice: ['a/x', 'a/y'], denied: ['a/z'] };

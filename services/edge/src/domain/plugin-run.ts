@@ -95,15 +95,13 @@ const withTheirTools = (request: ChatRequest, tools: readonly Tool__Output[]): C
 
 function serverTools(plugins: PluginsPort, turn: Turn, { tools, toolRoundsMax }: PrepareResponse__Output): ServerTools {
   const asked = pluginsRequest(turn);
-  const { handles, zdrProviders } = ownCredentialsOf(turn.caller);
-  const ownCredentials = [...handles].map(([provider, handle]) => ({ provider, handle, zdr: zdrProviders.includes(provider) }));
   return {
     names: new Set(tools.map(({ name }) => name)),
     spending: new Map(tools.filter(({ feeNanoUsdMax, imagesMax }) => BigInt(feeNanoUsdMax) > 0n || imagesMax > 0).map(({ name, feeNanoUsdMax, imagesMax }) => [name, { feeNanoUsdMax: BigInt(feeNanoUsdMax), imagesMax }])),
     roundsMax: toolRoundsMax,
     run: async (call, byok, signal) => {
-      const { requestId = '', accountId = '', plugins: wishes = [], zdr = false, denyTraining = false, allowedProviders = [], deniedProviders = [], models = null } = asked;
-      const { content, stage, images } = await plugins.runTool({ requestId, accountId, plugins: wishes, name: call.name, arguments: call.arguments, zdr, denyTraining, allowedProviders, deniedProviders, models, byok, ...(byok ? { ownCredentials } : {}) }, signal);
+      const { requestId = '', accountId = '', plugins: wishes = [], zdr = false, denyTraining = false, allowedProviders = [], deniedProviders = [], models = null, ownCredentials = [] } = asked;
+      const { content, stage, images } = await plugins.runTool({ requestId, accountId, plugins: wishes, name: call.name, arguments: call.arguments, zdr, denyTraining, allowedProviders, deniedProviders, models, byok, ownCredentials }, signal);
       return { content, stage: stage === null ? { ...failedStage(call.name), plugin: '' } : stageOf(stage), images };
     },
   };
@@ -144,6 +142,7 @@ export function observeAnswer({ plugins }: PluginNeighbours, turn: Turn): void {
 }
 
 function pluginsRequest({ requestId, caller, request }: Turn): PrepareRequest {
+  const { handles, zdrProviders } = ownCredentialsOf(caller);
   return {
     requestId,
     accountId: caller.account.id,
@@ -154,6 +153,7 @@ function pluginsRequest({ requestId, caller, request }: Turn): PrepareRequest {
     denyTraining: request.dataCollection === 'deny',
     ...providersLeft(caller, request),
     models: { allowedByName: allowedModelsOf(caller, 'byName'), allowedByChoice: allowedModelsOf(caller, 'viaAuto'), denied: caller.account.denyModels },
+    ownCredentials: [...handles].map(([provider, handle]) => ({ provider, handle, zdr: zdrProviders.includes(provider) })),
   };
 }
 

@@ -148,4 +148,11 @@ describe('tools that spend', () => {
     expect((await run()).result).toBe('answered');
     expect(ran).toMatchObject([{ byok: true, ownCredentials: [{ provider: 'a', handle: 'cred_1', zdr: true }] }]);
   });
+
+  test("on the operator's the tool is told so, and which the account has: what was offered for the sake of those is told from what there is not", async () => {
+    const { ran, turn, run } = paint();
+    turn.caller = callerWith({ account: { providerKeys: [{ provider: 'b', handle: 'cred_1', zdr: true, last4: '', createdAt: '1', baseUrl: '', accountId: 'acct_1' }] } });
+    await run();
+    expect(ran).toMatchObject([{ byok: false, ownCredentials: [{ provider: 'b', handle: 'cred_1', zdr: true }] }]);
+  });
 });

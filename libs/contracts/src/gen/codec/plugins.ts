@@ -133,6 +133,7 @@ export function writePrepareRequest(w: Writer, m: PrepareRequest): void {
   if (m.allowedProviders !== undefined) for (const one of m.allowedProviders) { w.uint32(66); { const at = w.open(); writeProviderList(w, one); w.close(at); } }
   if (m.deniedProviders !== undefined) for (const one of m.deniedProviders) { w.uint32(74); w.string(one); }
   if (m.models !== undefined && m.models !== null) { w.uint32(82); { const at = w.open(); writeModelBounds(w, m.models); w.close(at); } }
+  if (m.ownCredentials !== undefined) for (const one of m.ownCredentials) { w.uint32(90); { const at = w.open(); writeOwnCredential(w, one); w.close(at); } }
 }
 export function readPrepareRequest(r: Reader, end: number): PrepareRequestOut {
   let v1: string = '';
@@ -145,6 +146,7 @@ export function readPrepareRequest(r: Reader, end: number): PrepareRequestOut {
   const v8: ProviderListOut[] = [];
   const v9: string[] = [];
   let v10: ModelBoundsOut | null = null;
+  const v11: OwnCredentialOut[] = [];
   while (r.at < end) {
     const tag = r.uint32();
     switch (tag) {
@@ -158,11 +160,12 @@ export function readPrepareRequest(r: Reader, end: number): PrepareRequestOut {
       case 66: v8.push(readProviderList(r, r.delimited(end))); break;
       case 74: v9.push(r.string(end)); break;
       case 82: v10 = readModelBounds(r, r.delimited(end)); break;
+      case 90: v11.push(readOwnCredential(r, r.delimited(end))); break;
       default: r.skip(tag, end);
     }
   }
   r.check(end);
-  return { requestId: v1, accountId: v2, user: v3, plugins: v4, messages: v5, zdr: v6, denyTraining: v7, allowedProviders: v8, deniedProviders: v9, models: v10 } as PrepareRequestOut;
+  return { requestId: v1, accountId: v2, user: v3, plugins: v4, messages: v5, zdr: v6, denyTraining: v7, allowedProviders: v8, deniedProviders: v9, models: v10, ownCredentials: v11 } as PrepareRequestOut;
 }
 export function copyPrepareRequest(m: PrepareRequest): PrepareRequestOut {
   const v1 = m.requestId !== undefined && m.requestId !== null ? m.requestId : '';
@@ -175,7 +178,8 @@ export function copyPrepareRequest(m: PrepareRequest): PrepareRequestOut {
   const v8 = m.allowedProviders === undefined ? [] : m.allowedProviders.map((one) => copyProviderList(one));
   const v9 = m.deniedProviders === undefined ? [] : m.deniedProviders.slice();
   const v10 = m.models !== undefined && m.models !== null ? copyModelBounds(m.models) : null;
-  return { requestId: v1, accountId: v2, user: v3, plugins: v4, messages: v5, zdr: v6, denyTraining: v7, allowedProviders: v8, deniedProviders: v9, models: v10 } as PrepareRequestOut;
+  const v11 = m.ownCredentials === undefined ? [] : m.ownCredentials.map((one) => copyOwnCredential(one));
+  return { requestId: v1, accountId: v2, user: v3, plugins: v4, messages: v5, zdr: v6, denyTraining: v7, allowedProviders: v8, deniedProviders: v9, models: v10, ownCredentials: v11 } as PrepareRequestOut;
 }
 
 export function writeStage(w: Writer, m: Stage): void {

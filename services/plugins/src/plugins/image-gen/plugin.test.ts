@@ -147,6 +147,20 @@ test("what runs on the account's own credentials spends none of the operator's, 
   expect(orders).toHaveLength(2);
 });
 
+test("a policy that a credential of the account's own meets is no conflict: on that the image is made, and on the operator's not", async () => {
+  const ownCredentials = [{ provider: 'openai', handle: 'cred_1', zdr: true }];
+  const policy: DataPolicy = { zdr: true, denyTraining: false, ownCredentials };
+  const { prepare, call, orders } = setUp([KEEPS]);
+  expect(await prepare({}, policy)).toMatchObject({ kind: 'prepared', tools: [{ name: 'generate_image', feeNanoUsdMax: 40_000_001n + 40_960_000n + 100n }] });
+  expect(await call(undefined, {}, { byok: false, ownCredentials }, policy)).toMatchObject({ content: 'Error: no image model may serve this request.', stage: { status: 'failed', feeNanoUsd: 0n, detail: { reason: 'no_model' } } });
+  expect(orders).toEqual([]);
+  expect(await call(undefined, {}, { byok: true, ownCredentials }, policy)).toMatchObject({ stage: { status: 'completed' } });
+  expect(orders).toMatchObject([{ model: { id: 'openai/model' }, byokHandle: 'cred_1' }]);
+  for (const other of [[{ ...ownCredentials[0], zdr: false }], [{ ...ownCredentials[0], provider: 'cheap' }], []] as NonNullable<DataPolicy['ownCredentials']>[]) {
+    expect(await prepare({}, { ...policy, ownCredentials: other })).toMatchObject({ problem: { kind: 'conflict' } });
+  }
+});
+
 test.each([
   ['broken arguments', '{"prompt":', 'Error: the arguments are no JSON object.'],
   ['no description', '{}', "Error: the argument 'prompt' must describe the image."],

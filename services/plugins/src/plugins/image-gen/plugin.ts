@@ -1,6 +1,7 @@
 /** image-gen: a function with which the model has images made for the user. */
 import { sniffMediaType } from '@signalbox/net-guard/media-type';
-import type { Plugin, ToolResult } from '@signalbox/plugin-kit/plugin';
+import type { OptionValues } from '@signalbox/plugin-kit/manifest';
+import type { DataPolicy, Plugin, ToolResult } from '@signalbox/plugin-kit/plugin';
 import { costMax, imagesCost, modelsLeftOutBy, OPERATOR, pickModel, PROMPT_BYTES_MAX, type ImageModel, type Payer } from '../../domain/image-models.js';
 import type { ImageMaker } from '../../domain/ports.js';
 import { manifestOf, type ImageGenOptions } from './manifest.js';
@@ -17,6 +18,16 @@ const IMAGE_BYTES_MAX = 8 * 1_024 * 1_024;
 
 const failed = (sentence: string, reason: string): ToolResult => ({ content: `Error: ${sentence}`, isFailed: true, detail: { reason } });
 
+/**
+ * The model that a request may come to have asked. Whose credentials it runs on is known with its route only, after this:
+ * one that a credential of the account's own meets the policy with is offered too, and a call on the operator's is told
+ * that there is none.
+ */
+function offered(models: readonly ImageModel[], policy: DataPolicy, { model: id, size }: OptionValues<ImageGenOptions>): ImageModel | undefined {
+  const { ownCredentials: credentials = [] } = policy;
+  return pickModel(models, { id, size }, policy, OPERATOR) ?? pickModel(models, { id, size }, policy, { isOwn: true, credentials });
+}
+
 export interface ImageGenNeeds {
   /** Those whose provider has a worker here; at least one. */
   readonly models: readonly ImageModel[];
@@ -31,10 +42,11 @@ export function createImageGen({ models, maker }: ImageGenNeeds): Plugin<ImageGe
       if (fitting.some(({ unitNanoUsd }) => unitNanoUsd.has(size))) return undefined;
       return { name: 'size', kind: 'value', expected: `one of ${fitting.flatMap(({ unitNanoUsd }) => [...unitNanoUsd.keys()]).map((known) => `'${known}'`).join(', ')}` };
     },
-    allows: (policy, { model: id, size }) => pickModel(models, { id, size }, policy, OPERATOR) !== undefined,
+    allows: (policy, options) => offered(models, policy, options) !== undefined,
     leftOutBy: (policy, { model: id, size }) => modelsLeftOutBy(models, { id, size }, policy, OPERATOR),
-    tools: ({ model: id, size, n }, policy) => {
-      const model = pickModel(models, { id, size }, policy, OPERATOR);
+    tools: (options, policy) => {
+      const { size, n } = options;
+      const model = offered(models, policy, options);
       return model === undefined ? [] : [{ ...TOOL, costNanoUsdMax: costMax(model, size, n), imagesMax: n }];
     },
     runTool: async ({ requestId, accountId, options: { model: id, size, n }, policy, byok, ownCredentials, arguments: { prompt }, signal }) => {

@@ -4,6 +4,7 @@
 import type { PluginWish as _signalbox_plugins_v1_PluginWish, PluginWish__Output as _signalbox_plugins_v1_PluginWish__Output } from '../../../signalbox/plugins/v1/PluginWish.js';
 import type { ProviderList as _signalbox_plugins_v1_ProviderList, ProviderList__Output as _signalbox_plugins_v1_ProviderList__Output } from '../../../signalbox/plugins/v1/ProviderList.js';
 import type { ModelBounds as _signalbox_plugins_v1_ModelBounds, ModelBounds__Output as _signalbox_plugins_v1_ModelBounds__Output } from '../../../signalbox/plugins/v1/ModelBounds.js';
+import type { OwnCredential as _signalbox_plugins_v1_OwnCredential, OwnCredential__Output as _signalbox_plugins_v1_OwnCredential__Output } from '../../../signalbox/plugins/v1/OwnCredential.js';
 
 export interface PrepareRequest {
   'requestId'?: (string);
@@ -16,6 +17,7 @@ export interface PrepareRequest {
   'allowedProviders'?: (_signalbox_plugins_v1_ProviderList)[];
   'deniedProviders'?: (string)[];
   'models'?: (_signalbox_plugins_v1_ModelBounds | null);
+  'ownCredentials'?: (_signalbox_plugins_v1_OwnCredential)[];
 }
 
 export interface PrepareRequest__Output {
@@ -29,4 +31,5 @@ export interface PrepareRequest__Output {
   'allowedProviders': (_signalbox_plugins_v1_ProviderList__Output)[];
   'deniedProviders': (string)[];
   'models': (_signalbox_plugins_v1_ModelBounds__Output | null);
+  'ownCredentials': (_signalbox_plugins_v1_OwnCredential__Output)[];
 }
