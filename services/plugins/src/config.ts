@@ -1,7 +1,7 @@
 /** Settings of plugins. */
 import { parseUsd } from '@signalbox/kernel/money';
 import { allowListField } from '@signalbox/net-guard/allow-list-field';
-import { addressesField, loadConfig, logLevelField, portField, postgresUrlField, secretField, wholeNumberField, type Environment } from '@signalbox/runtime/config';
+import { addressesField, ConfigError, loadConfig, logLevelField, portField, postgresUrlField, secretField, wholeNumberField, type Environment } from '@signalbox/runtime/config';
 import { z } from 'zod';
 
 const MEBIBYTE = 1_024 * 1_024;
@@ -15,15 +15,19 @@ const feesField = () =>
     .transform((text, context) => {
       const fees = new Map<string, bigint>();
       for (const part of text.split(',').map((entry) => entry.trim()).filter((entry) => entry !== '')) {
-        const [id = '', usd = ''] = part.split('=');
+        const [id = '', usd = '', ...rest] = part.split('=');
         let nano = -1n;
         try {
           nano = parseUsd(usd);
         } catch {
           // Said below.
         }
-        if (!/^[a-z0-9-]+$/.test(id) || nano < 0n || nano > FEE_NANO_USD_MAX) {
+        if (rest.length > 0 || !/^[a-z0-9-]+$/.test(id) || nano < 0n || nano > FEE_NANO_USD_MAX) {
           context.addIssue({ code: 'custom', message: 'expected plugin=usd, several separated by commas, each from 0 to 1000' });
+          return z.NEVER;
+        }
+        if (fees.has(id)) {
+          context.addIssue({ code: 'custom', message: `expected one fee of ${id}, which is named twice` });
           return z.NEVER;
         }
         fees.set(id, nano);
@@ -77,8 +81,10 @@ const schema = z
     /** Facts kept for one user in one namespace; the oldest are dropped. */
     MEMORY_FACTS_MAX: wholeNumberField(1, 10_000, 500),
     PDF_BYTES_MAX: wholeNumberField(1_024, 64 * MEBIBYTE, 20 * MEBIBYTE),
-    /** Longest a document may take to be fetched and read. */
+    /** Longest a document may take to be fetched and read; not above PLUGINS_DEADLINE_MS, after which nobody waits for it. */
     PDF_TIMEOUT_MS: wholeNumberField(500, 60_000, 8_000),
+    /** As edge has it. */
+    PLUGINS_DEADLINE_MS: wholeNumberField(100, 120_000, 20_000),
     /** Memory of a process that reads a document. */
     PDF_MEMORY_MIB: wholeNumberField(128, 4_096, 512),
     /** Documents read at once. */
@@ -105,11 +111,15 @@ export type PluginsConfig = Readonly<z.infer<typeof schema>>;
 
 /** Settings that launchers hand on from the operator's environment. */
 export const PLUGIN_SETTINGS = [
-  'PLUGIN_FEES', 'WEB_SEARCH_BACKEND', 'WEB_SEARCH_URL', 'WEB_SEARCH_KEY', 'WEB_SEARCH_GUARANTEE', 'GUTENDEX_URL', 'MEMORY_ZDR', 'MEMORY_FACTS_MAX', 'PDF_BYTES_MAX', 'PDF_TIMEOUT_MS', 'PDF_MEMORY_MIB', 'PDF_PROCESSES_MAX',
+  'PLUGIN_FEES', 'WEB_SEARCH_BACKEND', 'WEB_SEARCH_URL', 'WEB_SEARCH_KEY', 'WEB_SEARCH_GUARANTEE', 'GUTENDEX_URL', 'MEMORY_ZDR', 'MEMORY_FACTS_MAX', 'PDF_BYTES_MAX', 'PDF_TIMEOUT_MS', 'PLUGINS_DEADLINE_MS', 'PDF_MEMORY_MIB', 'PDF_PROCESSES_MAX',
   'FETCH_ALLOW', 'ZDR_AGREEMENTS', 'IMAGE_MODELS_FILE', 'PLUGINS_OFF',
 ] as const;
 
 /** Throws ConfigError naming every wrong or missing variable. */
 export function loadPluginsConfig(environment: Environment): PluginsConfig {
-  return loadConfig(schema, environment);
+  const config = loadConfig(schema, environment);
+  // Its default is nobody's wish: where less is waited for, documents have that.
+  const isTold = (environment['PDF_TIMEOUT_MS'] ?? '').trim() !== '';
+  if (isTold && config.PDF_TIMEOUT_MS > config.PLUGINS_DEADLINE_MS) throw new ConfigError(`PDF_TIMEOUT_MS: must not be above PLUGINS_DEADLINE_MS (${config.PLUGINS_DEADLINE_MS}), after which a request goes on without what is read`);
+  return config;
 }
