@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import type { DispatchRequest__Output } from '@signalbox/contracts/worker';
+import { Fault } from '@signalbox/kernel/fault';
 import { systemClock } from '@signalbox/runtime/clock';
 import { sse } from '@signalbox/testkit/fake-provider';
 import { until } from '@signalbox/testkit/until';
@@ -177,4 +178,11 @@ test('tells when no credential is left for any model, and tries one that was ben
   rig.provider.enqueue(whole, whole);
   await Promise.all(models.slice(2).map((model) => rig.run(requestOf({ endpointId: model, providerModelId: model }))));
   expect(rig.provider.requests.length).toBe(6);
+});
+
+test('where a client’s file could not be looked up, the worker itself is at fault: nothing is journaled, sent or told of the request, and another may be asked', async () => {
+  rig.use(systemClock, { adapter: { provider: 'openai', origin: rig.provider.origin, compose: () => Promise.reject(new Fault('overloaded', 'a name could not be looked up')) } as never });
+  const told: unknown[] = [];
+  await expect(rig.run(requestOf(), (event) => void told.push(event))).rejects.toMatchObject({ code: 'overloaded' });
+  expect([told, rig.log, rig.provider.requests, rig.observed]).toEqual([[], [], [], []]);
 });
