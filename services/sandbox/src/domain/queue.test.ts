@@ -79,6 +79,21 @@ test('next is whoever has the fewest running: many programs of one account run b
   await Promise.all(ends);
 });
 
+test('where one runs at a time accounts take turns', async () => {
+  const { processes, queue, submit } = setUp(1);
+  const ends = ['many 0', 'many 1', 'many 2', 'few 0', 'few 1'].map((code) => submit(code, code.slice(0, 3)));
+  const order: (string | undefined)[] = [];
+  for (let at = 0; at < ends.length; at += 1) {
+    const [process] = processes.running().slice(-1);
+    order.push(process?.codes[0]);
+    process?.finish();
+    await settled();
+  }
+  expect(order).toEqual(['many 0', 'few 0', 'many 1', 'few 1', 'many 2']);
+  queue.stop();
+  await Promise.all(ends);
+});
+
 test('beyond what may wait nobody is let in, and everybody is told', async () => {
   const { queue, submit } = setUp(1);
   const ends = Array.from({ length: 80 }, (_, i) => submit(String(i), `acct_${String(i)}`));

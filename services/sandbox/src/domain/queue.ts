@@ -49,14 +49,20 @@ export function createProgramQueue({ processes, clock, concurrency }: QueueOptio
   /** Programs of each account that run or wait, and of those the ones that run. */
   const byAccount = new Map<string, number>();
   const runningOf = new Map<string, number>();
+  /** Of accounts with programs: which began one last has the highest number. */
+  const lastOf = new Map<string, number>();
+  let begun = 0;
   let spare: ProgramProcess | undefined;
   let spareTimer: Timer | undefined;
   let isStopped = false;
 
   const count = (counts: Map<string, number>, accountId: string, change: 1 | -1): void => {
     const now = (counts.get(accountId) ?? 0) + change;
-    if (now === 0) counts.delete(accountId);
-    else counts.set(accountId, now);
+    if (now > 0) counts.set(accountId, now);
+    else {
+      counts.delete(accountId);
+      if (counts === byAccount) lastOf.delete(accountId);
+    }
   };
 
   const keepSpare = (): void => {
@@ -74,6 +80,8 @@ export function createProgramQueue({ processes, clock, concurrency }: QueueOptio
     spare = undefined;
     live.add(process);
     count(runningOf, submission.accountId, 1);
+    begun += 1;
+    lastOf.set(submission.accountId, begun);
     submission.onAbort(() => process.kill());
     const timeoutMs = submission.timeoutMs === 0 ? TIMEOUT_MS_MAX : Math.min(submission.timeoutMs, TIMEOUT_MS_MAX);
     const end = await process.run(submission.code, { timeoutMs, memoryBytes: MEMORY_BYTES, outputBytes: OUTPUT_BYTES });
@@ -85,12 +93,18 @@ export function createProgramQueue({ processes, clock, concurrency }: QueueOptio
     keepSpare();
   };
 
-  /** Takes out of line the first of the account that has the fewest running. */
+  /** Takes out of line the first of the account that has the fewest running, of several the one that began none for longest. */
   const taken = (): Waiting | undefined => {
-    let at = 0;
-    const running = (entry: Waiting | undefined): number => runningOf.get(entry?.submission.accountId ?? '') ?? 0;
-    for (const [index, entry] of waiting.entries()) if (running(entry) < running(waiting[at])) at = index;
-    return waiting.splice(at, 1)[0];
+    const [head] = waiting;
+    if (head === undefined) return undefined;
+    let best = head;
+    const of = (counts: Map<string, number>, { submission }: Waiting): number => counts.get(submission.accountId) ?? 0;
+    for (const entry of waiting) {
+      const fewer = of(runningOf, entry) - of(runningOf, best);
+      if (fewer < 0 || (fewer === 0 && of(lastOf, entry) < of(lastOf, best))) best = entry;
+    }
+    waiting.splice(waiting.indexOf(best), 1);
+    return best;
   };
 
   const next = (): void => {
