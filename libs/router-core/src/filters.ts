@@ -59,7 +59,7 @@ export function isOnOwnCredential(endpoint: Endpoint, byokProviders: readonly st
 }
 
 /** A policy belongs to the credential: the operator's agreement says nothing of the account's own, nor the other way. */
-function keepsNothing(endpoint: Endpoint, { byokProviders, byokZdrProviders }: RouteRequest): boolean {
+export function keepsNothing(endpoint: Endpoint, { byokProviders, byokZdrProviders }: Pick<RouteRequest, 'byokProviders' | 'byokZdrProviders'>): boolean {
   return isOnOwnCredential(endpoint, byokProviders) ? endpoint.zdrByDefault || byokZdrProviders.includes(endpoint.provider) : endpoint.zdr;
 }
 

@@ -217,6 +217,20 @@ describe('routing over its doors', () => {
     expect(models).toEqual([]);
   });
 
+  test.each([
+    ['the operator’s agreement, on the operator’s credential', 'openai', {}, true],
+    ['the operator’s agreement, on the account’s own', 'openai', { byokProviders: ['openai'] }, false],
+    ['an agreement of the account’s own', 'openai', { byokProviders: ['openai'], byokZdrProviders: ['openai'] }, true],
+    ['an agreement of the account’s own alone', '', { byokProviders: ['openai'], byokZdrProviders: ['openai'] }, true],
+    ['no agreement', '', {}, false],
+  ])('the list promises zero retention where a request that asks for it is served: %s', async (_what, agreements, own, isKept) => {
+    await start({ PROVIDERS: 'openai', ZDR_AGREEMENTS: agreements });
+    const { models } = await client.unary<ListModelsRequest, ListModelsResponse__Output>('ListModels', { model: 'openai/gpt-4o-mini', detail: true, ...own });
+    const { endpoints } = JSON.parse(Buffer.from(models[0]?.detailJson ?? '').toString()) as { readonly endpoints: readonly { readonly policy: { readonly zdr: boolean } }[] };
+    expect(endpoints.map(({ policy }) => policy.zdr)).toEqual([isKept]);
+    expect((await decide({ model: 'openai/gpt-4o-mini', zdr: true, ...own })).refusal).toBe(isKept ? 'REFUSAL_UNSPECIFIED' : 'NO_ELIGIBLE_PROVIDER');
+  });
+
   test('a provider that is forbidden by the name OpenRouter has for it is not asked, by client or account', async () => {
     await start({ PROVIDERS: 'openai,azure-openai' });
     const asked = async (request: DecideRequest): Promise<readonly string[]> => [...new Set((await decide({ model: 'gpt-4o-mini', ...request })).attempts.map(({ provider }) => provider))].sort();

@@ -2,7 +2,7 @@
 import { formatUsdJson, formatUsdPerToken } from '@signalbox/kernel/money';
 import { cardFor, type PriceCard } from '@signalbox/kernel/tokens';
 import { findModel, type Catalog, type Endpoint, type EndpointLive, type Model } from '@signalbox/router-core/catalog';
-import { isProviderAllowed, isReachable, modelListFilter } from '@signalbox/router-core/filters';
+import { isProviderAllowed, isReachable, keepsNothing, modelListFilter } from '@signalbox/router-core/filters';
 
 type LiveView = ReadonlyMap<string, EndpointLive>;
 
@@ -13,6 +13,8 @@ export interface ListQuery {
   readonly allowProviders: readonly string[];
   readonly denyProviders: readonly string[];
   readonly byokProviders: readonly string[];
+  /** Those of them where the account itself has a zero-retention agreement. */
+  readonly byokZdrProviders: readonly string[];
   /** One model by any of its names; empty = all. */
   readonly model: string;
 }
@@ -49,7 +51,7 @@ function pricing(card: PriceCard): object {
   };
 }
 
-function endpointDetail(endpoint: Endpoint, live: LiveView): object {
+function endpointDetail(endpoint: Endpoint, query: ListQuery, live: LiveView): object {
   const card = cardFor(endpoint.prices, 0);
   const seen = live.get(endpoint.id);
   return {
@@ -59,7 +61,7 @@ function endpointDetail(endpoint: Endpoint, live: LiveView): object {
     context_window: endpoint.contextWindow,
     max_output_tokens: endpoint.maxOutputTokens,
     quantization_bits: endpoint.quantizationBits,
-    policy: { trains_on_data: endpoint.trainsOnData, zdr: endpoint.zdr },
+    policy: { trains_on_data: endpoint.trainsOnData, zdr: keepsNothing(endpoint, query) },
     // Of the latest five minutes, as routing sees them; null where too little was seen.
     live: { breaker: seen?.breaker ?? 'closed', samples: seen?.samples ?? 0, latency_ms_p75: seen?.latencyMsP75 ?? null, throughput_tps_p50: seen?.throughputTpsP50 ?? null },
   };
@@ -76,12 +78,12 @@ export function modelDetail(model: Model, query: ListQuery, live: LiveView): obj
   const can = cheapest?.capabilities;
   const contextWindow = Math.max(0, ...endpoints.map((endpoint) => endpoint.contextWindow ?? 0)) || null;
   return {
-    pricing: cheapest === undefined ? null : (endpointDetail(cheapest, live) as { readonly pricing: object }).pricing,
+    pricing: cheapest === undefined ? null : (endpointDetail(cheapest, query, live) as { readonly pricing: object }).pricing,
     context_window: contextWindow,
     context_length: contextWindow,
     max_output_tokens: cheapest?.maxOutputTokens ?? null,
     capabilities: can === undefined ? null : { streaming: can.streaming, tools: can.tools, json_object: can.jsonObject, json_schema: can.jsonSchema, vision: can.vision, file_input: can.fileInput, audio_input: can.audioInput, logprobs: can.logprobs, reasoning: cheapest?.hiddenReasoning ?? false },
     deprecation_date: model.deprecationDate,
-    endpoints: endpoints.map((endpoint) => endpointDetail(endpoint, live)),
+    endpoints: endpoints.map((endpoint) => endpointDetail(endpoint, query, live)),
   };
 }

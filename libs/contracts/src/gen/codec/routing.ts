@@ -499,6 +499,7 @@ export function writeListModelsRequest(w: Writer, m: ListModelsRequest): void {
   if (m.model !== undefined && m.model !== '') { w.uint32(42); w.string(m.model); }
   if (m.allowProviders !== undefined) for (const one of m.allowProviders) { w.uint32(50); w.string(one); }
   if (m.denyProviders !== undefined) for (const one of m.denyProviders) { w.uint32(58); w.string(one); }
+  if (m.byokZdrProviders !== undefined) for (const one of m.byokZdrProviders) { w.uint32(66); w.string(one); }
 }
 export function readListModelsRequest(r: Reader, end: number): ListModelsRequestOut {
   const v1: string[] = [];
@@ -508,6 +509,7 @@ export function readListModelsRequest(r: Reader, end: number): ListModelsRequest
   let v5: string = '';
   const v6: string[] = [];
   const v7: string[] = [];
+  const v8: string[] = [];
   while (r.at < end) {
     const tag = r.uint32();
     switch (tag) {
@@ -518,11 +520,12 @@ export function readListModelsRequest(r: Reader, end: number): ListModelsRequest
       case 42: v5 = r.string(end); break;
       case 50: v6.push(r.string(end)); break;
       case 58: v7.push(r.string(end)); break;
+      case 66: v8.push(r.string(end)); break;
       default: r.skip(tag, end);
     }
   }
   r.check(end);
-  return { allowModels: v1, denyModels: v2, byokProviders: v3, detail: v4, model: v5, allowProviders: v6, denyProviders: v7 } as ListModelsRequestOut;
+  return { allowModels: v1, denyModels: v2, byokProviders: v3, detail: v4, model: v5, allowProviders: v6, denyProviders: v7, byokZdrProviders: v8 } as ListModelsRequestOut;
 }
 export function copyListModelsRequest(m: ListModelsRequest): ListModelsRequestOut {
   const v1 = m.allowModels === undefined ? [] : m.allowModels.slice();
@@ -532,7 +535,8 @@ export function copyListModelsRequest(m: ListModelsRequest): ListModelsRequestOu
   const v5 = m.model !== undefined && m.model !== null ? m.model : '';
   const v6 = m.allowProviders === undefined ? [] : m.allowProviders.slice();
   const v7 = m.denyProviders === undefined ? [] : m.denyProviders.slice();
-  return { allowModels: v1, denyModels: v2, byokProviders: v3, detail: v4, model: v5, allowProviders: v6, denyProviders: v7 } as ListModelsRequestOut;
+  const v8 = m.byokZdrProviders === undefined ? [] : m.byokZdrProviders.slice();
+  return { allowModels: v1, denyModels: v2, byokProviders: v3, detail: v4, model: v5, allowProviders: v6, denyProviders: v7, byokZdrProviders: v8 } as ListModelsRequestOut;
 }
 
 export function writeModelRecord(w: Writer, m: ModelRecord): void {

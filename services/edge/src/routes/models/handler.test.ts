@@ -1,4 +1,7 @@
+import { randomBytes } from 'node:crypto';
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
+import { makeApiKey } from '@signalbox/kernel/api-key';
+import { accountWith, keyWith } from '../../testing/callers.js';
 import { startDoor, type Door } from '../../testing/door.js';
 
 let door: Door;
@@ -35,4 +38,17 @@ test('a name of any length is repeated in part', async () => {
   door.routes.set('ListModels', () => NOTHING);
   const { error } = (await (await door.get(`/v1/models/${'x'.repeat(2_000)}`)).json()) as { error: { message: string } };
   expect(error.message).toContain(`'${'x'.repeat(128)}'`);
+});
+
+test('routing is told which credentials are the account’s own, and where it has an agreement of its own', async () => {
+  const key = makeApiKey(randomBytes);
+  const own = { accountId: 'acct_1', last4: '', baseUrl: '', createdAt: '1' };
+  door.accounts.add(key, { key: keyWith(), account: accountWith({ providerKeys: [{ ...own, handle: 'cred_1', provider: 'openai', zdr: true }, { ...own, handle: 'cred_2', provider: 'mistral', zdr: false }] }) });
+  const asked: unknown[] = [];
+  door.routes.set('ListModels', ({ byokProviders, byokZdrProviders }) => {
+    asked.push({ byokProviders, byokZdrProviders });
+    return NOTHING;
+  });
+  await door.get('/v1/models', { headers: { authorization: `Bearer ${key}` } });
+  expect(asked).toEqual([{ byokProviders: ['openai', 'mistral'], byokZdrProviders: ['openai'] }]);
 });

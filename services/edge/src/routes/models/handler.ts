@@ -27,10 +27,11 @@ export async function answerModels(routing: RpcClient, { caller, model, isDetail
   const { key, account, variant } = caller;
   if (!key.scopes.includes('inference') && !key.scopes.includes('models:read')) return { kind: 'refused', error: apiError('insufficient_scope', { message: 'The API key lacks the scope models:read.' }) };
   const isAuto = model !== undefined && isAutoModelId(model);
+  const own = ownCredentialsOf(caller);
   try {
     const { models, ...missing } = await routing.unary<ListModelsRequest, ListModelsResponse__Output>(
       'ListModels',
-      { allowModels: allowedModelsOf(caller, 'byName'), denyModels: account.denyModels, allowProviders: account.allowProviders, denyProviders: account.denyProviders, byokProviders: ownCredentialsOf(caller).providers, detail: isDetailed, model: model === undefined || isAuto ? '' : model },
+      { allowModels: allowedModelsOf(caller, 'byName'), denyModels: account.denyModels, allowProviders: account.allowProviders, denyProviders: account.denyProviders, byokProviders: own.providers, byokZdrProviders: own.zdrProviders, detail: isDetailed, model: model === undefined || isAuto ? '' : model },
       { deadlineMs: LIST_DEADLINE_MS },
     );
     if (model === undefined) return { kind: 'ok', body: renderModelList(models, variant, isDetailed) };

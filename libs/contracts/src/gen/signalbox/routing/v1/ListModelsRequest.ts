@@ -10,6 +10,7 @@ export interface ListModelsRequest {
   'model'?: (string);
   'allowProviders'?: (string)[];
   'denyProviders'?: (string)[];
+  'byokZdrProviders'?: (string)[];
 }
 
 export interface ListModelsRequest__Output {
@@ -20,4 +21,5 @@ export interface ListModelsRequest__Output {
   'model': (string);
   'allowProviders': (string)[];
   'denyProviders': (string)[];
+  'byokZdrProviders': (string)[];
 }
