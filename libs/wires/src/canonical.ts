@@ -17,7 +17,8 @@ export type FailureClass =
   | 'GARBAGE'
   | 'EMPTY'
   | 'NO_CREDENTIAL'
-  | 'QUOTA_AWAY';
+  | 'QUOTA_AWAY'
+  | 'ACCOUNTS_AWAY';
 
 export interface Failure {
   readonly class: FailureClass;

@@ -1,5 +1,6 @@
 /** Attempts on an account's own credential, and what they say to others. */
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
+import { Fault } from '@signalbox/kernel/fault';
 import { createAllowList } from '@signalbox/net-guard/allow-list';
 import { createDialer } from '@signalbox/net-guard/dialer';
 import { Secret } from '@signalbox/runtime/secret';
@@ -63,4 +64,10 @@ test('one that is not known, or that rests, is told to nobody either', async () 
   await rig.run(requestOf(OWN));
   expect(await rig.run(requestOf(OWN))).toMatchObject([{ failed: { class: 'RATE_LIMITED', status: 0, retryAfterMs: 60_000 } }]);
   expect([rig.observed, rig.provider.requests.length]).toEqual([[], 1]);
+});
+
+test('one that accounts cannot tell now is no refusal of it: ours, told to nobody, and nothing is sent', async () => {
+  rig.use(rig.clock, { ownCredentials: { resolve: () => Promise.reject(new Fault('peer_unavailable', 'away')) } });
+  expect(await rig.run(requestOf(OWN))).toMatchObject([{ failed: { class: 'ACCOUNTS_AWAY', status: 0, retryable: true } }]);
+  expect([rig.observed, rig.provider.requests.length, rig.log.filter((line) => line.startsWith('start'))]).toEqual([[], 0, []]);
 });

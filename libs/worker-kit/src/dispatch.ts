@@ -113,21 +113,21 @@ export function createDispatcher(options: DispatchOptions): Dispatcher {
     },
   };
 
-  const noCredential = (request: DispatchRequest__Output, emit: Emitter<DispatchEvent>, isResting: boolean, retryAfterMs: number): void => {
-    const reason = { ...failure(isResting ? 'RATE_LIMITED' : 'NO_CREDENTIAL'), retryAfterMs };
+  const noCredential = (request: DispatchRequest__Output, emit: Emitter<DispatchEvent>, failureClass: 'RATE_LIMITED' | 'NO_CREDENTIAL' | 'ACCOUNTS_AWAY', retryAfterMs: number): void => {
+    const reason = { ...failure(failureClass), retryAfterMs };
     metrics.attempt(reason.class, 0, 0);
     // An account's own credential says nothing about the endpoint to anybody else.
     if (!request.byok) observations.observe({ endpointId: request.endpointId, ok: false, failure: reason.class, stream: request.stream, retryAfterMs, benchedMs: options.credentials.benchedMs(), atMs: clock.nowMs() });
     emit.write({ failed: failedMessage(reason) });
   };
 
-  /** The account's own credential, or undefined when it cannot be had. */
-  const ownOf = async ({ accountId, byokHandle, requestId }: DispatchRequest__Output): Promise<OwnCredential | undefined> => {
+  /** The account's own credential; undefined when it has none, and `away` when accounts cannot tell it now, which is no refusal. */
+  const ownOf = async ({ accountId, byokHandle, requestId }: DispatchRequest__Output): Promise<OwnCredential | 'away' | undefined> => {
     try {
       return byokHandle === '' ? undefined : await options.ownCredentials?.resolve(accountId, byokHandle, requestId);
     } catch (error) {
       warnUnasked({ provider: options.adapter.provider, request_id: requestId, error: error instanceof Error ? error.name : 'unknown' });
-      return undefined;
+      return 'away';
     }
   };
 
@@ -172,15 +172,15 @@ export function createDispatcher(options: DispatchOptions): Dispatcher {
     const { span } = call;
     if (span !== undefined) nameSpan(span, request);
     const own = request.byok ? await ownOf(request) : undefined;
-    if (request.byok && own === undefined) {
-      noCredential(request, emit, false, 0);
+    if (own === 'away' || (request.byok && own === undefined)) {
+      noCredential(request, emit, own === 'away' ? 'ACCOUNTS_AWAY' : 'NO_CREDENTIAL', 0);
       return;
     }
     const credentials = own?.pool ?? options.credentials;
     const adapter = own?.adapter ?? options.adapter;
     const taken = credentials.take(request.providerModelId);
     if (!taken.ok) {
-      noCredential(request, emit, taken.isResting, taken.retryAfterMs);
+      noCredential(request, emit, taken.isResting ? 'RATE_LIMITED' : 'NO_CREDENTIAL', taken.retryAfterMs);
       return;
     }
     try {

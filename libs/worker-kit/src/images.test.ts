@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import type { GenerateImagesRequest__Output } from '@signalbox/contracts/worker';
+import { Fault } from '@signalbox/kernel/fault';
 import { silentLog } from '@signalbox/runtime/log';
 import { createMetrics } from '@signalbox/runtime/metrics';
 import { Secret } from '@signalbox/runtime/secret';
@@ -30,7 +31,7 @@ beforeEach(async () => {
   upstream = createUpstream(adapter.origin);
   make = createImageMaker({
     adapter, upstream, clock, log: silentLog, credentials: createCredentialPool([new Secret('sk-operators')], clock), metrics: createWorkerMetrics(createMetrics({ service: 'worker-openai', withProcessMetrics: false })),
-    ownCredentials: { resolve: (accountId, handle) => (accountId === 'acct_1' && handle === 'cred_1' ? { pool: createCredentialPool([new Secret('sk-own')], clock), adapter, isAtOwnAddress: false } : undefined) },
+    ownCredentials: { resolve: (accountId, handle) => (accountId === 'acct_1' && handle === 'cred_1' ? { pool: createCredentialPool([new Secret('sk-own')], clock), adapter, isAtOwnAddress: false } : handle === 'cred_away' ? Promise.reject(new Fault('peer_unavailable', 'away')) : undefined) },
   });
 });
 afterEach(async () => {
@@ -51,6 +52,7 @@ test("on an account's own credential that one alone pays, and without it nothing
   expect(provider.requests[0]?.headers.authorization).toBe('Bearer sk-own');
   expect(await make(asked({ byok: true, byokHandle: 'cred_9' }), signal)).toMatchObject({ failed: { class: 'NO_CREDENTIAL' } });
   expect(await make(asked({ byok: true }), signal)).toMatchObject({ failed: { class: 'NO_CREDENTIAL' } });
+  expect(await make(asked({ byok: true, byokHandle: 'cred_away' }), signal)).toMatchObject({ failed: { class: 'ACCOUNTS_AWAY' } });
   expect(provider.requests).toHaveLength(1);
 });
 

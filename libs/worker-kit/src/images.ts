@@ -84,17 +84,19 @@ export function createImageMaker({ adapter: operators, upstream, credentials: sh
       });
     });
 
-  const ownOf = async ({ accountId, byokHandle, requestId }: GenerateImagesRequest__Output): Promise<OwnCredential | undefined> => {
+  /** Undefined when the account has none, and `away` when accounts cannot tell it now, which is no refusal. */
+  const ownOf = async ({ accountId, byokHandle, requestId }: GenerateImagesRequest__Output): Promise<OwnCredential | 'away' | undefined> => {
     try {
       return byokHandle === '' ? undefined : await ownCredentials?.resolve(accountId, byokHandle);
     } catch (error) {
       warnUnasked({ provider: operators.provider, request_id: requestId, error: error instanceof Error ? error.name : 'unknown' });
-      return undefined;
+      return 'away';
     }
   };
 
   const run = async (request: GenerateImagesRequest__Output, signal: AbortSignal): Promise<Made | Failure> => {
     const own = request.byok ? await ownOf(request) : undefined;
+    if (own === 'away') return failure('ACCOUNTS_AWAY');
     if (request.byok && own === undefined) return failure('NO_CREDENTIAL');
     const adapter = own?.adapter ?? operators;
     if (adapter.images === undefined) return failure('NOT_FOUND');

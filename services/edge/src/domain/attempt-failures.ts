@@ -16,8 +16,11 @@ const LOST: ReadonlySet<FaultCode> = new Set<FaultCode>(['link_lost', 'deadline_
 /** A worker cannot write its log, is not known to billing yet, or has too much in work: another replica of it may do better. */
 export const REPLICAS_OWN: ReadonlySet<FaultCode> = new Set<FaultCode>(['store_unavailable', 'billing_unavailable', 'overloaded']);
 
+/** Without a credential there is nothing to send. */
+const UNARMED: ReadonlySet<Failed__Output['class']> = new Set<Failed__Output['class']>(['NO_CREDENTIAL', 'ACCOUNTS_AWAY']);
+
 /** Without a free credential, or a way to say the request on its wire, the worker refuses before it writes anything down. */
-export const traceOf = ({ class: failureClass, status }: Failed__Output): AttemptTrace => (failureClass === 'NO_CREDENTIAL' || (status === 0 && UNJOURNALED.has(failureClass)) ? 'none' : 'journaled');
+export const traceOf = ({ class: failureClass, status }: Failed__Output): AttemptTrace => (UNARMED.has(failureClass) || (status === 0 && UNJOURNALED.has(failureClass)) ? 'none' : 'journaled');
 export const traceOfFault = (fault: Fault | undefined): AttemptTrace => (fault === undefined || LOST.has(fault.code) ? 'lost' : 'none');
 
 export function failureOf(failureClass: Failed__Output['class'], isRetryable: boolean): Failed__Output {

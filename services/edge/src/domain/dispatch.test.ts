@@ -242,6 +242,7 @@ describe('whole answer', () => {
 
 test.each([
   ['NO_CREDENTIAL', 0, 'none'],
+  ['ACCOUNTS_AWAY', 0, 'none'],
   ['RATE_LIMITED', 0, 'none'],
   ['BAD_REQUEST', 0, 'none'],
   ['BAD_REQUEST', 400, 'journaled'],
@@ -268,6 +269,12 @@ test('a worker that did not start for want of quota fails as ours, and no other 
   const { call, result } = start();
   call.listener.onEnd(new Fault('quota_unavailable', 'test'));
   expect(await result).toMatchObject({ kind: 'failed', trace: 'none', failed: { class: 'QUOTA_AWAY', retryable: false } });
+});
+
+test('a provider without a worker could not be reached: whose credential it would have been has no part in it', async () => {
+  const neighbours = createFakeNeighbours(planWith([]));
+  const options = { workers: { ...neighbours.workers, dispatch: () => undefined }, clock: neighbours.clock, heartbeatMs: 1, activity: { lastSentMs: 0 }, answer: createRecordedAnswer(), request: { byok: true }, isStream: true, choices: 1 };
+  expect(await runAttempt({ ...options, route: newRoute(), earlier: [], decisionId: '', onJournaled: () => undefined })).toMatchObject({ kind: 'failed', trace: 'none', failed: { class: 'CONNECT', retryable: true } });
 });
 
 test('a request that cannot be written fails its attempt and nothing more', async () => {

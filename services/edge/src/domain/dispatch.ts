@@ -118,7 +118,7 @@ class Attempt implements AttemptListener, ClientListener {
       this.onEnd(toFault(error));
       return;
     }
-    if (this.call === undefined) this.over({ kind: 'failed', failed: failureOf('NO_CREDENTIAL', true), trace: 'none' });
+    if (this.call === undefined) this.over({ kind: 'failed', failed: failureOf('CONNECT', true), trace: 'none' });
     else if (isStream && !this.isOver) this.beat();
   }
 

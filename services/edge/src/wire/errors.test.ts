@@ -129,6 +129,14 @@ describe('errors', () => {
     expect(allAttemptsFailed([{ ...refused, byok: false }]).message).not.toContain('credential');
   });
 
+  test('an own credential that accounts cannot tell is a fault of ours, and nobody is told to set it anew; beside other failures it is one of them', () => {
+    const away = { byok: true, provider: 'a', failed: failed({ class: 'ACCOUNTS_AWAY', status: 0 }) } as const;
+    const error = allAttemptsFailed([away]);
+    for (const variant of ['A', 'B'] as const) expect(forVariant(error, variant)).toMatchObject({ status: 503, code: 'accounts_unavailable', headers: { 'Retry-After': '5', 'x-should-retry': 'true' }, metadata: { retryable: true, previous_errors: [{ provider: 'a', status: null, code: 'accounts_away' }] } });
+    expect(error.message).not.toMatch(/refused|PUT/);
+    expect(allAttemptsFailed([away, { byok: true, provider: 'b', failed: failed({ class: 'CREDENTIAL', status: 401 }) }])).toMatchObject({ code: 'all_models_unavailable', message: expect.not.stringContaining('PUT') as unknown });
+  });
+
   test('an answer that is longer than any model writes is the fault of max_tokens, and a prompt that no model reads that of messages', () => {
     const refused = (over: Parameters<typeof planWith>[1]) => refusalToApiError(planWith([], { refusal: 'CONTEXT_LENGTH_EXCEEDED', contextLimit: 128_000, ...over }), 'm', 'A');
     expect(refused({ answerLimit: 16_384 })).toMatchObject({ status: 400, code: 'invalid_value', param: 'max_tokens', message: expect.stringContaining('at most 16384') as unknown });

@@ -149,7 +149,8 @@ export interface FailedAttempt {
 }
 
 /**
- * The error when no attempt answered: 400 when the last one blames the request, 503 of ours when quota was away, else
+ * The error when no attempt answered: 400 when the last one blames the request, 503 of ours when quota was away, or
+ * accounts, without whom an own credential cannot be had, else
  * 503 with the smallest hint of the providers, or 5 s. What one credential was asked to wait while another was free only
  * shortens that: nobody knows that the other has to wait. An empty list means that every breaker was open, the first of
  * them for another `retryAfterMs`; 0 = unknown.
@@ -164,6 +165,10 @@ export function allAttemptsFailed(attempts: readonly FailedAttempt[], retryAfter
   const hints = [...failures.map(({ failed }) => failed.retryAfterMs), retryAfterMs].filter(isHint);
   const waitMs = Math.min(...(hints.length === 0 ? [ALL_FAILED_RETRY_AFTER_MS] : hints), ...failures.map(({ failed }) => failed.hintMs ?? 0).filter(isHint));
   if (last?.class === 'QUOTA_AWAY') return apiError('quota_unavailable', { retryAfterMs: last.retryAfterMs > 0 ? last.retryAfterMs : ALL_FAILED_RETRY_AFTER_MS, metadata: { ...metadata, retryable: true } });
+  const [first] = failures;
+  if (first !== undefined && failures.every(({ failed }) => failed.class === 'ACCOUNTS_AWAY')) {
+    return apiError('accounts_unavailable', { message: `Your own credential at ${first.provider} cannot be read here right now, which is no fault of yours or of the credential. Please retry.`, retryAfterMs: waitMs, metadata: { ...metadata, retryable: true } });
+  }
   const refused = failures.find(({ failed, byok }) => byok && (failed.class === 'CREDENTIAL' || failed.class === 'NO_CREDENTIAL'));
   const isRefused = failures.every(({ failed, byok }) => byok && (failed.class === 'CREDENTIAL' || failed.class === 'NO_CREDENTIAL'));
   const message = refused === undefined || !isRefused ? {} : { message: `Your own credential at ${refused.provider} was refused there, or cannot be used now. Check it, and set it anew with PUT /api/providers/${refused.provider}.` };

@@ -18,6 +18,7 @@ export const FailureClass = {
   EMPTY: 'EMPTY',
   NO_CREDENTIAL: 'NO_CREDENTIAL',
   QUOTA_AWAY: 'QUOTA_AWAY',
+  ACCOUNTS_AWAY: 'ACCOUNTS_AWAY',
 } as const;
 
 export type FailureClass =
@@ -53,5 +54,7 @@ export type FailureClass =
   | 14
   | 'QUOTA_AWAY'
   | 15
+  | 'ACCOUNTS_AWAY'
+  | 16
 
 export type FailureClass__Output = typeof FailureClass[keyof typeof FailureClass]
