@@ -10,6 +10,7 @@ import { ConfigError } from '@signalbox/runtime/config';
 import { createHealthServer } from '@signalbox/runtime/health';
 import type { Service, Surroundings } from '@signalbox/runtime/lifecycle';
 import { createMetrics } from '@signalbox/runtime/metrics';
+import { Secret } from '@signalbox/runtime/secret';
 import { openDatabase } from '@signalbox/sql/database';
 import { readySchema } from '@signalbox/sql/schema-job';
 import { createBusAnnouncer } from './adapters/bus-announcer.js';
@@ -26,6 +27,7 @@ import { createEnvelope } from './domain/envelope.js';
 import { createKeys } from './domain/keys.js';
 import { createProviderKeys } from './domain/provider-keys.js';
 import { createSecretMaker } from './domain/secrets.js';
+import { spellingsOf } from './domain/secrets-keys.js';
 import { createSessions } from './domain/sessions.js';
 import { createAccountsMetrics } from './metrics.js';
 import { createHandlers } from './server.js';
@@ -74,11 +76,13 @@ export function composeAccounts(config: AccountsConfig, { clock, randomBytes, lo
         if (protocol !== 'https:' && !config.FETCH_ALLOW.hasHost(hostname, port === '' ? 80 : Number(port))) return 'must start with https://.';
         return search === '' && hash === '' ? undefined : 'must have no query and no fragment.';
       };
-      const providerKeys = createProviderKeys({ store, announcer, clock, ids, envelope: createEnvelope(config.SECRETS_KEY, config.SECRETS_KEYS_OLD, randomBytes), addressProblem });
+      const olderSecretsKeys = [...config.SECRETS_KEYS_OLD, ...spellingsOf(config.SECRETS_KEY.unwrap()).map((value) => new Secret(value))];
+      const providerKeys = createProviderKeys({ store, announcer, clock, ids, envelope: createEnvelope(config.SECRETS_KEY, olderSecretsKeys, randomBytes), addressProblem });
       const { rewrapped, unreadable } = await providerKeys.rewrap();
       if (rewrapped > 0) log.info('Provider credentials were put under the present SECRETS_KEY.', { count: rewrapped });
+      if (!(await providerKeys.isSecretsKeyTheirs())) throw new ConfigError('SECRETS_KEY: is not the one under which the provider credentials of this database are kept, and none of them could be used. Set that one, or name it in SECRETS_KEYS_OLD; `npm start` keeps it as secrets-key in its DATA_DIR.');
       if (unreadable > 0) log.error('Provider credentials are under a SECRETS_KEY that is not known here; name it in SECRETS_KEYS_OLD.', { count: unreadable });
-      const claims = createClaims({ store: createPostgresClaimStore(database.db), clock, envelope: createEnvelope(config.SECRETS_KEY, config.SECRETS_KEYS_OLD, randomBytes, 'signalbox kept answer'), leaseMs: config.CLAIM_LEASE_SECONDS * 1_000 });
+      const claims = createClaims({ store: createPostgresClaimStore(database.db), clock, envelope: createEnvelope(config.SECRETS_KEY, olderSecretsKeys, randomBytes, 'signalbox kept answer'), leaseMs: config.CLAIM_LEASE_SECONDS * 1_000 });
       const purgeLater = (): void => {
         purge = clock.setTimer(PURGE_INTERVAL_MS, () => {
           claims.purge().catch((error: unknown) => log.error('Claims that are over could not be deleted.', {}, error)).finally(purgeLater);

@@ -3,6 +3,7 @@ import { allowListField } from '@signalbox/net-guard/allow-list-field';
 import { loadConfig, logLevelField, portField, postgresUrlField, wholeNumberField, type Environment } from '@signalbox/runtime/config';
 import { Secret } from '@signalbox/runtime/secret';
 import { z } from 'zod';
+import { valuesIn } from './domain/secrets-keys.js';
 
 const PEPPER_LENGTH_MIN = 16;
 
@@ -18,11 +19,11 @@ const schema = z.object({
   KEY_PEPPER: z.string().min(PEPPER_LENGTH_MIN, `must have at least ${PEPPER_LENGTH_MIN} characters`).transform((value) => new Secret(value)),
   /** Provider credentials of accounts are sealed under it. */
   SECRETS_KEY: z.string().min(PEPPER_LENGTH_MIN, `must have at least ${PEPPER_LENGTH_MIN} characters`).transform((value) => new Secret(value)),
-  /** Earlier values of SECRETS_KEY, with commas: still read, and left behind at the next start. */
+  /** Earlier values of SECRETS_KEY, with commas: still read, and left behind at the next start. One that had commas, or a line break at its end, is found too. */
   SECRETS_KEYS_OLD: z
     .string()
     .default('')
-    .transform((text) => text.split(',').map((part) => part.trim()).filter((part) => part !== '').map((part) => new Secret(part))),
+    .transform((text) => valuesIn(text).map((value) => new Secret(value))),
   /** What an account's own provider address may be beside the public internet, with commas, as FETCH_ALLOW of workers. */
   FETCH_ALLOW: allowListField(),
   /** Which contract's terms hold for accounts that name none. */

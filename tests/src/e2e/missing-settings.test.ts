@@ -90,10 +90,18 @@ describe('missing settings', () => {
   }, 30_000);
 });
 
-describe('the pepper of other keys', () => {
+describe('secrets of another database', () => {
   afterAll(stopTestStores);
 
-  test('is refused in one line, as with a database that was brought back beside a new data folder: none of them would be known', async () => {
+  test.each([
+    ['KEY_PEPPER', 'none of its keys would be known', [
+      `insert into accounts.api_key (id, account_id, name, prefix, scopes, created_at, is_disabled, limits) values ('key_1', 'acct_1', 'k', 'p', '[]', 1, false, '{}')`,
+      `insert into accounts.api_key_secret (digest, pepper_id, key_id) values ('\\x01', '01234567', 'key_1')`,
+    ]],
+    ['SECRETS_KEY', 'none of its provider credentials could be used', [
+      `insert into accounts.provider_key (handle, account_id, provider, last4, zdr, base_url, created_at, key_id, wrapped_key, sealed) values ('cred_1', 'acct_1', 'openai', '', false, '', 1, '01234567', '\\x01', '\\x01')`,
+    ]],
+  ])('another %s is refused in one line, as with a database that was brought back beside a new data folder: %s', async (setting, _why, rows) => {
     const folder = mkdtempSync(join(tmpdir(), 'signalbox-pepper-'));
     const url = await testPostgresUrl();
     const client = new pg.Client({ connectionString: url });
@@ -102,11 +110,10 @@ describe('the pepper of other keys', () => {
     try {
       expect(await run('services/accounts/dist/main.js', settings, ['migrate'])).toMatchObject({ code: 0 });
       await client.query(`insert into accounts.account (id, settings) values ('acct_1', '{}')`);
-      await client.query(`insert into accounts.api_key (id, account_id, name, prefix, scopes, created_at, is_disabled, limits) values ('key_1', 'acct_1', 'k', 'p', '[]', 1, false, '{}')`);
-      await client.query(`insert into accounts.api_key_secret (digest, pepper_id, key_id) values ('\\x01', '01234567', 'key_1')`);
+      for (const row of rows) await client.query(row);
       const { code, complaint } = await run(STANDALONE, settings);
       expect(code).toBe(1);
-      expect(complaint.trim().split('\n')).toEqual([expect.stringContaining('could not start: KEY_PEPPER: is not the one')]);
+      expect(complaint.trim().split('\n')).toEqual([expect.stringContaining(`could not start: ${setting}: is not the one`)]);
     } finally {
       await client.end();
       rmSync(folder, { recursive: true, force: true });

@@ -93,6 +93,7 @@ export function createMemoryStore(log: MemoryChangeLog = createMemoryChangeLog()
     },
     // Those before `afterId` may no longer be among them.
     staleProviderKeys: async (keyId, { limit, afterId }) => pageOf([...providerKeys.values()], providerKeys.size, afterId).filter((row) => row.keyId !== keyId).slice(0, limit),
+    secretsKeysOfProviderKeys: async (keyId) => ({ hasThis: [...providerKeys.values()].some((row) => row.keyId === keyId), hasAny: providerKeys.size > 0 }),
     rewrapProviderKey: async (handle, fromKeyId, to) => {
       const row = providerKeys.get(handle);
       if (row === undefined || row.keyId !== fromKeyId) return false;

@@ -168,6 +168,10 @@ export function createPostgresStore(db: Kysely<AccountsSchema>): AccountStore {
       const { rows } = await sql<ProviderKeyRow & SealedRow>`select * from accounts.provider_key where key_id <> ${keyId} and ${older} order by seq desc limit ${limit}`.execute(db);
       return rows.map(sealedFromRow);
     },
+    secretsKeysOfProviderKeys: async (keyId) => {
+      const { rows } = await sql<{ readonly has_this: boolean; readonly has_any: boolean }>`select exists(select 1 from accounts.provider_key where key_id = ${keyId}) as has_this, exists(select 1 from accounts.provider_key) as has_any`.execute(db);
+      return { hasThis: rows[0]?.has_this === true, hasAny: rows[0]?.has_any === true };
+    },
     rewrapProviderKey: async (handle, fromKeyId, to) => {
       const { rows } = await sql`update accounts.provider_key set key_id = ${to.keyId}, wrapped_key = ${Buffer.from(to.wrappedKey)} where handle = ${handle} and key_id = ${fromKeyId} returning handle`.execute(db);
       return rows.length > 0;

@@ -125,6 +125,8 @@ describe.each(stores)('account store in %s', (_name, open) => {
     const under = async (id: string) => (await store.staleProviderKeys(id, { limit: 1_000 })).filter((each) => each.accountId === account.id).map((each) => each.handle);
     expect(await under(keyId)).toEqual([]);
     expect(await under('other')).toEqual([second.handle, groq.handle]);
+    expect(await store.secretsKeysOfProviderKeys(keyId)).toEqual({ hasThis: true, hasAny: true });
+    expect(await store.secretsKeysOfProviderKeys(randomUUID())).toEqual({ hasThis: false, hasAny: true });
     const moved = { keyId: 'other', wrappedKey: Buffer.from('again'), sealed: sealedAs.sealed };
     expect(await store.rewrapProviderKey(groq.handle, 'stale', moved)).toBe(false);
     expect(await store.rewrapProviderKey(groq.handle, keyId, moved)).toBe(true);

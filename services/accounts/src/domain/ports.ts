@@ -46,6 +46,8 @@ export interface AccountStore {
   removeProviderKey(accountId: string, provider: string, told: Change): Promise<ProviderKeyRecord | undefined>;
   /** Those whose data key is under another key than `keyId`. */
   staleProviderKeys(keyId: string, page: Page): Promise<readonly SealedProviderKey[]>;
+  /** Whether any data key is under `keyId`, and whether there is any. */
+  secretsKeysOfProviderKeys(keyId: string): Promise<{ readonly hasThis: boolean; readonly hasAny: boolean }>;
   /** False when it is gone, or no longer under `fromKeyId`. */
   rewrapProviderKey(handle: string, fromKeyId: string, to: Sealed): Promise<boolean>;
 }

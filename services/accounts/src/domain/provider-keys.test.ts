@@ -71,8 +71,10 @@ test('an unknown account has none; a short secret and a key file show no end', a
 
 test('turning SECRETS_KEY round: read under the old one, re-wrapped once, then the old one can go', async () => {
   const { keys, keysUnder } = await world();
+  expect(await keysUnder('whatever it will be').isSecretsKeyTheirs()).toBe(true);
   const set = await keys.set(wanted());
   if (set === undefined || 'problem' in set) throw new Error('not set');
+  expect([await keys.isSecretsKeyTheirs(), await keysUnder('key two').isSecretsKeyTheirs()]).toEqual([true, false]);
   const resolve = (under: ProviderKeys) => under.resolve('acct_1', 'openai', set.handle);
   await expect(resolve(keysUnder('key two'))).rejects.toThrow(/^internal_error/);
   expect(await keysUnder('key two').rewrap()).toEqual({ rewrapped: 0, unreadable: 1 });
@@ -80,5 +82,6 @@ test('turning SECRETS_KEY round: read under the old one, re-wrapped once, then t
   expect(await resolve(turning)).toMatchObject({ secret: 'sk-0123456789-last' });
   expect(await turning.rewrap()).toEqual({ rewrapped: 1, unreadable: 0 });
   expect(await turning.rewrap()).toEqual({ rewrapped: 0, unreadable: 0 });
+  expect([await keysUnder('key two').isSecretsKeyTheirs(), await keys.isSecretsKeyTheirs()]).toEqual([true, false]);
   expect(await resolve(keysUnder('key two'))).toMatchObject({ secret: 'sk-0123456789-last' });
 });

@@ -37,6 +37,8 @@ export interface ProviderKeys {
   resolve(accountId: string, provider: string, handle: string): Promise<{ readonly secret: string; readonly baseUrl: string } | undefined>;
   /** Puts the data keys that are under older keys under the present one; answers how many, and how many no known key opens. */
   rewrap(): Promise<{ readonly rewrapped: number; readonly unreadable: number }>;
+  /** False = there are credentials, and none is under the present key: after `rewrap`, none can be opened. */
+  isSecretsKeyTheirs(): Promise<boolean>;
 }
 
 export interface ProviderKeysOptions {
@@ -114,6 +116,10 @@ export function createProviderKeys({ store, announcer, clock, ids, envelope, add
         if (page.length < REWRAP_PAGE) return { rewrapped, unreadable };
         after = page.at(-1)?.handle;
       }
+    },
+    isSecretsKeyTheirs: async () => {
+      const { hasThis, hasAny } = await store.secretsKeysOfProviderKeys(envelope.keyId);
+      return hasThis || !hasAny;
     },
   };
 }
