@@ -93,8 +93,8 @@ test('a hard allotment counts tokens over own credentials with all others, from 
   const hard: Wall = { scope: 'account', period: 'plan', meter: 'routed', limit: 20n };
   const own: Wall = { scope: 'account', period: 'plan', meter: 'byok', limit: 15n };
   const ask = (requestId: string, byok: boolean, tokens: bigint) => verdict(state, command(requestId, { byok, tokens, amount: 0n, walls: byok ? [own, hard] : [hard] }), NOON);
-  expect(ask('a', true, 10n)).toMatchObject({ decision: 'admitted', planTokens: 10n, room: { tokens: 15n } });
-  expect(ask('b', false, 10n)).toMatchObject({ decision: 'admitted', planTokens: 20n });
+  expect(ask('a', true, 10n)).toMatchObject({ decision: 'admitted', planTokens: 10n, planByokTokens: 10n, room: { tokens: 15n } });
+  expect(ask('b', false, 10n)).toMatchObject({ decision: 'admitted', planTokens: 20n, planByokTokens: 0n });
   expect(ask('c', true, 1n)).toMatchObject({ decision: 'blocked', wall: { index: 1, spend: 0n, reserved: 20n } });
   expect(ask('d', false, 1n)).toMatchObject({ decision: 'blocked', wall: { index: 0, spend: 0n, reserved: 20n } });
   finish(state, { requestId: 'a', charge: 0n, tokens: 9n, byok: true, keyId: 'key_1', periods: undefined }, NOON);
@@ -106,7 +106,7 @@ test('a hard allotment counts tokens over own credentials with all others, from 
   const plan = qualifiedPeriodId('plan', periodsAt(NOON, { anchorDay: 0 }));
   applyTotals(state, { seq: 2n, totals: [{ scope: 'account', periodId: plan, charge: 0n, tokens: 9n, byok: 9n }], requestIds: ['a', 'b'] }, NOON, 'x');
   expect(ask('g', false, 3n)).toMatchObject({ decision: 'wall', wall: { spend: 18n } });
-  expect(ask('h', true, 2n)).toMatchObject({ decision: 'admitted', planTokens: 20n });
+  expect(ask('h', true, 2n)).toMatchObject({ decision: 'admitted', planTokens: 20n, planByokTokens: 11n });
 });
 
 test('the tightest rate is shown, with the time until all of it is free', () => {

@@ -58,6 +58,8 @@ export interface AdmitVerdict {
   readonly rate: RateFigures | undefined;
   /** Tokens of both kinds settled, finished and held in the plan period, this request included. */
   readonly planTokens: bigint;
+  /** Of them those over the account's own credentials, where the request runs on one; else 0. */
+  readonly planByokTokens: bigint;
   /** Of the wall that refused or blocked: its index in `walls`. */
   readonly wall: { readonly index: number; readonly spend: bigint; readonly reserved: bigint } | undefined;
   readonly held: bigint;
@@ -185,11 +187,14 @@ interface Gates {
   readonly keyPerMinute: Gate | undefined;
 }
 
+const NOTHING_USED = { spend: 0n, reserved: 0n } as const;
+
 function verdict(state: AccountState, command: AdmitCommand, gates: Gates, nowMs: number, decision: AdmitDecision, periods: Periods, retryAfterMs: number, held: bigint, heldTokens: bigint, wall?: AdmitVerdict['wall']): AdmitVerdict {
   const plan = readBucket(state, 'account', 'plan', command.keyId, periods);
   const { spend, reserved } = used(plan, 'routed');
+  const own = command.byok ? used(plan, 'byok') : NOTHING_USED;
   const room = decision === 'admitted' ? roomAt(state, command, periods) : NO_ROOM;
-  return { decision, retryAfterMs, wall, held, heldTokens, room, rate: rateFigures(gates.perMinute, gates.keyPerMinute, nowMs), planTokens: spend + reserved, periods };
+  return { decision, retryAfterMs, wall, held, heldTokens, room, rate: rateFigures(gates.perMinute, gates.keyPerMinute, nowMs), planTokens: spend + reserved, planByokTokens: own.spend + own.reserved, periods };
 }
 
 function count(item: Gate | undefined): void {

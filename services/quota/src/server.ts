@@ -123,6 +123,8 @@ export function createHandlers(options: { readonly quota: Quota; readonly metric
             reservedNanoUsd: String(bucket.heldCharge),
             tokens: String(bucket.tokens + bucket.finishedTokens + bucket.byok + bucket.finishedByok),
             reservedTokens: String(bucket.heldTokens + bucket.heldByok),
+            byokTokens: String(bucket.byok + bucket.finishedByok),
+            reservedByokTokens: String(bucket.heldByok),
           };
         });
         return {

@@ -118,7 +118,10 @@ export function describeOwnCredentials(world: () => World): void {
         const got = await ask(world(), account, { messages: [{ role: 'user', content: 'word '.repeat(80) }], max_tokens: 500 });
         return got.status === 429 && errorOf(got).code === 'insufficient_quota' ? got : undefined;
       });
-      expect(header(refused, 'x-should-retry')).toBe('false');
+      expect([header(refused, 'x-should-retry'), header(refused, 'x-ratelimit-limit-tokens')]).toEqual(['false', '600']);
+      expect(errorOf(refused).message).toContain('tokens over your own credentials');
+      const { byok_tokens: allotment } = JSON.parse((await send(world().gateway.baseUrl, { path: '/api/limits', method: 'GET', key: account.key })).text) as { byok_tokens: { included: number; used: number } };
+      expect([allotment.included, allotment.used > 0]).toEqual([600, true]);
       const { settled_nano_usd: settled } = JSON.parse((await world().admin('GET', `/admin/quota?account=${account.id}`)).text) as { settled_nano_usd: string };
       expect(settled).toBe('0');
     });

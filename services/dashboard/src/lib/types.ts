@@ -25,6 +25,7 @@ export interface Limits {
   readonly burst_per_second: number | null;
   readonly caps: readonly { readonly scope: 'account' | 'key'; readonly key_id: string | null; readonly period: CapPeriod; readonly limit_usd: number; readonly spent_usd: number; readonly reserved_usd: number; readonly resets_at: number | null }[];
   readonly tokens: { readonly included: number; readonly used: number; readonly reserved: number; readonly hard_cap: boolean; readonly resets_at: number | null } | null;
+  readonly byok_tokens: { readonly included: number; readonly used: number; readonly reserved: number; readonly resets_at: number | null } | null;
   readonly trial_credit: { readonly limit_usd: number; readonly spent_usd: number; readonly reserved_usd: number } | null;
   readonly spent_usd: number;
   readonly reserved_usd: number;

@@ -114,10 +114,12 @@ function LimitBars(): ReactElement {
             {found.tokens === null ? null : (
               <Meter label={`Tokens of your plan${found.tokens.hard_cap ? '' : ', then overage'}`} spent={found.tokens.used} reserved={found.tokens.reserved} limit={found.tokens.included} format={formatShort} resetsAt={found.tokens.resets_at} />
             )}
+            {found.byok_tokens === null ? null : <Meter label="Tokens over your own credentials" spent={found.byok_tokens.used} reserved={found.byok_tokens.reserved} limit={found.byok_tokens.included} format={formatShort} resetsAt={found.byok_tokens.resets_at} />}
             {found.trial_credit === null ? null : <Meter label="Trial credit" spent={found.trial_credit.spent_usd} reserved={found.trial_credit.reserved_usd} limit={found.trial_credit.limit_usd} format={formatUsd} />}
-            {found.caps.map((cap) => (
+            {found.caps.map((cap, at) => (
               <Meter
-                key={`${cap.scope} ${cap.period}`}
+                // The operator and the account's policy may both cap a period.
+                key={`${cap.scope} ${cap.period} ${at}`}
                 label={`${cap.scope === 'account' ? 'Account' : 'This key'}, ${PERIODS[cap.period]}`}
                 spent={cap.spent_usd}
                 reserved={cap.reserved_usd}
@@ -126,7 +128,7 @@ function LimitBars(): ReactElement {
                 resetsAt={cap.resets_at}
               />
             ))}
-            {found.tokens === null && found.trial_credit === null && found.caps.length === 0 ? (
+            {found.tokens === null && found.byok_tokens === null && found.trial_credit === null && found.caps.length === 0 ? (
               <Text size="sm" c="dimmed">
                 No cap and no allotment: {formatUsd(found.spent_usd)} spent in all, {formatUsd(found.reserved_usd)} reserved for requests that run now.
               </Text>

@@ -38,7 +38,7 @@ beforeEach(() => {
       if (isAway) throw new Error('away');
       if (lateMs > 0 && request.requestId?.startsWith('adv_') === true) await new Promise<void>((resolve) => void clock.setTimer(lateMs, resolve));
       const answer: Admission = {
-        decision: request.advance === true ? decision : isFull ? 'BLOCKED_BY_LIVE' : 'ADMITTED', retryAfterMs: 0, limitSource: '', limitNanoUsd: '0', spendNanoUsd: '0', reservedNanoUsd: '0', heldNanoUsd: String(request.amountNanoUsd), heldTokens: String(request.tokens), epoch: 'life', draws: takesDraws,
+        decision: request.advance === true ? decision : isFull ? 'BLOCKED_BY_LIVE' : 'ADMITTED', retryAfterMs: 0, limitSource: '', limitNanoUsd: '0', spendNanoUsd: '0', reservedNanoUsd: '0', heldNanoUsd: String(request.amountNanoUsd), heldTokens: String(request.tokens), epoch: 'life', draws: takesDraws, ofOwnCredentials: false,
         periods: { day: '2026-11-21', week: '2026-W47', month: '2026-11', plan: '2026-11', reservedAtMs: String(clock.nowMs()) },
       };
       // What costs nothing meets no cap, and is told of none.

@@ -104,6 +104,7 @@ export function createLocalAdmission({ clock, replicas, periodSeconds, onDecided
       ...(isBounded ? { roomTokens: heldTokens } : {}),
       epoch: '',
       draws: false,
+      ofOwnCredentials: false,
     };
   };
 

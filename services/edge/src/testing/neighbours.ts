@@ -12,7 +12,7 @@ import { createRetryBudget, type RetryBudget } from '../domain/retry-budget.js';
 import type { SchemaCheck } from '../domain/healing.js';
 
 export function admissionOf(decision: Decision & string, over: Partial<Admission> = {}): Admission {
-  return { decision, retryAfterMs: 0, limitSource: '', limitNanoUsd: '0', spendNanoUsd: '0', reservedNanoUsd: '0', periods: null, heldNanoUsd: '0', heldTokens: '0', epoch: '', draws: false, ...over };
+  return { decision, retryAfterMs: 0, limitSource: '', limitNanoUsd: '0', spendNanoUsd: '0', reservedNanoUsd: '0', periods: null, heldNanoUsd: '0', heldTokens: '0', epoch: '', draws: false, ofOwnCredentials: false, ...over };
 }
 
 export function endWith(over: Partial<End__Output> = {}): End__Output {

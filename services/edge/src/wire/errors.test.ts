@@ -7,7 +7,7 @@ import { API_ERRORS, apiError, faultToApiError, forVariant, renderErrorBody, typ
 import { admissionToApiError, allAttemptsFailed, cutToApiError, refusalToApiError } from './refusals.js';
 
 const names = Object.keys(API_ERRORS) as ApiErrorName[];
-const admission = (over: Partial<AdmitResponse__Output>): AdmitResponse__Output => ({ decision: 'COST_CAPPED', retryAfterMs: 0, limitSource: 'key', limitNanoUsd: '5000000000', spendNanoUsd: '4999999999', reservedNanoUsd: '0', periods: null, heldNanoUsd: '0', heldTokens: '0', epoch: '', draws: false, ...over });
+const admission = (over: Partial<AdmitResponse__Output>): AdmitResponse__Output => ({ decision: 'COST_CAPPED', retryAfterMs: 0, limitSource: 'key', limitNanoUsd: '5000000000', spendNanoUsd: '4999999999', reservedNanoUsd: '0', periods: null, heldNanoUsd: '0', heldTokens: '0', epoch: '', draws: false, ofOwnCredentials: false, ...over });
 const failed = (over: Partial<Failed__Output>): Failed__Output => ({ class: 'PROVIDER_ERROR', status: 500, retryAfterMs: 0, publicMessage: '', publicParam: '', retryable: true, ...over });
 
 test.each([
@@ -94,6 +94,13 @@ describe('errors', () => {
     ['ALLOTMENT_EXHAUSTED', '1000000000', 'The token allotment of this period is 5000000000; 1000000000 are used, and what is left is less than this request may use.'],
   ] as const)('%s with %s of 5000000000 spent says what is left', (decision, spendNanoUsd, message) => {
     expect(admissionToApiError(admission({ decision, spendNanoUsd }), 0).message.startsWith(message)).toBe(true);
+  });
+
+  test('the allotment of tokens over own credentials is told apart, where it is used up, where little is left, and where live requests hold the rest', () => {
+    const own = { decision: 'ALLOTMENT_EXHAUSTED', ofOwnCredentials: true } as const;
+    expect(admissionToApiError(admission({ ...own, spendNanoUsd: '5000000000' }), 0).message).toBe('The allotment of tokens over your own credentials of this period is used up.');
+    expect(admissionToApiError(admission({ ...own, limitNanoUsd: '100', spendNanoUsd: '90' }), 0).message).toMatch(/^The allotment of tokens over your own credentials of this period is 100; 90 are used,/);
+    expect(admissionToApiError(admission({ ...own, decision: 'BLOCKED_BY_LIVE', blockedAs: 'ALLOTMENT_EXHAUSTED' }), 0).message).toContain('the rest of the allotment of tokens over your own credentials.');
   });
 
   test('an allotment that is used up waits for its reset', () => {

@@ -42,11 +42,13 @@ function trialMessage({ limitNanoUsd, spendNanoUsd, reservedNanoUsd }: AdmitResp
   return `Of the trial credit of $${shortUsd(limit)}, $${shortUsd(spent)} is spent, and what is left is less than this request may cost.${mayFit(limit - spent - held, least)}`;
 }
 
+const allotmentName = ({ ofOwnCredentials }: AdmitResponse__Output): string => (ofOwnCredentials ? 'allotment of tokens over your own credentials' : 'token allotment');
+
 /** As above, of an allotment, whose amounts are tokens. */
-function allotmentMessage({ limitNanoUsd, spendNanoUsd, reservedNanoUsd }: AdmitResponse__Output, least: bigint): string {
-  const [limit, used, held] = [BigInt(limitNanoUsd), BigInt(spendNanoUsd), BigInt(reservedNanoUsd)];
-  if (used + held >= limit) return 'The token allotment of this period is used up.';
-  return `The token allotment of this period is ${limit}; ${used} are used, and what is left is less than this request may use.${mayFit(limit - used - held, least)}`;
+function allotmentMessage(admission: AdmitResponse__Output, least: bigint): string {
+  const [limit, used, held] = [BigInt(admission.limitNanoUsd), BigInt(admission.spendNanoUsd), BigInt(admission.reservedNanoUsd)];
+  if (used + held >= limit) return `The ${allotmentName(admission)} of this period is used up.`;
+  return `The ${allotmentName(admission)} of this period is ${limit}; ${used} are used, and what is left is less than this request may use.${mayFit(limit - used - held, least)}`;
 }
 
 /** At least two decimals, no zeros behind them. */
@@ -97,7 +99,7 @@ function blockedToApiError(admission: AdmitResponse__Output): ApiError {
   const message = (what: string): string => `Requests that are still running hold the rest of ${what}. Retry shortly.`;
   switch (admission.blockedAs) {
     case 'ALLOTMENT_EXHAUSTED':
-      return { ...apiError('insufficient_quota', { message: message('the token allotment'), metadata: { limit_source: 'in_flight', resets_at: resetsAtSeconds(admission) } }), headers: retryHeaders(retryAfterMs) };
+      return { ...apiError('insufficient_quota', { message: message(`the ${allotmentName(admission)}`), metadata: { limit_source: 'in_flight', resets_at: resetsAtSeconds(admission) } }), headers: retryHeaders(retryAfterMs) };
     case 'TRIAL_EXHAUSTED':
       return apiError('trial_credit_exhausted', { message: message('the trial credit'), retryAfterMs, metadata: { ...capMetadata(admission), limit_source: 'in_flight' } });
     default:

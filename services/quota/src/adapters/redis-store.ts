@@ -79,7 +79,7 @@ function bucketFrom(text: string): Bucket {
   return { seq, charge, tokens, byok, finishedCharge, finishedTokens, finishedByok, heldCharge, heldTokens, heldByok };
 }
 
-/** The script's lines: decision, periods and when they were fixed, tokens of the plan, four figures of the decision, and three of the rate where one is kept. */
+/** The script's lines: decision, periods and when they were fixed, tokens of the plan and, on an own credential, behind a blank those over such, four figures of the decision, and three of the rate where one is kept. */
 function readAdmission(lines: readonly string[]): AdmitAnswer {
   const at = (index: number): string => lines[index] ?? '';
   const word = at(0);
@@ -87,11 +87,13 @@ function readAdmission(lines: readonly string[]): AdmitAnswer {
   const decision = DECISIONS[word];
   if (decision === undefined) throw new Fault('quota_unavailable', 'redis answered out of turn');
   const isAdmitted = decision === 'admitted';
+  const [planTokens = '0', planByokTokens = '0'] = at(6).split(' ');
   const optional = (index: number): bigint | undefined => (at(index) === '' ? undefined : BigInt(at(index)));
   return {
     decision,
     rate: lines.length > RATE_LINE ? { limit: Number(at(RATE_LINE)), remaining: Number(at(RATE_LINE + 1)), resetMs: Number(at(RATE_LINE + 2)) } : undefined,
-    planTokens: BigInt(at(6)),
+    planTokens: BigInt(planTokens),
+    planByokTokens: BigInt(planByokTokens),
     periods: { day: at(1), week: at(2), month: at(3), plan: at(4), reservedAtMs: Number(at(5)) },
     retryAfterMs: isAdmitted ? 0 : Number(at(7)),
     wall: isAdmitted || at(8) === '-1' ? undefined : { index: Number(at(8)), spend: BigInt(at(9)), reserved: BigInt(at(10)) },

@@ -76,7 +76,7 @@ local function answer(k,decision,x,head,rest)
     local left=max(0,g.limit-g.x.sum)
     if not rl or left<rr then rl,rr,tight=g.text,left,g.x end
   end end
-  local said=decision..'\\n'..head..int(v[33]+v[34]+v[36]+v[37]+v[39]+v[40]+t.ft+t.fb+t.ht+t.hb)..'\\n'..rest
+  local said=decision..'\\n'..head..int(v[33]+v[34]+v[36]+v[37]+v[39]+v[40]+t.ft+t.fb+t.ht+t.hb)..(k.b==1 and ' '..int(v[34]+v[37]+v[40]+t.fb+t.hb) or '')..'\\n'..rest
   return rl and said..fmt('\\n%s\\n%.0f\\n%.0f',rl,rr,newest(tight)) or said
 end
 local function admitted(k,x,head,h,ht,amount,tokens)

@@ -228,10 +228,11 @@ describe.each(STORE_KINDS)('the %s store', (kind) => {
   test('BYOK tokens have a wall of their own', async () => {
     const account = fresh();
     const walls = [cap(10n, { period: 'plan', meter: 'byok' })];
-    expect(verdict(await store.admit(account, command('a', { tokens: 10n, byok: true, walls })))).toMatchObject({ decision: 'admitted', planTokens: 10n });
+    expect(verdict(await store.admit(account, command('a', { tokens: 10n, byok: true, walls })))).toMatchObject({ decision: 'admitted', planTokens: 10n, planByokTokens: 10n });
+    expect(verdict(await store.admit(account, command('o', { tokens: 7n })))).toMatchObject({ decision: 'admitted', planTokens: 17n, planByokTokens: 0n });
     expect(verdict(await store.admit(account, command('b', { tokens: 1n, byok: true, walls }))).decision).toBe('blocked');
     await store.finish(account, { requestId: 'a', charge: 0n, tokens: 10n, byok: true, keyId: 'key_1', periods: undefined });
-    expect(verdict(await store.admit(account, command('b', { tokens: 1n, byok: true, walls }))).decision).toBe('wall');
+    expect(verdict(await store.admit(account, command('b', { tokens: 1n, byok: true, walls })))).toMatchObject({ decision: 'wall', planTokens: 17n, planByokTokens: 10n });
   });
 });
 

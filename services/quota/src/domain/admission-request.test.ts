@@ -56,6 +56,21 @@ test('an allotment of tokens over own credentials binds beside the hard one, and
   expect(answers.map(({ decision }) => decision)).toEqual([ADMITTED, REFUSED, ADMITTED, ADMITTED, REFUSED]);
 });
 
+test.each<[string, Limits__Output, readonly ('own' | 'managed')[], readonly (readonly [string | undefined, string | undefined])[]]>([
+  ['where it is the only one, and to nobody else', { caps: [], hardCap: false, billingAnchorDay: 0, byokTokens: '10000' }, ['own', 'managed', 'own'], [['10000', '4990'], [undefined, undefined], ['10000', '4990']]],
+  ['where less is left of it than of the plan’s', { ...LIMITS, byokTokens: '10000' }, ['own', 'managed', 'own'], [['10000', '4990'], ['20000', '9980'], ['10000', '4990']]],
+  ['not where less is left of the plan’s', { ...LIMITS, byokTokens: '19000' }, ['managed', 'own', 'managed'], [['20000', '14990'], ['20000', '9980'], ['20000', '4970']]],
+])('what is left of the allotment over own credentials is shown to who asks on them: %s', async (_name, limits, kinds, shown) => {
+  const { answers } = await used(limits, kinds);
+  expect(answers.map(({ limitTokens, remainingTokens }) => [limitTokens, remainingTokens])).toEqual(shown);
+  expect(answers.map(({ resetTokensMs }) => resetTokensMs !== undefined)).toEqual(shown.map(([limit]) => limit !== undefined));
+});
+
+test('the allotment that refuses says whose it is', async () => {
+  expect((await used({ ...LIMITS, byokTokens: '5000' }, ['own'])).answers).toMatchObject([{ decision: REFUSED, ofOwnCredentials: true }]);
+  expect((await used({ ...LIMITS, includedTokens: '5000', hardCap: true }, ['own'])).answers).toEqual([expect.not.objectContaining({ ofOwnCredentials: true })]);
+});
+
 test.each<[string, Partial<Limits__Output>, string]>([
   ['a hard allotment', { hardCap: true }, 'ALLOTMENT_EXHAUSTED'],
   ['the trial credit', { trialCreditNanoUsd: '20000' }, 'TRIAL_EXHAUSTED'],

@@ -13,7 +13,9 @@ interface NamedWall {
 export interface Admission {
   readonly command: AdmitCommand;
   readonly walls: readonly NamedWall[];
+  /** Allotments of tokens that the request counts towards. */
   readonly includedTokens: bigint | undefined;
+  readonly byokTokens: bigint | undefined;
 }
 
 const DECISIONS: Readonly<Record<Exclude<AdmitDecision, 'wall'>, Decision__Output>> = { admitted: 'ADMITTED', rate: 'RATE_LIMITED', burst: 'BURST_LIMITED', blocked: 'BLOCKED_BY_LIVE' };
@@ -62,11 +64,26 @@ export function readAdmission(request: AdmitRequest__Output, periodSeconds: numb
     needsTotals: walls.length > 0,
     isAdvance: request.advance,
   };
-  return { command, walls, includedTokens: limits?.includedTokens === undefined ? undefined : amount(limits.includedTokens) };
+  return {
+    command,
+    walls,
+    includedTokens: limits?.includedTokens === undefined ? undefined : amount(limits.includedTokens),
+    byokTokens: limits?.byokTokens === undefined || !request.byok || !isChat ? undefined : amount(limits.byokTokens),
+  };
+}
+
+const leftOf = (limit: bigint, used: bigint): bigint => (limit > used ? limit - used : 0n);
+
+/** Of the allotments that a request counts towards, the one that has less left; undefined = there is none. */
+function tightestAllotment({ includedTokens, byokTokens }: Admission, { planTokens, planByokTokens }: AdmitVerdict): { readonly limit: bigint; readonly left: bigint } | undefined {
+  const plan = includedTokens === undefined ? undefined : { limit: includedTokens, left: leftOf(includedTokens, planTokens) };
+  const own = byokTokens === undefined ? undefined : { limit: byokTokens, left: leftOf(byokTokens, planByokTokens) };
+  return plan === undefined || (own !== undefined && own.left < plan.left) ? own : plan;
 }
 
 /** The contract's answer to a verdict. */
-export function writeVerdict({ command, walls, includedTokens }: Admission, verdict: AdmitVerdict): AdmitResponse {
+export function writeVerdict(admission: Admission, verdict: AdmitVerdict): AdmitResponse {
+  const { command, walls } = admission;
   const { day, week, month, plan, reservedAtMs: nowMs } = verdict.periods;
   const rules = { anchorDay: command.anchorDay, periodSeconds: command.periodSeconds };
   const named = verdict.wall === undefined ? undefined : walls[verdict.wall.index];
@@ -85,9 +102,10 @@ export function writeVerdict({ command, walls, includedTokens }: Admission, verd
     response.remainingRequests = verdict.rate.remaining;
     response.resetRequestsMs = verdict.rate.resetMs;
   }
-  if (includedTokens !== undefined) {
-    response.limitTokens = String(includedTokens);
-    response.remainingTokens = String(includedTokens > verdict.planTokens ? includedTokens - verdict.planTokens : 0n);
+  const allotment = tightestAllotment(admission, verdict);
+  if (allotment !== undefined) {
+    response.limitTokens = String(allotment.limit);
+    response.remainingTokens = String(allotment.left);
     response.resetTokensMs = String((periodEndMs('plan', nowMs, rules) ?? nowMs) - nowMs);
   }
   if (named !== undefined && verdict.wall !== undefined) {
@@ -97,6 +115,7 @@ export function writeVerdict({ command, walls, includedTokens }: Admission, verd
     response.limitNanoUsd = String(named.wall.limit);
     const endMs = periodEndMs(named.wall.period, nowMs, rules);
     if (endMs !== undefined) response.resetsAtMs = String(endMs);
+    if (named.wall.meter === 'byok') response.ofOwnCredentials = true;
     if (decision === 'BLOCKED_BY_LIVE') response.blockedAs = named.refusal;
     if (decision === 'ALLOTMENT_EXHAUSTED' && endMs !== undefined) response.retryAfterMs = Math.min(endMs - nowMs, 2 ** 32 - 1);
   }

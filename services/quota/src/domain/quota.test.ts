@@ -12,6 +12,7 @@ const ACCOUNT = 'acct_1';
 function capped(requestId: string, amount: bigint, limit: bigint): Admission {
   return {
     includedTokens: undefined,
+    byokTokens: undefined,
     walls: [],
     command: {
       requestId, keyId: 'key_1', counter: 'chat', amount, minAmount: 0n, tokens: 0n, minTokens: 0n, byok: false, requestsPerMinute: undefined, burstPerSecond: undefined, keyRequestsPerMinute: undefined,
@@ -230,6 +231,7 @@ test('a ledger that answers slowly is asked once, however many wait and ask agai
   const ask = (requestId: string) =>
     quota.admit(ACCOUNT, {
       includedTokens: undefined,
+      byokTokens: undefined,
       walls: [],
       command: {
         requestId, keyId: 'key_1', counter: 'chat', amount: 1n, minAmount: 0n, tokens: 0n, minTokens: 0n, byok: false, requestsPerMinute: undefined, burstPerSecond: undefined, keyRequestsPerMinute: undefined,

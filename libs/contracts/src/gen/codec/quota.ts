@@ -207,6 +207,7 @@ export function writeAdmitResponse(w: Writer, m: AdmitResponse): void {
   if (m.epoch !== undefined && m.epoch !== '') { w.uint32(154); w.string(m.epoch); }
   if (m.blockedAs !== undefined && m.blockedAs !== null) { w.uint32(160); w.uint32(numberOfDecision(m.blockedAs)); }
   if (m.draws === true) { w.uint32(168); w.bool(m.draws); }
+  if (m.ofOwnCredentials === true) { w.uint32(176); w.bool(m.ofOwnCredentials); }
 }
 export function readAdmitResponse(r: Reader, end: number): AdmitResponseOut {
   let v1: DecisionName = 'DECISION_UNSPECIFIED';
@@ -230,6 +231,7 @@ export function readAdmitResponse(r: Reader, end: number): AdmitResponseOut {
   let v19: string = '';
   let v20: DecisionName | undefined;
   let v21: boolean = false;
+  let v22: boolean = false;
   while (r.at < end) {
     const tag = r.uint32();
     switch (tag) {
@@ -254,11 +256,12 @@ export function readAdmitResponse(r: Reader, end: number): AdmitResponseOut {
       case 154: v19 = r.string(end); break;
       case 160: v20 = nameOfDecision(r.uint32()); break;
       case 168: v21 = r.bool(); break;
+      case 176: v22 = r.bool(); break;
       default: r.skip(tag, end);
     }
   }
   r.check(end);
-  return { decision: v1, retryAfterMs: v2, limitRequests: v3, remainingRequests: v4, resetRequestsMs: v5, limitTokens: v6, remainingTokens: v7, resetTokensMs: v8, limitSource: v9, limitNanoUsd: v10, spendNanoUsd: v11, reservedNanoUsd: v12, resetsAtMs: v13, periods: v14, heldNanoUsd: v15, heldTokens: v16, roomNanoUsd: v17, roomTokens: v18, epoch: v19, blockedAs: v20, draws: v21 } as AdmitResponseOut;
+  return { decision: v1, retryAfterMs: v2, limitRequests: v3, remainingRequests: v4, resetRequestsMs: v5, limitTokens: v6, remainingTokens: v7, resetTokensMs: v8, limitSource: v9, limitNanoUsd: v10, spendNanoUsd: v11, reservedNanoUsd: v12, resetsAtMs: v13, periods: v14, heldNanoUsd: v15, heldTokens: v16, roomNanoUsd: v17, roomTokens: v18, epoch: v19, blockedAs: v20, draws: v21, ofOwnCredentials: v22 } as AdmitResponseOut;
 }
 export function copyAdmitResponse(m: AdmitResponse): AdmitResponseOut {
   const v1 = m.decision !== undefined && m.decision !== null ? copyDecision(m.decision) : 'DECISION_UNSPECIFIED';
@@ -282,7 +285,8 @@ export function copyAdmitResponse(m: AdmitResponse): AdmitResponseOut {
   const v19 = m.epoch !== undefined && m.epoch !== null ? m.epoch : '';
   const v20 = m.blockedAs !== undefined && m.blockedAs !== null ? copyDecision(m.blockedAs) : undefined;
   const v21 = m.draws !== undefined && m.draws !== null ? m.draws : false;
-  return { decision: v1, retryAfterMs: v2, limitRequests: v3, remainingRequests: v4, resetRequestsMs: v5, limitTokens: v6, remainingTokens: v7, resetTokensMs: v8, limitSource: v9, limitNanoUsd: v10, spendNanoUsd: v11, reservedNanoUsd: v12, resetsAtMs: v13, periods: v14, heldNanoUsd: v15, heldTokens: v16, roomNanoUsd: v17, roomTokens: v18, epoch: v19, blockedAs: v20, draws: v21 } as AdmitResponseOut;
+  const v22 = m.ofOwnCredentials !== undefined && m.ofOwnCredentials !== null ? m.ofOwnCredentials : false;
+  return { decision: v1, retryAfterMs: v2, limitRequests: v3, remainingRequests: v4, resetRequestsMs: v5, limitTokens: v6, remainingTokens: v7, resetTokensMs: v8, limitSource: v9, limitNanoUsd: v10, spendNanoUsd: v11, reservedNanoUsd: v12, resetsAtMs: v13, periods: v14, heldNanoUsd: v15, heldTokens: v16, roomNanoUsd: v17, roomTokens: v18, epoch: v19, blockedAs: v20, draws: v21, ofOwnCredentials: v22 } as AdmitResponseOut;
 }
 
 export function writeReleaseRequest(w: Writer, m: ReleaseRequest): void {
@@ -669,6 +673,8 @@ export function writeBucketState(w: Writer, m: BucketState): void {
   if (m.reservedNanoUsd !== undefined && !isZero(m.reservedNanoUsd)) { w.uint32(40); w.int64(m.reservedNanoUsd); }
   if (m.tokens !== undefined && !isZero(m.tokens)) { w.uint32(48); w.int64(m.tokens); }
   if (m.reservedTokens !== undefined && !isZero(m.reservedTokens)) { w.uint32(56); w.int64(m.reservedTokens); }
+  if (m.byokTokens !== undefined && !isZero(m.byokTokens)) { w.uint32(64); w.int64(m.byokTokens); }
+  if (m.reservedByokTokens !== undefined && !isZero(m.reservedByokTokens)) { w.uint32(72); w.int64(m.reservedByokTokens); }
 }
 export function readBucketState(r: Reader, end: number): BucketStateOut {
   let v1: string = '';
@@ -678,6 +684,8 @@ export function readBucketState(r: Reader, end: number): BucketStateOut {
   let v5: string = '0';
   let v6: string = '0';
   let v7: string = '0';
+  let v8: string = '0';
+  let v9: string = '0';
   while (r.at < end) {
     const tag = r.uint32();
     switch (tag) {
@@ -688,11 +696,13 @@ export function readBucketState(r: Reader, end: number): BucketStateOut {
       case 40: v5 = r.int64(); break;
       case 48: v6 = r.int64(); break;
       case 56: v7 = r.int64(); break;
+      case 64: v8 = r.int64(); break;
+      case 72: v9 = r.int64(); break;
       default: r.skip(tag, end);
     }
   }
   r.check(end);
-  return { scope: v1, periodId: v2, settledNanoUsd: v3, finishedNanoUsd: v4, reservedNanoUsd: v5, tokens: v6, reservedTokens: v7 } as BucketStateOut;
+  return { scope: v1, periodId: v2, settledNanoUsd: v3, finishedNanoUsd: v4, reservedNanoUsd: v5, tokens: v6, reservedTokens: v7, byokTokens: v8, reservedByokTokens: v9 } as BucketStateOut;
 }
 export function copyBucketState(m: BucketState): BucketStateOut {
   const v1 = m.scope !== undefined && m.scope !== null ? m.scope : '';
@@ -702,7 +712,9 @@ export function copyBucketState(m: BucketState): BucketStateOut {
   const v5 = m.reservedNanoUsd !== undefined && m.reservedNanoUsd !== null ? copyInt64(m.reservedNanoUsd) : '0';
   const v6 = m.tokens !== undefined && m.tokens !== null ? copyInt64(m.tokens) : '0';
   const v7 = m.reservedTokens !== undefined && m.reservedTokens !== null ? copyInt64(m.reservedTokens) : '0';
-  return { scope: v1, periodId: v2, settledNanoUsd: v3, finishedNanoUsd: v4, reservedNanoUsd: v5, tokens: v6, reservedTokens: v7 } as BucketStateOut;
+  const v8 = m.byokTokens !== undefined && m.byokTokens !== null ? copyInt64(m.byokTokens) : '0';
+  const v9 = m.reservedByokTokens !== undefined && m.reservedByokTokens !== null ? copyInt64(m.reservedByokTokens) : '0';
+  return { scope: v1, periodId: v2, settledNanoUsd: v3, finishedNanoUsd: v4, reservedNanoUsd: v5, tokens: v6, reservedTokens: v7, byokTokens: v8, reservedByokTokens: v9 } as BucketStateOut;
 }
 
 export const codecs = {

@@ -29,3 +29,14 @@ test.each([['midnight has come here and not where is counted', 3_600_000], ['the
   const told = JSON.parse(await answerLimits(quota, { ...clock, nowMs: () => counted + apartMs }, undefined, daily)) as object;
   expect(told).toMatchObject({ caps: [{ period: 'day', spent_usd: 0.5, resets_at: Date.UTC(2026, 10, 22) / 1_000 }] });
 });
+
+test('tells of tokens over own credentials apart, where those have an allotment', async () => {
+  const rules = { anchorDay: 0 };
+  const plan = { scope: 'account', periodId: qualifiedPeriodId('plan', periodsAt(NOW_MS, rules)), settledNanoUsd: '0', finishedNanoUsd: '0', reservedNanoUsd: '0', tokens: '90', reservedTokens: '9', byokTokens: '60', reservedByokTokens: '4' };
+  const quota = { unary: () => Promise.resolve({ settledNanoUsd: '0', reservedNanoUsd: '0', buckets: [plan] }) } as unknown as Parameters<typeof answerLimits>[0];
+  const told = async (account: object): Promise<object> => JSON.parse(await answerLimits(quota, clock, undefined, callerWith({ account }))) as object;
+  const resetsAt = Math.floor(Number(periodEndMs('plan', NOW_MS, rules)) / 1_000);
+  expect(await told({ tier: 'free' })).toMatchObject({ tokens: null, byok_tokens: { included: 100_000, used: 60, reserved: 4, resets_at: resetsAt } });
+  expect(await told({ tier: 'team', includedTokens: '1000', byokTokens: '70' })).toMatchObject({ tokens: { included: 1_000, used: 90, reserved: 9 }, byok_tokens: { included: 70, used: 60, reserved: 4 } });
+  expect(await told({ tier: 'team' })).toMatchObject({ byok_tokens: null });
+});

@@ -1,4 +1,4 @@
-/** GET /api/limits: what caps and allotment an account and key have, and how much of each is spent and reserved (contract, section 15). */
+/** GET /api/limits: what caps and allotments an account and key have, and how much of each is spent and reserved (contract, section 15). */
 import type { CostCap, ShowRequest, ShowResponse__Output } from '@signalbox/contracts/quota';
 import type { Clock } from '@signalbox/kernel/clock';
 import { Fault } from '@signalbox/kernel/fault';
@@ -53,6 +53,8 @@ export async function answerLimits(quota: RpcClient, clock: Clock, periodSeconds
       limits.includedTokens === undefined
         ? null
         : { included: Number(limits.includedTokens), used: Number(plan?.tokens ?? 0), reserved: Number(plan?.reservedTokens ?? 0), hard_cap: limits.hardCap === true, resets_at: seconds(periodEndMs('plan', nowMs, rules)) },
+    // They count towards the plan's too.
+    byok_tokens: limits.byokTokens === undefined ? null : { included: Number(limits.byokTokens), used: Number(plan?.byokTokens ?? 0), reserved: Number(plan?.reservedByokTokens ?? 0), resets_at: seconds(periodEndMs('plan', nowMs, rules)) },
     trial_credit: limits.trialCreditNanoUsd === undefined ? null : { limit_usd: usd(toBigint(limits.trialCreditNanoUsd)), spent_usd: usd(spentOf(all)), reserved_usd: usd(toBigint(all?.reservedNanoUsd)) },
     spent_usd: usd(toBigint(shown.settledNanoUsd)),
     reserved_usd: usd(toBigint(shown.reservedNanoUsd)),

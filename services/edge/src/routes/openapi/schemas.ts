@@ -224,6 +224,7 @@ export const Limits = z
       }),
     ),
     tokens: z.object({ included: tokens('Of the allotment.'), used: tokens('Of this period.'), reserved: tokens('Held for requests that run.'), hard_cap: z.boolean(), resets_at: timeOrNull('When it begins anew') }).nullable(),
+    byok_tokens: z.object({ included: tokens('Of the allotment over own credentials.'), used: tokens('Of this period.'), reserved: tokens('Held for requests that run.'), resets_at: timeOrNull('When it begins anew') }).nullable(),
     trial_credit: z.object({ limit_usd: dollars('The credit'), spent_usd: dollars('Spent of it'), reserved_usd: dollars('Held for requests that run') }).nullable(),
     spent_usd: dollars('Spent in all'),
     reserved_usd: dollars('Held in all'),

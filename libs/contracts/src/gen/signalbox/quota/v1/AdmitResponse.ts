@@ -27,6 +27,7 @@ export interface AdmitResponse {
   'epoch'?: (string);
   'blockedAs'?: (_signalbox_quota_v1_Decision);
   'draws'?: (boolean);
+  'ofOwnCredentials'?: (boolean);
   '_limitRequests'?: "limitRequests";
   '_remainingRequests'?: "remainingRequests";
   '_resetRequestsMs'?: "resetRequestsMs";
@@ -61,6 +62,7 @@ export interface AdmitResponse__Output {
   'epoch': (string);
   'blockedAs'?: (_signalbox_quota_v1_Decision__Output);
   'draws': (boolean);
+  'ofOwnCredentials': (boolean);
   '_limitRequests'?: "limitRequests";
   '_remainingRequests'?: "remainingRequests";
   '_resetRequestsMs'?: "resetRequestsMs";

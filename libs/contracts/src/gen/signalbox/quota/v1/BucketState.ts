@@ -11,6 +11,8 @@ export interface BucketState {
   'reservedNanoUsd'?: (number | string | Long);
   'tokens'?: (number | string | Long);
   'reservedTokens'?: (number | string | Long);
+  'byokTokens'?: (number | string | Long);
+  'reservedByokTokens'?: (number | string | Long);
 }
 
 export interface BucketState__Output {
@@ -21,4 +23,6 @@ export interface BucketState__Output {
   'reservedNanoUsd': (string);
   'tokens': (string);
   'reservedTokens': (string);
+  'byokTokens': (string);
+  'reservedByokTokens': (string);
 }
