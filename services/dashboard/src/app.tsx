@@ -5,7 +5,7 @@ import { useQueryClient } from '@tanstack/react-query';
 import { useEffect, useRef, useState, type ReactElement } from 'react';
 import { signOut } from './lib/api.js';
 import { hrefOf, navigate, useRoute } from './lib/route.js';
-import { endSession, mayRead, useOtherTabs, useSession } from './lib/use-api.js';
+import { endSession, heedRefusal, mayRead, useOtherTabs, useSession } from './lib/use-api.js';
 import type { Session } from './lib/types.js';
 import { ApiReference } from './pages/api-reference.tsx';
 import { Keys } from './pages/keys.tsx';
@@ -117,6 +117,7 @@ function Shell({ session }: { readonly session: Session }): ReactElement {
     try {
       await signOut();
     } catch (error) {
+      void heedRefusal(client, error);
       setProblem(`You are still signed in. ${error instanceof Error ? error.message : 'That did not work.'}`);
       return;
     }

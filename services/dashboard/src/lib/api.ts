@@ -18,6 +18,13 @@ export class ApiError extends Error {
   }
 }
 
+const OF_THE_SESSION: ReadonlySet<string | null> = new Set(['invalid_session', 'api_key_revoked', 'api_key_expired', 'account_suspended']);
+
+/** True for a 401 that speaks of the session, or of the key and account that it stands for. Any other may be a 403 as variant B tells it, of what was asked alone. */
+export function isOfSession({ status, code }: ApiError): boolean {
+  return status === 401 && OF_THE_SESSION.has(code);
+}
+
 /** Remembers only that there was a session, so that a stranger's first visit asks nothing. */
 const HINT = 'signalbox-signed-in';
 let csrf: string | undefined;
@@ -112,6 +119,9 @@ export async function signOut(): Promise<void> {
     await call('/api/session', { method: 'DELETE' });
   } catch (error) {
     if (!(error instanceof ApiError) || error.status !== 401) throw error;
+    if (isOfSession(error)) return;
+    const lives = await call<Session>('/api/session').then(() => true, (told: unknown) => !(told instanceof ApiError) || told.status !== 401);
+    if (lives) throw error;
   }
 }
 

@@ -1,7 +1,7 @@
 import { afterEach, expect, jest, test } from '@jest/globals';
 import { QueryClient } from '@tanstack/react-query';
-import { signOut } from './api.js';
-import { endSession, SESSION_KEY } from './use-api.js';
+import { ApiError, signOut } from './api.js';
+import { endSession, heedRefusal, SESSION_KEY } from './use-api.js';
 
 afterEach(() => void jest.restoreAllMocks());
 
@@ -17,6 +17,11 @@ test.each([[503, { error: { code: 'accounts_unavailable', message: 'Not now.' } 
   await expect(signOut()).rejects.toMatchObject({ status });
 });
 
+test.each([[200, false], [503, false], [401, true]])('one that is answered 401 of the call alone, as variant B tells a 403, is one where the session is answered 401 too: %i', async (status, isOne) => {
+  jest.spyOn(globalThis, 'fetch').mockImplementation((_path, { method } = {}) => Promise.resolve(new Response(JSON.stringify({ error: { code: 'invalid_api_key' } }), { status: method === 'DELETE' ? 401 : status })));
+  expect(await signOut().then(() => true, () => false)).toBe(isOne);
+});
+
 test('nor is one that does not get through', async () => {
   jest.spyOn(globalThis, 'fetch').mockRejectedValue(new TypeError('fetch failed'));
   await expect(signOut()).rejects.toMatchObject({ status: 0 });
@@ -29,4 +34,43 @@ test('of a session that has ended nothing is kept for the next one', () => {
   endSession(client);
   expect(client.getQueryCache().getAll().map(({ queryKey, state }) => [queryKey, state.data])).toEqual([[SESSION_KEY, null]]);
   client.clear();
+});
+
+/** What is left of a session after a call was refused, while `/api/session` answers as given. */
+async function leftAfter(refusal: ApiError, status: number, body: object): Promise<{ readonly session: unknown; readonly asked: number; readonly kept: number }> {
+  const client = new QueryClient();
+  client.setQueryData(SESSION_KEY, { csrf_token: 'mine' });
+  client.setQueryData(['/api/usage'], { data: [] });
+  const fetched = jest.spyOn(globalThis, 'fetch').mockImplementation(() => Promise.resolve(new Response(JSON.stringify(body), { status })));
+  await Promise.all([heedRefusal(client, refusal), heedRefusal(client, refusal)]);
+  const left = { session: client.getQueryData(SESSION_KEY), asked: fetched.mock.calls.length, kept: client.getQueryCache().findAll({ queryKey: ['/api/usage'] }).length };
+  client.clear();
+  return left;
+}
+
+const MINE = { csrf_token: 'mine' };
+const refusedAs = (status: number, code: string | null): ApiError => new ApiError(status, code, 'No.', null);
+
+test.each(['invalid_session', 'api_key_revoked', 'api_key_expired', 'account_suspended'])('a 401 %s ends the session at once', async (code) => {
+  expect(await leftAfter(refusedAs(401, code), 200, MINE)).toEqual({ session: null, asked: 0, kept: 0 });
+});
+
+test('a 401 of anything else, as variant B tells a missing scope, ends nothing while the session lives', async () => {
+  expect(await leftAfter(refusedAs(401, 'invalid_api_key'), 200, MINE)).toEqual({ session: MINE, asked: 1, kept: 1 });
+});
+
+test('nor while nobody can say whether it does', async () => {
+  expect(await leftAfter(refusedAs(401, 'invalid_api_key'), 503, {})).toMatchObject({ session: MINE, kept: 1 });
+});
+
+test('it ends where the session is told to have ended', async () => {
+  expect(await leftAfter(refusedAs(401, null), 401, { error: { code: 'invalid_session' } })).toMatchObject({ session: null, kept: 0 });
+});
+
+test.each([['as variant A tells it', refusedAs(403, 'invalid_csrf_token')], ['as variant B does', refusedAs(401, 'invalid_api_key')]])('a CSRF token of a session before is left behind for the present one: %s', async (_what, refusal) => {
+  expect(await leftAfter(refusal, 200, { csrf_token: 'another' })).toMatchObject({ session: undefined, kept: 0 });
+});
+
+test('any other refusal is a matter of the page that asked', async () => {
+  expect(await leftAfter(refusedAs(403, 'insufficient_scope'), 401, {})).toEqual({ session: MINE, asked: 0, kept: 1 });
 });

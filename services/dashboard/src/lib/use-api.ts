@@ -1,7 +1,7 @@
 /** Answers of the interface as queries; a session that ended ends here. */
 import { keepPreviousData, QueryClient, useMutation, useQuery, useQueryClient, type UseMutationResult, type UseQueryResult } from '@tanstack/react-query';
 import { useEffect } from 'react';
-import { ApiError, call, hasSessionHint, noteSession, onOtherTab, type CallOptions } from './api.js';
+import { ApiError, call, hasSessionHint, isOfSession, noteSession, onOtherTab, type CallOptions } from './api.js';
 import type { KeyRecord, ModelRecord, Page, Session, UsageRow } from './types.js';
 
 export const SESSION_KEY = ['session'] as const;
@@ -84,14 +84,29 @@ export function useOtherTabs(): void {
   useEffect(() => onOtherTab(() => askAnew(client)), [client]);
 }
 
-/** A 401 of any call means that the session has ended; a refused CSRF token that another one has begun. */
+/** Where the session itself is told to have ended it ends; where another one has begun, as its CSRF token tells, that is read. */
+async function askSession(client: QueryClient): Promise<void> {
+  try {
+    const session = await client.fetchQuery({ queryKey: ['/api/session'], staleTime: 0, gcTime: 0, retry: false, queryFn: () => call<Session>('/api/session') });
+    if (client.getQueryData<Session | null>(SESSION_KEY)?.csrf_token !== session.csrf_token) askAnew(client);
+  } catch (error) {
+    if (error instanceof ApiError && error.status === 401) endSession(client);
+  }
+}
+
+/** A refusal may be the end of the session, or the sign of another one. Variant B tells a 403 as a 401, a refused CSRF token too: there the session is asked. */
+export async function heedRefusal(client: QueryClient, error: unknown): Promise<void> {
+  if (!(error instanceof ApiError)) return;
+  if (error.code === 'invalid_csrf_token') askAnew(client);
+  else if (error.status !== 401) return;
+  else if (isOfSession(error)) endSession(client);
+  else await askSession(client);
+}
+
+/** For what the pages themselves ask. */
 export function useEnded(): (error: unknown) => void {
   const client = useQueryClient();
-  return (error) => {
-    if (!(error instanceof ApiError)) return;
-    if (error.status === 401) endSession(client);
-    else if (error.code === 'invalid_csrf_token') askAnew(client);
-  };
+  return (error) => void heedRefusal(client, error);
 }
 
 export interface ApiOptions {

@@ -43,6 +43,12 @@ describe('errors', () => {
 
   test.each(names)('%s is never 402 or 403 in variant B', (name) => expect([402, 403]).not.toContain(forVariant(apiError(name), 'B').status));
 
+  test('variant B takes from a 403 its status, type and code, and leaves what was refused, and why', () => {
+    const refused = apiError('PLUGIN_REQUIRES_PAID', { param: 'plugins', message: 'The plugin memory needs a paid account.', metadata: { plugin: 'memory' } });
+    expect(forVariant(refused, 'B')).toEqual({ ...refused, status: 401, type: 'invalid_request_error', code: 'invalid_api_key', headers: { 'WWW-Authenticate': 'Bearer' } });
+    expect(forVariant(apiError('insufficient_scope', { message: 'The API key lacks the scope keys.' }), 'B')).toMatchObject({ status: 401, code: 'invalid_api_key', param: null, message: 'The API key lacks the scope keys.' });
+  });
+
   test.each(Object.keys(FAULTS) as FaultCode[])('fault %s shows neither its internal message nor a status that blames the caller', (code) => {
     const error = faultToApiError(new Fault(code, 'internal words'));
     expect(renderErrorBody(error).toString()).not.toContain('internal words');

@@ -163,12 +163,12 @@ export function renderErrorBody(error: ApiError, routerMetadata?: JsonValue): Bu
   return Buffer.from(`{"error":${renderErrorObject(error)}${extra}}`);
 }
 
-/** The error as variant B tells it: 402 is 429 insufficient_quota, 403 is 401 invalid_api_key. Variant A: unchanged. */
+/** The error as variant B tells it: 402 is 429 insufficient_quota, 403 is 401 invalid_api_key, each in its own words. Variant A: unchanged. */
 export function forVariant(error: ApiError, variant: Variant): ApiError {
   if (variant === 'A') return error;
-  if (error.status === 403) return apiError('invalid_api_key');
-  if (error.status !== 402) return error;
   const { metadata } = error;
+  if (error.status === 403) return apiError('invalid_api_key', { message: error.message, ...(error.param === null ? {} : { param: error.param }), ...(metadata === undefined ? {} : { metadata }) });
+  if (error.status !== 402) return error;
   const quota = apiError('insufficient_quota', { message: error.message, ...(metadata === undefined ? {} : { metadata }), ...(error.resetMs === undefined ? {} : { retryAfterMs: error.resetMs }) });
   // A transient conflict keeps its own short wait, and may be tried again.
   return error.headers?.['Retry-After'] === undefined ? quota : { ...quota, headers: error.headers };
