@@ -22,8 +22,8 @@ async function api<Answer>(path: string, options: RequestInit = {}): Promise<Ans
 }
 
 /** An account beside the first one, without limits. */
-async function madeAccount(): Promise<{ readonly key: string }> {
-  const response = await fetch(`${gateway.adminUrl}/admin/accounts`, { method: 'POST', headers: { authorization: `Bearer ${gateway.adminToken}`, 'content-type': 'application/json' }, body: JSON.stringify({ name: 'other', tier: 'enterprise' }) });
+async function madeAccount(over: object = {}): Promise<{ readonly key: string }> {
+  const response = await fetch(`${gateway.adminUrl}/admin/accounts`, { method: 'POST', headers: { authorization: `Bearer ${gateway.adminToken}`, 'content-type': 'application/json' }, body: JSON.stringify({ name: 'other', tier: 'enterprise', ...over }) });
   return ((await response.json()) as { readonly key: { readonly key: string } }).key;
 }
 
@@ -112,6 +112,24 @@ suite('the dashboard', () => {
     await context.close();
   }, SLOW_MS);
 
+  test('figures of one question are never shown under the name of another', async () => {
+    const { context, page } = await openContext(browser, { scheme: 'light', width: 1_280 });
+    await signIn(page);
+    await page.getByText(`on ${REQUESTS} requests`).waitFor();
+    let release: () => void = () => undefined;
+    const held = new Promise<void>((resolve) => (release = resolve));
+    await page.route(/\/api\/usage\?group_by=day&.*model=/, async (route) => {
+      await held;
+      await route.continue();
+    });
+    await page.getByRole('combobox', { name: 'Model' }).click();
+    await page.getByRole('option', { name: 'simulator/smart' }).click();
+    await page.getByText(`on ${REQUESTS} requests`).waitFor({ state: 'detached' });
+    release();
+    await page.getByText('on 1 request', { exact: true }).waitFor();
+    await context.close();
+  }, SLOW_MS);
+
   test('a narrow window shows each row whole: what a request cost is in sight', async () => {
     const { context, page } = await openContext(browser, { scheme: 'light', width: 360 });
     await signIn(page);
@@ -166,6 +184,47 @@ suite('the dashboard', () => {
     await page.getByText('Ledger').waitFor();
     await context.close();
     expect(complaints).toEqual([]);
+  }, SLOW_MS);
+
+  test('in variant B, whose streams do not tell it, the playground takes from the ledger what it cost; until then it is an estimate', async () => {
+    const { key } = await madeAccount({ variant: 'B' });
+    const { context, page } = await openContext(browser, { scheme: 'light', width: 1_280 });
+    await signIn(page, key);
+    await page.getByRole('link', { name: 'Playground' }).click();
+    let release: () => void = () => undefined;
+    const held = new Promise<void>((resolve) => (release = resolve));
+    await page.route('**/api/requests/*', async (route) => {
+      await held;
+      await route.continue();
+    });
+    await page.getByRole('textbox', { name: 'Message' }).fill('What is a river?');
+    await page.keyboard.press('Enter');
+    await page.getByText('not booked yet', { exact: true }).waitFor();
+    for (const label of ['Cost, estimated', 'Saved, estimated']) await page.getByText(label, { exact: true }).waitFor();
+    release();
+    await page.getByText('final', { exact: true }).waitFor();
+    const id = (await page.getByRole('link', { name: 'Open this request' }).getAttribute('href'))?.split('/').at(-1) ?? '';
+    const booked = (await (await fetch(`${gateway.baseUrl}/api/requests/${id}`, { headers: { authorization: `Bearer ${key}` } })).json()) as { readonly cost_usd: number };
+    const shown = await page.getByText('Cost', { exact: true }).locator('xpath=..').textContent();
+    expect(Number(shown?.replace(/^Cost\$/, ''))).toBeCloseTo(booked.cost_usd, 6);
+    await context.close();
+  }, SLOW_MS);
+
+  test('in variant B a refused action says why, and leaves its session', async () => {
+    const { key } = await madeAccount({ variant: 'B' });
+    const made = await fetch(`${gateway.baseUrl}/api/auth`, { method: 'POST', headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' }, body: JSON.stringify({ name: 'bounded', limits: { requests_per_minute: 50 } }) });
+    const { key: bounded } = (await made.json()) as { readonly key: string };
+    const { context, page } = await openContext(browser, { scheme: 'light', width: 1_280 });
+    await signIn(page, bounded);
+    await page.getByRole('link', { name: 'API keys' }).click();
+    await page.getByRole('button', { name: 'New key' }).click();
+    await page.getByRole('textbox', { name: 'Name' }).fill('unbounded');
+    await page.getByRole('button', { name: 'Create key' }).click();
+    await page.getByRole('alert').getByText('must not have inference', { exact: false }).waitFor();
+    await page.getByRole('button', { name: 'Cancel' }).click();
+    await page.getByRole('link', { name: 'Requests' }).click();
+    await page.getByRole('heading', { name: 'Requests' }).waitFor();
+    await context.close();
   }, SLOW_MS);
 
   test('a cap that is set on its page is a bar on the overview', async () => {

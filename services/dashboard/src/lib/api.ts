@@ -132,3 +132,11 @@ export function queryText(values: Readonly<Record<string, string | number | null
   const text = query.toString();
   return text === '' ? '' : `?${text}`;
 }
+
+/** What a path asks about: itself without the page of a list. */
+export function subjectOf(path: string): string {
+  const [place = '', query = ''] = path.split('?');
+  const values = new URLSearchParams(query);
+  values.delete('after');
+  return `${place}?${values.toString()}`;
+}

@@ -1,8 +1,8 @@
 /** Answers of the interface as queries; a session that ended ends here. */
-import { keepPreviousData, QueryClient, useMutation, useQuery, useQueryClient, type UseMutationResult, type UseQueryResult } from '@tanstack/react-query';
+import { QueryClient, useMutation, useQuery, useQueryClient, type UseMutationResult, type UseQueryResult } from '@tanstack/react-query';
 import { useEffect } from 'react';
-import { ApiError, call, hasSessionHint, isOfSession, noteSession, onOtherTab, type CallOptions } from './api.js';
-import type { KeyRecord, ModelRecord, Page, Session, UsageRow } from './types.js';
+import { ApiError, call, hasSessionHint, isOfSession, noteSession, onOtherTab, subjectOf, type CallOptions } from './api.js';
+import type { KeyRecord, ModelRecord, Page, RequestDetail, Session, UsageRow } from './types.js';
 
 export const SESSION_KEY = ['session'] as const;
 
@@ -16,8 +16,9 @@ function isWorthAnotherTry(count: number, error: unknown): boolean {
   return count < 2 && (error.status === 0 || error.status >= 500);
 }
 
+const retryDelay = (count: number, error: unknown): number => (error instanceof ApiError ? error.retryAfterMs : 0) + 250 * 2 ** count;
+
 export function createQueryClient(): QueryClient {
-  const retryDelay = (count: number, error: unknown): number => (error instanceof ApiError ? error.retryAfterMs : 0) + 250 * 2 ** count;
   return new QueryClient({ defaultOptions: { queries: { staleTime: 10_000, retry: isWorthAnotherTry, retryDelay, refetchOnWindowFocus: false } } });
 }
 
@@ -112,15 +113,28 @@ export function useEnded(): (error: unknown) => void {
 export interface ApiOptions {
   readonly everyMs?: number;
   readonly isEnabled?: boolean;
+  /** What is not there yet is asked for again, for half a minute. */
+  readonly isAwaited?: boolean;
 }
 
-function useRead<Answer>(queryKey: readonly string[], read: (context: { readonly signal: AbortSignal; readonly client: QueryClient }) => Promise<Answer>, { everyMs, isEnabled = true }: ApiOptions): UseQueryResult<Answer> {
+const AWAITED_EVERY_MS = 1_000;
+const AWAITED_TRIES = 30;
+
+const isMissing = (error: unknown): boolean => error instanceof ApiError && error.status === 404;
+
+/** For TanStack: until another page of a list is there the one before is shown, and never what answers another question. */
+export function whileItLoads(path: string): <Answer>(before: Answer | undefined, query?: { readonly queryKey: readonly unknown[] }) => Answer | undefined {
+  return (before, query) => (typeof query?.queryKey[0] === 'string' && subjectOf(query.queryKey[0]) === subjectOf(path) ? before : undefined);
+}
+
+function useRead<Answer>(queryKey: readonly [string, ...string[]], read: (context: { readonly signal: AbortSignal; readonly client: QueryClient }) => Promise<Answer>, { everyMs, isEnabled = true, isAwaited = false }: ApiOptions): UseQueryResult<Answer> {
   const ended = useEnded();
   return useQuery({
     queryKey,
     enabled: isEnabled,
     refetchInterval: everyMs ?? false,
-    placeholderData: keepPreviousData,
+    placeholderData: whileItLoads(queryKey[0]),
+    ...(isAwaited ? { retry: (count: number, error: Error) => (isMissing(error) ? count < AWAITED_TRIES : isWorthAnotherTry(count, error)), retryDelay: (count: number, error: Error) => (isMissing(error) ? AWAITED_EVERY_MS : retryDelay(count, error)) } : {}),
     queryFn: async (context) => {
       try {
         return await read(context);
@@ -134,6 +148,13 @@ function useRead<Answer>(queryKey: readonly string[], read: (context: { readonly
 
 export function useApi<Answer>(path: string, options: ApiOptions = {}): UseQueryResult<Answer> {
   return useRead([path], ({ signal }) => call<Answer>(path, { signal }), options);
+}
+
+/** What the ledger has of a request that has ended, as soon as it has it; undefined before, and where this key may not read it. */
+export function useBooked(id: string | undefined): RequestDetail | undefined {
+  const session = useSession().data;
+  const isEnabled = id !== undefined && session !== null && session !== undefined && mayRead(session, 'usage');
+  return useApi<RequestDetail>(`/api/requests/${encodeURIComponent(id ?? '')}`, { isEnabled, isAwaited: true }).data;
 }
 
 const PAGES_MAX = 10;

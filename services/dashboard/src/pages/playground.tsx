@@ -5,7 +5,7 @@ import { ApiError, callRaw } from '../lib/api.js';
 import { createEventReader } from '../lib/events.js';
 import { formatCount, formatMs } from '../lib/format.js';
 import { formatUsd } from '../lib/money.js';
-import { useApi, useEnded } from '../lib/use-api.js';
+import { useApi, useBooked, useEnded } from '../lib/use-api.js';
 import type { ModelRecord } from '../lib/types.js';
 import { Link } from '../parts/link.tsx';
 import { PageHead, Panel } from '../parts/panel.tsx';
@@ -69,6 +69,10 @@ export function Playground(): ReactElement {
   const abort = useRef<AbortController>(undefined);
   const [isRunning, setIsRunning] = useState(false);
   const wanted = model ?? names[0] ?? 'auto';
+  // The stream's own last word is not in every answer: variant B has none, and a stream that was stopped.
+  const booked = useBooked(isRunning || run.isFinal ? undefined : run.id);
+  const shown: Run = booked === undefined || run.isFinal ? run : { ...run, model: booked.model ?? run.model, provider: booked.provider ?? run.provider, costUsd: booked.cost_usd, savingsUsd: Math.max(0, booked.savings_usd), tokens: booked.prompt_tokens + booked.completion_tokens, isFinal: true };
+  const estimated = shown.isFinal || shown.id === undefined ? '' : ', estimated';
 
   const send = async (): Promise<void> => {
     const text = draft.trim();
@@ -191,19 +195,19 @@ export function Playground(): ReactElement {
           </Group>
         </Stack>
         <Stack gap="md">
-          <Panel title="Route" side={<Badge variant="light" color={isRunning ? 'blue' : run.isFinal ? 'teal' : 'gray'}>{isRunning ? 'running' : run.isFinal ? 'final' : 'idle'}</Badge>}>
+          <Panel title="Route" side={<Badge variant="light" color={isRunning ? 'blue' : shown.isFinal ? 'teal' : 'gray'}>{isRunning ? 'running' : shown.isFinal ? 'final' : shown.id === undefined ? 'idle' : 'not booked yet'}</Badge>}>
             <SimpleGrid cols={2} spacing="sm">
-              <Figure label="Model" value={run.model ?? '–'} />
-              <Figure label="Provider" value={run.provider ?? '–'} />
-              <Figure label={run.isFinal ? 'Cost' : 'Cost, estimated'} value={formatUsd(run.costUsd)} />
-              <Figure label="Saved" value={formatUsd(run.savingsUsd)} />
-              <Figure label="First token" value={formatMs(run.firstMs)} />
-              <Figure label="Whole answer" value={formatMs(run.totalMs)} />
-              <Figure label="Tokens" value={formatCount(run.tokens)} />
-              <Figure label="Attempts" value={run.attempts ?? '–'} />
+              <Figure label="Model" value={shown.model ?? '–'} />
+              <Figure label="Provider" value={shown.provider ?? '–'} />
+              <Figure label={`Cost${estimated}`} value={formatUsd(shown.costUsd)} />
+              <Figure label={`Saved${estimated}`} value={formatUsd(shown.savingsUsd)} />
+              <Figure label="First token" value={formatMs(shown.firstMs)} />
+              <Figure label="Whole answer" value={formatMs(shown.totalMs)} />
+              <Figure label="Tokens" value={formatCount(shown.tokens)} />
+              <Figure label="Attempts" value={shown.attempts ?? '–'} />
             </SimpleGrid>
             <Text size="xs" mt="sm" mih={20}>
-              {run.id !== undefined && !isRunning ? <Link to={`/requests/${run.id}`}>Open this request</Link> : null}
+              {shown.id !== undefined && !isRunning ? <Link to={`/requests/${shown.id}`}>Open this request</Link> : null}
             </Text>
           </Panel>
           <Panel title="Settings">

@@ -68,7 +68,7 @@ export function Failure({ error, again }: { readonly error: unknown; readonly ag
   );
 }
 
-/** The answer once it is there; until then as much room as it will need. */
+/** The answer once it is there; until then as much room as it will need, or dimmed the page of a list that was there before. */
 export function Loaded<Answer>({ query, height = 180, children }: { readonly query: UseQueryResult<Answer>; readonly height?: number; readonly children: (answer: Answer) => ReactNode }): ReactElement {
   if (query.data !== undefined) {
     return (
@@ -78,7 +78,9 @@ export function Loaded<Answer>({ query, height = 180, children }: { readonly que
             Not up to date: {query.error.message}
           </Text>
         ) : null}
-        {children(query.data)}
+        <div aria-busy={query.isPlaceholderData} style={query.isPlaceholderData ? { opacity: 0.5 } : undefined}>
+          {children(query.data)}
+        </div>
       </>
     );
   }
