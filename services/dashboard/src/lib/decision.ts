@@ -21,7 +21,7 @@ export function decisionInWords(request: RequestDetail): readonly string[] {
   if (request.attempts.length > 1 && last !== undefined) words.push(`${request.attempts.slice(0, -1).map(attemptWords).join('; ')}. Then ${attemptWords(last)}.`);
   else if (last !== undefined) words.push(`${attemptWords(last)}.`);
   else words.push('No provider was tried.');
-  if (request.byok) words.push('It ran on your own key at the provider: it costs you nothing here, and the amount is what the provider asks.');
+  if (request.byok) words.push('It ran on your own key at the provider: the amount is what is asked there, and not charged here. Its tokens count towards your plan, overage included.');
   else if (request.savings_usd > 0) words.push(`It cost ${formatUsd(request.cost_usd)}, which is ${formatUsd(request.savings_usd)} less than the same tokens at the baseline model.`);
   if (request.charge.adjustments.length > 0) words.push(`The charge was corrected ${request.charge.adjustments.length === 1 ? 'once' : `${request.charge.adjustments.length} times`} afterwards.`);
   return words;

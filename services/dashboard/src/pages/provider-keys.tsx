@@ -51,7 +51,7 @@ export function ProviderKeys(): ReactElement {
   const [removed, setRemoved] = useState<ProviderKey>();
   return (
     <>
-      <PageHead title="Provider keys" hint="Requests to these providers run on your own key there: they cost you nothing here.">
+      <PageHead title="Provider keys" hint="Requests to these providers run on your own key and are paid there. Their tokens count towards your plan here, overage included.">
         {canChange ? (
           <Button onClick={() => setIsGiving(true)} disabled={keys.data === undefined}>
             Add a key
