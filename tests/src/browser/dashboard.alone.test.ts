@@ -227,6 +227,18 @@ suite('the dashboard', () => {
     await context.close();
   }, SLOW_MS);
 
+  test('a provider key may be given for every provider that the gateway takes one for', async () => {
+    const { providers } = await api<{ readonly providers: readonly string[] }>('/api/providers');
+    const { context, page } = await openContext(browser, { scheme: 'light', width: 1_280 });
+    await signIn(page);
+    await page.getByRole('link', { name: 'Provider keys' }).click();
+    await page.getByRole('button', { name: 'Add a key' }).click();
+    await page.getByRole('combobox', { name: 'Provider' }).click();
+    await page.getByRole('option').first().waitFor();
+    expect([(await page.getByRole('option').allTextContents()), providers.length > 10]).toEqual([providers, true]);
+    await context.close();
+  }, SLOW_MS);
+
   test('a cap that is set on its page is a bar on the overview', async () => {
     const { context, page } = await openContext(browser, { scheme: 'light', width: 1_280 });
     await signIn(page);

@@ -58,6 +58,18 @@ export function describeOwnCredentials(world: () => World): void {
       expect([Number(rows[0]?.amount_nano_usd) > 0, rows[1]?.amount_nano_usd]).toEqual([true, '0']);
     });
 
+    test('may be given for each provider that the list names, and for no other; nor is there anything to remove', async () => {
+      const account = await world().newAccount({});
+      const list = await send(world().gateway.baseUrl, { method: 'GET', path: '/api/providers', key: account.key });
+      const { data, providers } = JSON.parse(list.text) as { readonly data: readonly unknown[]; readonly providers: readonly string[] };
+      expect([data, providers.includes(PROVIDER), providers.includes('google'), [...providers].sort()]).toEqual([[], true, false, providers]);
+      for (const method of ['PUT', 'DELETE']) {
+        const refused = await send(world().gateway.baseUrl, { method, path: '/api/providers/nobody', key: account.key, ...(method === 'PUT' ? { body: { secret: SECRET } } : {}) });
+        expect([refused.status, errorOf(refused).code, errorOf(refused).param]).toEqual([400, 'invalid_value', 'provider']);
+      }
+      for (const _time of [1, 2]) expect((await remove(account)).status).toBe(200);
+    });
+
     test('belong to one account, and are gone everywhere soon after they are removed', async () => {
       const [mine, other] = [await world().newAccount({}), await world().newAccount({})];
       await put(mine, { secret: SECRET });

@@ -1,14 +1,11 @@
 /** The account's own credentials at providers: given, never shown again. */
 import { Badge, Button, Group, Modal, PasswordInput, Select, Stack, Switch, Table, Text, TextInput, VisuallyHidden } from '@mantine/core';
-import { useMemo, useState, type FormEvent, type ReactElement } from 'react';
+import { useState, type FormEvent, type ReactElement } from 'react';
 import { formatDate } from '../lib/format.js';
-import { useApi, useChange, useMayChange, useModelChoice } from '../lib/use-api.js';
+import { useApi, useChange, useMayChange } from '../lib/use-api.js';
 import type { Page, ProviderKey } from '../lib/types.js';
 import { Empty, Failure, Loaded, PageHead, Panel } from '../parts/panel.tsx';
 import { Rows } from '../parts/rows.tsx';
-
-/** Providers that people bring keys of; any other may be typed. */
-const COMMON = ['openai', 'anthropic', 'google', 'mistral', 'groq', 'together', 'fireworks', 'deepseek', 'xai', 'cohere'];
 
 function Give({ names, onClose }: { readonly names: readonly string[]; readonly onClose: () => void }): ReactElement {
   const put = useChange<ProviderKey>(['/api/providers', '/v1/models']);
@@ -42,9 +39,7 @@ function Give({ names, onClose }: { readonly names: readonly string[]; readonly 
 }
 
 export function ProviderKeys(): ReactElement {
-  const keys = useApi<Page<ProviderKey>>('/api/providers');
-  const models = useModelChoice();
-  const names = useMemo(() => [...new Set([...models.flatMap(({ endpoints = [] }) => endpoints.map(({ provider }) => provider)), ...COMMON])].sort(), [models]);
+  const keys = useApi<Page<ProviderKey> & { readonly providers: readonly string[] }>('/api/providers');
   const remove = useChange<object>(['/api/providers', '/v1/models']);
   const canChange = useMayChange();
   const [isGiving, setIsGiving] = useState(false);
@@ -110,7 +105,7 @@ export function ProviderKeys(): ReactElement {
         </Loaded>
       </Panel>
       <Modal opened={isGiving} onClose={() => setIsGiving(false)} title="Add a provider key" closeButtonProps={{ 'aria-label': 'Close' }}>
-        <Give names={names} onClose={() => setIsGiving(false)} />
+        <Give names={keys.data?.providers ?? []} onClose={() => setIsGiving(false)} />
       </Modal>
       <Modal opened={removed !== undefined} onClose={() => setRemoved(undefined)} title="Remove a provider key" closeButtonProps={{ 'aria-label': 'Close' }}>
         <Stack>

@@ -170,7 +170,7 @@ export function createSite({ gate, repeats, accounts, routing, billing, provider
   app.all('/api/auth', allow(['GET', 'POST']));
   app.all('/api/auth/:id', allow(['GET', 'PATCH', 'DELETE']));
   app.all('/api/auth/:id/rotate', allow(['POST']));
-  app.use('/api/providers', enter, needsScope('keys'), exceptOptions(createApiProvidersRouter(control, (provider) => providers.has(provider))));
+  app.use('/api/providers', enter, needsScope('keys'), exceptOptions(createApiProvidersRouter(control, providers)));
   app.all('/api/providers', allow(['GET']));
   app.all('/api/providers/:provider', allow(['GET', 'PUT', 'DELETE']));
   app.use('/api/policy', enter, exceptOptions(createApiPolicyRouter({ control, unknownName, needsScope })));

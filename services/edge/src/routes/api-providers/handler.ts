@@ -20,10 +20,13 @@ export function providerKeyBody({ provider, last4, zdr, baseUrl, createdAt }: Pr
   return { provider, last4: last4 === '' ? null : last4, zdr, created_at: Number(createdAt), base_url: baseUrl === '' ? undefined : baseUrl };
 }
 
-/** Router to be mounted at /api/providers, behind the scope `keys`. `isServed`: a worker of that provider runs, or can. */
-export function createApiProvidersRouter({ call, parse, refuse, fail, callerOf }: Control, isServed: (provider: string) => boolean): Router {
+/** Router to be mounted at /api/providers, behind the scope `keys`. `served`: providers whose worker runs, or can. */
+export function createApiProvidersRouter({ call, parse, refuse, fail, callerOf }: Control, served: ReadonlySet<string>): Router {
+  const isServed = (provider: string): boolean => served.has(provider);
+  const choices = [...served].sort();
   const refOf = (request: Request): { readonly accountId: string; readonly provider: string } => ({ accountId: callerOf(request).caller.account.id, provider: String(request.params['provider'] ?? '') });
   const notFound = (response: Response): void => fail(response, { status: 404, type: 'invalid_request_error', code: 'key_not_found', param: 'provider', message: 'The account has no credential of its own at this provider.' });
+  const notServed = (response: Response): void => fail(response, { ...INVALID, code: 'invalid_value', param: 'provider', message: 'This gateway does not serve that provider.' });
   const listOf = async (request: Request): Promise<readonly ProviderKey__Output[]> => {
     const message: ListProviderKeysRequest = { accountId: callerOf(request).caller.account.id, limit: LISTED_MAX };
     return (await call<ListProviderKeysRequest, ListProviderKeysResponse__Output>(request, 'ListProviderKeys', message)).providerKeys;
@@ -39,7 +42,7 @@ export function createApiProvidersRouter({ call, parse, refuse, fail, callerOf }
   });
   router.get('/', async (request, response) => {
     const keys = await listOf(request);
-    sendJson(response, 200, { object: 'list', data: keys.map(providerKeyBody), has_more: false, first_id: keys[0]?.provider ?? null, last_id: keys.at(-1)?.provider ?? null });
+    sendJson(response, 200, { object: 'list', data: keys.map(providerKeyBody), has_more: false, first_id: keys[0]?.provider ?? null, last_id: keys.at(-1)?.provider ?? null, providers: choices });
   });
 
   router.get('/:provider', async (request, response) => {
@@ -52,7 +55,7 @@ export function createApiProvidersRouter({ call, parse, refuse, fail, callerOf }
   router.put('/:provider', async (request, response) => {
     const ref = refOf(request);
     if (!isServed(ref.provider)) {
-      fail(response, { ...INVALID, code: 'invalid_value', param: 'provider', message: 'This gateway does not serve that provider.' });
+      notServed(response);
       return;
     }
     const body = await parse(request, response, setSchema);
@@ -65,9 +68,10 @@ export function createApiProvidersRouter({ call, parse, refuse, fail, callerOf }
 
   router.delete('/:provider', async (request, response) => {
     const ref = refOf(request);
-    // Safe to repeat: what is gone is deleted.
-    await call<ProviderKeyRef, ProviderKeyAnswer__Output>(request, 'RemoveProviderKey', ref);
-    sendJson(response, 200, { provider: ref.provider, deleted: true });
+    // Safe to repeat: what is gone is deleted. One at a provider that was served once can be, too.
+    const { found } = await call<ProviderKeyRef, ProviderKeyAnswer__Output>(request, 'RemoveProviderKey', ref);
+    if (found || isServed(ref.provider)) sendJson(response, 200, { provider: ref.provider, deleted: true });
+    else notServed(response);
   });
   return router;
 }

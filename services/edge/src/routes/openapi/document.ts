@@ -3,7 +3,7 @@ import { OpenAPIRegistry, OpenApiGeneratorV31 } from '@asteasolutions/zod-to-ope
 import { z } from 'zod';
 import {
   ApiKey, ApiKeyChange, ApiKeyDeleted, ApiKeyRequest, ApiKeyRotation, ChatCompletion, ChatCompletionChunk, ChatCompletionRequest, Decision, ErrorBody, FeedbackRequest, Limits, listOf, MemoryFact, MemoryForgotten, Model, PluginManifest, Policy, PolicyRequest, ProviderKey,
-  ProviderKeyDeleted, ProviderKeyRequest, RequestDetail, RequestRow, Session, SessionDeleted, Statement, StatementRow, UsageRow,
+  ProviderKeyDeleted, ProviderKeyRequest, ProviderKeys, RequestDetail, RequestRow, Session, SessionDeleted, Statement, StatementRow, UsageRow,
 } from './schemas.js';
 
 type Method = 'get' | 'post' | 'put' | 'patch' | 'delete';
@@ -81,7 +81,7 @@ export const OPERATIONS: readonly Operation[] = [
   { method: 'get', path: '/api/statements/{period}', tag: 'Usage', summary: 'Show a statement (`Accept: text/csv` too)', scope: 'usage:read', answer: Statement, errors: [403, 404] },
   { method: 'get', path: '/api/policy', tag: 'Policy', summary: 'Show the account’s policy', scope: 'usage:read', answer: Policy, errors: [403] },
   { method: 'put', path: '/api/policy', tag: 'Policy', summary: 'Set the account’s policy', scope: 'keys', body: PolicyRequest, answer: Policy, errors: [400, 403] },
-  { method: 'get', path: '/api/providers', tag: 'Own keys at providers', summary: 'List the account’s own credentials', scope: 'keys', answer: listOf(ProviderKey), errors: [403] },
+  { method: 'get', path: '/api/providers', tag: 'Own keys at providers', summary: 'List the account’s own credentials', scope: 'keys', answer: ProviderKeys, errors: [403] },
   { method: 'get', path: '/api/providers/{provider}', tag: 'Own keys at providers', summary: 'Show the account’s own credential at a provider', scope: 'keys', answer: ProviderKey, errors: [400, 403, 404] },
   { method: 'put', path: '/api/providers/{provider}', tag: 'Own keys at providers', summary: 'Give or replace it', scope: 'keys', body: ProviderKeyRequest, answer: ProviderKey, errors: [400, 403, 404] },
   { method: 'delete', path: '/api/providers/{provider}', tag: 'Own keys at providers', summary: 'Remove it', scope: 'keys', answer: ProviderKeyDeleted, errors: [400, 403, 404] },

@@ -316,6 +316,7 @@ export const PolicyRequest = z
 export const ProviderKey = z
   .looseObject({ provider: z.string(), last4: z.string().nullable().meta({ description: 'Null where so short a credential would be told.' }), zdr: z.boolean(), created_at: time('When it was given'), base_url: z.string().optional() })
   .meta({ id: 'ProviderKey', description: 'A credential of the account at a provider. The secret is never answered.' });
+export const ProviderKeys = listOf(ProviderKey).extend({ providers: z.array(z.string()).meta({ description: 'Ids of all that a credential may be given for here.' }) });
 export const ProviderKeyRequest = z
   .strictObject({ secret: z.string().min(1).max(16_384), zdr: z.boolean().nullish().meta({ description: 'There is an agreement of zero data retention for it.' }), base_url: z.string().min(1).max(2_048).nullish() })
   .meta({ id: 'ProviderKeyRequest' });
