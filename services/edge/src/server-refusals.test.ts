@@ -169,6 +169,30 @@ describe('floods', () => {
     expect((await door.chat(hello)).status).toBe(200);
   });
 
+  test.each<[string, number, () => Promise<Response>]>([
+    ['a key that is to be made of nothing', 400, () => door.get('/api/auth', { method: 'POST', headers: { 'content-type': 'application/json' }, body: '{}' })],
+    ['a body that is no JSON', 400, () => door.get('/api/providers/a', { method: 'PUT', headers: { 'content-type': 'application/json' }, body: '{' })],
+    ['a credential for nobody', 400, () => door.get('/api/providers/nobody', { method: 'PUT', headers: { 'content-type': 'application/json' }, body: '{"secret":"x"}' })],
+    ['a model that is not there', 404, () => door.get('/v1/models/nobody')],
+    ['a scope that is missing', 403, () => door.get('/api/limits')],
+    ['a path below one that there is', 404, () => door.get('/api/auth/key_1/nothing')],
+  ])('so are those of the routes beside the chat: %s', async (_what, status, ask) => {
+    const statuses: number[] = [];
+    for (let i = 0; i < 202; i += 1) {
+      const response = await ask();
+      statuses.push(response.status);
+      await response.arrayBuffer();
+    }
+    expect([statuses[0], statuses[199], statuses[200], statuses[201]]).toEqual([status, status, 429, 429]);
+    door.neighbours.clock.advance(1_000);
+    expect((await ask()).status).toBe(status);
+  });
+
+  test('a fault of ours is none of them', async () => {
+    for (let i = 0; i < 202; i += 1) await (await door.get('/api/auth')).arrayBuffer();
+    expect((await door.get('/api/auth')).status).toBe(503);
+  });
+
   test('failed authentications close an address to unknown keys, never to a warm one', async () => {
     expect((await door.chat(hello)).status).toBe(200);
     const statuses: number[] = [];

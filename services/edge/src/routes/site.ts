@@ -6,7 +6,7 @@ import type { IdSource } from '@signalbox/kernel/ids';
 import type { RpcClient } from '@signalbox/rpc/call';
 import { isJsonBody, readBody } from '../adapters/body.js';
 import type { Caller } from '../domain/ports.js';
-import { apiError, faultToApiError } from '../wire/errors.js';
+import { apiError, faultToApiError, type ApiError } from '../wire/errors.js';
 import type { HeaderList } from '../wire/headers.js';
 import { parseJsonObject } from '../wire/json-scan.js';
 import { isReadableUrl, isStorable } from '../wire/storable.js';
@@ -85,6 +85,13 @@ export function createSite({ gate, repeats, accounts, routing, billing, provider
     next();
   });
 
+  /** Refuses a caller, or whoever has not entered; a flood of what a caller did wrong is answered as one (contract, section 1). */
+  const refuse = (response: Response, error: ApiError): void => {
+    const caller = callers.get(response.req)?.caller;
+    const isInvalid = error.status >= 400 && error.status < 500 && error.status !== 429;
+    gate.fail(response, requestIdOf(response.req), caller !== undefined && isInvalid ? gate.noteInvalid(caller, error) : error, caller);
+  };
+
   const entered = (request: Request): { readonly caller: Caller; readonly requestId: string } => {
     const found = callers.get(request);
     if (found === undefined) throw new ApiErrorException(apiError('missing_api_key'));
@@ -109,13 +116,13 @@ export function createSite({ gate, repeats, accounts, routing, billing, provider
 
   const allow = (methods: readonly string[]) => (request: Request, response: Response): void => {
     response.setHeader('allow', methods.join(', '));
-    gate.fail(response, requestIdOf(request), apiError('method_not_allowed', { message: `The method ${request.method} is not allowed here.` }), callers.get(request)?.caller);
+    refuse(response, apiError('method_not_allowed', { message: `The method ${request.method} is not allowed here.` }));
   };
 
   const models = (request: Request, response: Response, model: string | undefined): Promise<void> => {
-    const { caller, requestId } = entered(request);
+    const { caller } = entered(request);
     return answerModels(routing, { caller, model, isDetailed: request.query['detail'] === 'full' }).then((answer) => {
-      if (answer.kind === 'refused') gate.fail(response, requestId, answer.error, caller);
+      if (answer.kind === 'refused') refuse(response, answer.error);
       else response.status(200).type('application/json').send(answer.body);
     });
   };
@@ -131,11 +138,10 @@ export function createSite({ gate, repeats, accounts, routing, billing, provider
   app.all('/v1/chat/completions', allow(['POST']));
 
   const needsScope = (scope: string) => (request: Request, response: Response, next: () => void): void => {
-    const { caller, requestId } = entered(request);
-    const { scopes } = caller.key;
+    const { scopes } = entered(request).caller.key;
     // Of a secret in its grace: `keys:read` is what is left of `keys`.
     if (scopes.includes(scope) || (request.method === 'GET' && scopes.includes(`${scope}:read`))) next();
-    else gate.fail(response, requestId, apiError('insufficient_scope', { message: `The API key lacks the scope ${scope}.` }), caller);
+    else refuse(response, apiError('insufficient_scope', { message: `The API key lacks the scope ${scope}.` }));
   };
 
   const accountOf = (request: Request): string => entered(request).caller.account.id;
@@ -154,7 +160,7 @@ export function createSite({ gate, repeats, accounts, routing, billing, provider
   const control = createControl({
     accounts,
     callerOf: entered,
-    fail: (response: Response, error) => gate.fail(response, requestIdOf(response.req), error, callers.get(response.req)?.caller),
+    fail: refuse,
     readJson: async (request: Request): Promise<unknown> => {
       if (!isJsonBody(request)) throw new ApiErrorException(apiError('unsupported_media_type'));
       const read = await readBody(request, CONTROL_BODY_BYTES_MAX);
@@ -189,7 +195,7 @@ export function createSite({ gate, repeats, accounts, routing, billing, provider
       const { caller, requestId } = entered(request);
       return { accountId: caller.account.id, scopes: caller.key.scopes, requestId };
     },
-    fail: (response: Response, error) => gate.fail(response, requestIdOf(response.req), error, callers.get(response.req)?.caller),
+    fail: refuse,
     refuseMethod: allow(['GET']),
   });
   for (const [path, router] of books) app.use(path, enter, router);
@@ -204,7 +210,7 @@ export function createSite({ gate, repeats, accounts, routing, billing, provider
       randomBytes,
       enter,
       callerOf: (request: Request) => entered(request).caller,
-      fail: (response: Response, error) => gate.fail(response, requestIdOf(response.req), error),
+      fail: refuse,
       refuseMethod: allow(['GET', 'POST', 'DELETE']),
     }),
   );
@@ -220,11 +226,11 @@ export function createSite({ gate, repeats, accounts, routing, billing, provider
     app.use(DASHBOARD_PATH, createWebRouter({ folder: dashboardDir, randomBytes, refuseMethod: allow(['GET']) }));
   }
 
-  app.use((request: Request, response: Response) => gate.fail(response, requestIdOf(request), apiError('unknown_url'), callers.get(request)?.caller));
-  app.use((error: unknown, request: Request, response: Response, next: (error?: unknown) => void) => {
+  app.use((_request: Request, response: Response) => refuse(response, apiError('unknown_url')));
+  app.use((error: unknown, _request: Request, response: Response, next: (error?: unknown) => void) => {
     void next;
     const shown = error instanceof ApiErrorException ? error.error : faultToApiError(toFault(error));
-    gate.fail(response, requestIdOf(request), shown, callers.get(request)?.caller);
+    refuse(response, shown);
   });
   return app;
 }
