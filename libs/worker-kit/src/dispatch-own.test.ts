@@ -71,3 +71,14 @@ test('one that accounts cannot tell now is no refusal of it: ours, told to nobod
   expect(await rig.run(requestOf(OWN))).toMatchObject([{ failed: { class: 'ACCOUNTS_AWAY', status: 0, retryable: true } }]);
   expect([rig.observed, rig.provider.requests.length, rig.log.filter((line) => line.startsWith('start'))]).toEqual([[], 0, []]);
 });
+
+test('whose credential the provider refused is told to the adapter, which may have fetched something for it: no other', async () => {
+  const told: string[] = [];
+  const adapter = { ...createOpenAiChatAdapter({ provider: 'fake', baseUrl: rig.provider.baseUrl }), onCredentialRefused: (secret: Secret) => void told.push(secret.unwrap()) };
+  rig.use(rig.clock, { adapter, ownCredentials: { resolve: () => ({ adapter, pool: createCredentialPool([new Secret('sk-own')], rig.clock), isAtOwnAddress: false }) } });
+  rig.provider.enqueue({ status: 401, body: {} }, { status: 403, body: {} }, { status: 429, body: {} }, WHOLE, { status: 401, body: {} });
+  for (let n = 0; n < 4; n += 1) await rig.run(requestOf(OWN));
+  expect(told).toEqual(['sk-own']);
+  await rig.run(requestOf());
+  expect(told).toEqual(['sk-own', 'sk-secret-one']);
+});

@@ -259,6 +259,7 @@ export function createDispatcher(options: DispatchOptions): Dispatcher {
     const ending = await conversation.hold();
     const { attempt } = conversation;
     const pool = learn(ending, credentials, credential, request.providerModelId, own !== undefined);
+    if (isFailed(ending) && ending.failure.class === 'CREDENTIAL' && ending.failure.status === 401 && credential.secret !== undefined) adapter.onCredentialRefused?.(credential.secret);
     const seen = seenOf(ending, conversation, request.promptTokens);
     const charge = chargeOf(seen, terms.steps, conversation.outputTokensMax);
     const { cards } = charge;

@@ -44,6 +44,8 @@ export interface ProviderAdapter {
   /** `readAnswer` gives on what stands in `logprobs` as it came, whatever it is: of a long answer they are read by themselves, in steps. */
   readonly keepsLogprobs?: boolean;
   classifyRefusal(refusal: { readonly status: number; readonly headers: ResponseHeaders; readonly body: Uint8Array; readonly nowMs: number }): Failure;
+  /** The provider answered 401 to this credential: what was fetched for it is not sent again. Absent: nothing is. */
+  onCredentialRefused?(secret: Secret): void;
   /** Absent: this wire makes no images. */
   readonly images?: ImagesWire;
 }

@@ -100,8 +100,17 @@ describe('tokens', () => {
   test('a token that the provider refused is not sent again', async () => {
     answers.push(issued('t1'), issued('t2'));
     await tokens.take(credential, 'operator');
-    tokens.forget();
+    tokens.forget(credential);
     expect(await textOf(tokens.take(credential, 'operator'))).toBe('t2');
+  });
+
+  test('nor does that take from anybody else what serves', async () => {
+    const own = new Secret(credential.unwrap());
+    answers.push(issued('of the operator'), issued('of an account'));
+    await tokens.take(credential, 'operator');
+    await tokens.take(own, 'account');
+    tokens.forget(own);
+    expect([await textOf(tokens.take(credential, 'operator')), asked.length]).toEqual(['of the operator', 2]);
   });
 });
 

@@ -18,8 +18,8 @@ export interface AccessTokens {
    * Only the operator's own key file may say where to; held by the credential's identity.
    */
   take(credential: Secret, owner: 'operator' | 'account'): Secret | undefined | Promise<Secret | undefined>;
-  /** The provider refused a token: none that was fetched so far is sent again. */
-  forget(): void;
+  /** The provider refused the token of a credential: it is not sent again. Those of others stay. */
+  forget(credential: Secret): void;
 }
 
 interface Held {
@@ -32,7 +32,7 @@ interface Held {
 }
 
 export function createAccessTokens(exchange: ExchangeAssertion, clock: Clock): AccessTokens {
-  let held = new WeakMap<Secret, Held>();
+  const held = new WeakMap<Secret, Held>();
 
   const heldFor = (credential: Secret, owner: 'operator' | 'account'): Held | undefined => {
     const known = held.get(credential);
@@ -68,8 +68,6 @@ export function createAccessTokens(exchange: ExchangeAssertion, clock: Clock): A
       if (entry.endsAt - now <= EARLY_MS && entry.notBefore <= now) entry.renewal ??= exchangeFor(entry);
       return usable(entry) ?? entry.renewal;
     },
-    forget: () => {
-      held = new WeakMap();
-    },
+    forget: (credential) => void held.delete(credential),
   };
 }

@@ -46,9 +46,7 @@ export function createVertexAdapter({ baseUrl, tokens, media }: VertexAdapterOpt
     createTransducer: (request) => wireOf(request).createTransducer(request),
     readAnswer: (body, request) => wireOf(request).readAnswer(body, request),
     // Each wire's own errors read alike; the platform's are Google's.
-    classifyRefusal: (refusal) => {
-      if (refusal.status === 401) tokens.forget();
-      return classifyGoogleRefusal(refusal);
-    },
+    classifyRefusal: classifyGoogleRefusal,
+    onCredentialRefused: (secret) => tokens.forget(secret),
   };
 }
