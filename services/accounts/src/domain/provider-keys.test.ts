@@ -54,6 +54,8 @@ test.each([
   ['secret', { secret: new Secret('  ') }],
   ['secret', { secret: new Secret('two words') }],
   ['secret', { secret: new Secret('line\r\nx-injected: 1') }],
+  ['secret', { secret: new Secret('{line\r\nx-injected: 1}') }],
+  ['secret', { provider: 'google-vertex', secret: new Secret('{"private_key": "a line\n"}') }],
   ['secret', { secret: new Secret('x'.repeat(16_385)) }],
   ['base_url', { baseUrl: 'https://inside.example' }],
 ])('refuses by the name of %s: %#', async (field, over) => {
@@ -67,6 +69,15 @@ test('an unknown account has none; a short secret and a key file show no end', a
   expect(await keys.set(wanted({ accountId: 'acct_x' }))).toBeUndefined();
   expect(await keys.set(wanted({ secret: new Secret('short-one') }))).toMatchObject({ last4: '' });
   expect(await keys.set(wanted({ secret: new Secret('{"private_key":"abc"}') }))).toMatchObject({ last4: '' });
+});
+
+test('a key file is kept as one line that a header can hold, and says what it said', async () => {
+  const { keys } = await world();
+  const set = await keys.set(wanted({ secret: new Secret('{\n  "private_key": "-----BEGIN\\nabc",\r\n\t"name": "Jürgen 𝄞"\n}\n') }));
+  if (set === undefined || 'problem' in set) throw new Error('not set');
+  const { secret = '' } = (await keys.resolve('acct_1', 'openai', set.handle)) ?? {};
+  expect(secret).toMatch(/^[\x20-\x7e]+$/);
+  expect(JSON.parse(secret)).toEqual({ private_key: '-----BEGIN\nabc', name: 'Jürgen 𝄞' });
 });
 
 test('turning SECRETS_KEY round: read under the old one, re-wrapped once, then the old one can go', async () => {

@@ -61,12 +61,22 @@ function shownEnd(secret: string): string {
   return secret.length >= SHOWN_FROM_LENGTH && !secret.startsWith('{') ? secret.slice(-4) : '';
 }
 
+/** A key file on one line of ASCII, whatever an editor made of it; undefined = it is none. Not every provider takes one, and those that do not are sent it in a header. */
+function keyFileOf(secret: string): string | undefined {
+  if (!secret.startsWith('{')) return undefined;
+  try {
+    return JSON.stringify(JSON.parse(secret)).replace(/[^\x20-\x7e]/g, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`);
+  } catch {
+    return undefined;
+  }
+}
+
 export function createProviderKeys({ store, announcer, clock, ids, envelope, addressProblem }: ProviderKeysOptions): ProviderKeys {
   const problemOf = ({ provider, baseUrl }: NewProviderKey, secret: string): string | undefined => {
     if (!PROVIDER_PATTERN.test(provider)) return 'provider must be the id of a provider.';
     if (secret === '' || secret.length > SECRET_LENGTH_MAX) return `secret must have 1 to ${SECRET_LENGTH_MAX} characters.`;
     // It travels in a header: what a header cannot hold would be sent as another secret, or break the request.
-    if (!secret.startsWith('{') && !/^[\x21-\x7e]+$/.test(secret)) return 'secret must consist of printable ASCII characters without blanks.';
+    if (keyFileOf(secret) === undefined && !/^[\x21-\x7e]+$/.test(secret)) return 'secret must consist of printable ASCII characters without blanks.';
     const wrong = baseUrl === '' ? undefined : addressProblem(baseUrl);
     return wrong === undefined ? undefined : `base_url ${wrong}`;
   };
@@ -80,7 +90,7 @@ export function createProviderKeys({ store, announcer, clock, ids, envelope, add
       if (problem !== undefined) return { problem };
       if ((await store.findAccount(accountId)) === undefined) return undefined;
       const record: ProviderKeyRecord = { handle: ids('credential'), accountId, provider, last4: shownEnd(secret), zdr, baseUrl, createdAt: Math.floor(clock.nowMs() / 1_000) };
-      await store.putProviderKey({ ...record, ...envelope.seal(new Secret(secret), ownerOf(wanted)) }, changed(accountId));
+      await store.putProviderKey({ ...record, ...envelope.seal(new Secret(keyFileOf(secret) ?? secret), ownerOf(wanted)) }, changed(accountId));
       announcer.invalidated(changed(accountId));
       return record;
     },
