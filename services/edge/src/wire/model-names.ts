@@ -35,7 +35,7 @@ export function modelNotFound(asked: string, found: NotFound, variant: Variant):
   const { unsetProviders: unset } = found;
   const model = shownModel(asked);
   if (isAutoModelId(model)) return `There is no model that '${model}' could choose: none is served here. Set up a provider, or look in the log for what one was said to hold and the catalog does not know.`;
-  if (unset.length > 0) return `The model '${model}' is known, but none of its providers is set up here: ${unset.join(', ')}. The operator sets a provider's credential, or an account its own by PUT /api/providers/{provider}. ${LIST}`;
+  if (unset.length > 0) return `The model '${model}' is known, but none of its providers is set up here: ${unset.join(', ')}. The operator sets a provider's credential, or an account its own by PUT /api/providers/{provider}, for those that GET /api/providers names. ${LIST}`;
   return `The model '${model}' does not exist or is not available to this key.${modelHint(model, found, variant)}`;
 }
 

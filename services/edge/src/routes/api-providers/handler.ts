@@ -26,7 +26,7 @@ export function createApiProvidersRouter({ call, parse, refuse, fail, callerOf }
   const choices = [...served].sort();
   const refOf = (request: Request): { readonly accountId: string; readonly provider: string } => ({ accountId: callerOf(request).caller.account.id, provider: String(request.params['provider'] ?? '') });
   const notFound = (response: Response): void => fail(response, { status: 404, type: 'invalid_request_error', code: 'key_not_found', param: 'provider', message: 'The account has no credential of its own at this provider.' });
-  const notServed = (response: Response): void => fail(response, { ...INVALID, code: 'invalid_value', param: 'provider', message: 'This gateway does not serve that provider.' });
+  const notServed = (response: Response): void => fail(response, { ...INVALID, code: 'invalid_value', param: 'provider', message: `Credentials of an account's own are not taken here for that provider, but for: ${choices.join(', ')}.` });
   const listOf = async (request: Request): Promise<readonly ProviderKey__Output[]> => {
     const message: ListProviderKeysRequest = { accountId: callerOf(request).caller.account.id, limit: LISTED_MAX };
     return (await call<ListProviderKeysRequest, ListProviderKeysResponse__Output>(request, 'ListProviderKeys', message)).providerKeys;
