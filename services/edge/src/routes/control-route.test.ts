@@ -30,7 +30,7 @@ test.each<[string, object, string, string | null, RegExp]>([
   ['a misspelt one, rather than the one that is then missing', { nane: 'a' }, 'invalid_value', 'nane', /^nane: there is no such field\.$/],
   ['a missing one of a cap in a list', { name: 'a', limits: { cost_caps: [{ cap_usd: 5 }] } }, 'missing_required_parameter', 'limits.cost_caps.[0].period', /^limits\.cost_caps\.\[0\]\.period is required\.$/],
   ['one that another asks for', { name: 'a', limits: { cost_cap_usd: 5 } }, 'invalid_value', 'limits.cost_cap_period', /is required with cost_cap_usd/],
-  ['a fraction, as in a chat', { name: 'a', expires_in: 1.5 }, 'invalid_type', 'expires_in', /^expires_in: expected an integer\.$/],
+  ['a fraction', { name: 'a', expires_in: 1.5 }, 'invalid_value', 'expires_in', /^expires_in: expected an integer\.$/],
   ['what is too little', { name: 'a', expires_in: 0 }, 'invalid_value', 'expires_in', /^expires_in: expected at least 1\.$/],
   ['a wrong type', { name: 5 }, 'invalid_type', 'name', /^name: /],
   ['a body that is no object', [], 'invalid_type', null, /^body: /],

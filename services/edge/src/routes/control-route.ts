@@ -50,7 +50,8 @@ function refusalOf(issue: z.core.$ZodIssue | undefined, body: unknown): RouteErr
   // As the chat's parameters are written: `cost_caps.[0].period`.
   const param = path.length === 0 ? null : path.map((part) => (typeof part === 'number' ? `[${part}]` : String(part))).join('.');
   if (param !== null && (issue?.code === 'invalid_type' || issue?.code === 'invalid_value') && at(body, path) === undefined) return { ...INVALID, code: 'missing_required_parameter', param, message: `${param} is required.` };
-  return { ...INVALID, code: issue?.code === 'invalid_type' ? 'invalid_type' : 'invalid_value', param, message: `${param ?? 'body'}: ${wordsOf(issue)}.` };
+  const code = issue?.code === 'invalid_type' && issue.expected !== 'int' ? 'invalid_type' : 'invalid_value';
+  return { ...INVALID, code, param, message: `${param ?? 'body'}: ${wordsOf(issue)}.` };
 }
 
 /** What a body holds there; undefined = nothing. */
