@@ -4,10 +4,10 @@ import { makeApiKey } from '@signalbox/kernel/api-key';
 import { Fault } from '@signalbox/kernel/fault';
 import { until } from '@signalbox/testkit/until';
 import { randomBytes } from 'node:crypto';
-import { accountWith, keyWith, planWith } from './testing/callers.js';
+import { accountWith, keyWith, plannedAt, planWith } from './testing/callers.js';
 import { BODY_BYTES_MAX, chatText, errorOf, hello, readRaw, startDoor, type Door } from './testing/door.js';
 import { admissionOf, events } from './testing/neighbours.js';
-import { answersWith } from './testing/scripts.js';
+import { answersWith, fails } from './testing/scripts.js';
 
 let door: Door;
 beforeEach(async () => {
@@ -15,6 +15,16 @@ beforeEach(async () => {
   door.neighbours.scripts.set('a', answersWith('ok'));
 });
 afterEach(() => door.stop());
+
+test('a request that ends for want of a retry may be sent again, whatever its last attempt was told of it', async () => {
+  const { neighbours } = door;
+  neighbours.plan = planWith([plannedAt('a'), plannedAt('b')]);
+  neighbours.scripts.set('a', fails('BAD_REQUEST', { status: 400 }));
+  neighbours.scripts.set('b', answersWith('never'));
+  neighbours.retries = { noteRequest: () => undefined, hasRoom: () => false, take: () => false };
+  const response = await door.chat(hello);
+  expect([await errorOf(response), response.headers.get('x-should-retry'), neighbours.calls.length]).toEqual([[503, 'server_error', 'all_models_unavailable'], 'true', 1]);
+});
 
 describe('refuses', () => {
   const chat = (over: object = {}) => () => door.chat({ ...hello, ...over });

@@ -61,8 +61,8 @@ export type Refusal =
   | { readonly kind: 'routing'; readonly decision: DecideResponse__Output; readonly model: string }
   /** `least`: what the shortest request on the same plan needs, fees included. */
   | { readonly kind: 'admission'; readonly admission: AdmitResponse__Output; readonly least?: Least }
-  /** `retryAfterMs`: where nothing was tried, until something may be; 0 or absent = unknown. */
-  | { readonly kind: 'attempts'; readonly attempts: readonly AttemptReport[]; readonly retryAfterMs?: number | undefined }
+  /** `retryAfterMs`: where nothing was tried, until something may be; 0 or absent = unknown. `isCutShort`: others were left, and no retry was. */
+  | { readonly kind: 'attempts'; readonly attempts: readonly AttemptReport[]; readonly retryAfterMs?: number | undefined; readonly isCutShort?: boolean }
   /** The drain is over. */
   | { readonly kind: 'stopping' }
   | { readonly kind: 'fault'; readonly fault: Fault };

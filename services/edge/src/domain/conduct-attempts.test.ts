@@ -1,6 +1,7 @@
 /** One attempt after another: which comes next, what its worker is told of its outcome, and what the client hears. */
 import { describe, expect, test } from '@jest/globals';
 import { Fault, type FaultCode } from '@signalbox/kernel/fault';
+import { plannedAt, planWith } from '../testing/callers.js';
 import { admissionOf, events, type Script } from '../testing/neighbours.js';
 import { answersWith, breaks, diesWith, fails, inTurn, refusedBy, streamsWith } from '../testing/scripts.js';
 import { story } from '../testing/story.js';
@@ -84,6 +85,39 @@ describe('attempts', () => {
     spent.neighbours.retries = { ...once(), take: () => false };
     await spent.run();
     expect(spent.answer.said).toEqual(['refuse attempts']);
+  });
+
+  const spentFor = (isSpent: (accountId: string, isOwn: boolean) => boolean): RetryBudget => ({ noteRequest: () => undefined, hasRoom: (...of) => !isSpent(...of), take: (...of) => !isSpent(...of) });
+
+  test('after a prompt that is too long the next is asked whatever is left of the budget; what fails then costs a retry as ever', async () => {
+    const tooLong = fails('CONTEXT_LENGTH', { status: 400 });
+    const { neighbours, answer, run } = story({ a: tooLong, b: tooLong, c: answersWith('hi') });
+    neighbours.retries = spentFor(() => true);
+    expect(await run()).toMatchObject({ result: 'answered' });
+    expect(answer.said).toEqual(['body 0:hi!stop']);
+    const failing = story({ a: tooLong, b: fails('PROVIDER_ERROR'), c: answersWith('never') });
+    failing.neighbours.retries = spentFor(() => true);
+    await failing.run();
+    expect([failing.answer.refusal, failing.neighbours.calls.length]).toMatchObject([{ kind: 'attempts', isCutShort: true }, 2]);
+  });
+
+  test('a request whose attempts were all made is not told that one was left out', async () => {
+    const { neighbours, answer, run } = story({ a: fails('PROVIDER_ERROR') });
+    neighbours.retries = spentFor(() => true);
+    await run();
+    expect(answer.refusal).toMatchObject({ kind: 'attempts', isCutShort: false });
+  });
+
+  test('a retry is taken from the pot of whoever owns the credential that it is made with', async () => {
+    const { neighbours, answer, run } = story({ a: fails('PROVIDER_ERROR'), b: answersWith('hi') });
+    neighbours.plan = planWith([plannedAt('a', { byok: true }), plannedAt('b')]);
+    const asked: string[] = [];
+    const noted: string[] = [];
+    neighbours.retries = { noteRequest: (accountId, isOwn) => void noted.push(`${accountId} ${String(isOwn)}`), hasRoom: () => true, take: (accountId, isOwn) => asked.push(`${accountId} ${String(isOwn)}`) > 0 };
+    await run();
+    neighbours.plan = planWith([plannedAt('a'), plannedAt('b', { byok: true })]);
+    await run();
+    expect([answer.said.length, noted, asked]).toEqual([2, ['acct_1 true', 'acct_1 false'], ['acct_1 false', 'acct_1 true']]);
   });
 
   test('a client hears that it got nothing once that is written down, or after two seconds', async () => {

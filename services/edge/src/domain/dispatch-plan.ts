@@ -90,12 +90,19 @@ async function tryPlan(neighbours: Neighbours, turn: Turn, plan: DecideResponse_
   let wasSent = false;
   /** Why no more may be dispatched. */
   let barred: Fault | undefined;
+  /** Others were left, and no retry was. */
+  let isCutShort = false;
 
-  retries.noteRequest();
+  retries.noteRequest(accountId, attempts[0]?.byok === true);
   for (const planned of attempts) {
     const number = first + reports.length + 1;
-    // What its worker refused unsent met no provider: only what follows a call that did adds to the load.
-    if (wasSent && !retries.take()) break;
+    // What its worker refused unsent met no provider: only what follows a call that did adds to the load. Who finds a
+    // prompt too long is well, and is not asked again: the next is asked as often as if it had been the first.
+    const isRetry = wasSent && reports.at(-1)?.failed?.class !== 'CONTEXT_LENGTH';
+    if (isRetry && !retries.take(accountId, planned.byok)) {
+      isCutShort = true;
+      break;
+    }
     if (turn.keepClaim !== undefined) {
       barred = await turn.keepClaim();
       if (barred !== undefined) break;
@@ -121,7 +128,7 @@ async function tryPlan(neighbours: Neighbours, turn: Turn, plan: DecideResponse_
       earlier: all(),
       decisionId: plan.decisionId,
       besides: lost.get(planned),
-      healing: terms === undefined ? undefined : { terms, checkSchema, mayFailOver: start === undefined && reserve === undefined && number < attempts.length && retries.hasRoom() && (neighbours.unhealedAnswers?.waitMs(accountId) ?? 0) === 0 },
+      healing: terms === undefined ? undefined : { terms, checkSchema, mayFailOver: start === undefined && reserve === undefined && number < attempts.length && retries.hasRoom(accountId, attempts[number]?.byok === true) && (neighbours.unhealedAnswers?.waitMs(accountId) ?? 0) === 0 },
       // Said at once: should this edge and the worker die before the end, the log tells whether this one or the other was given.
       onCommitted: reserve === undefined ? undefined : () => void tellEarlier('SUPERSEDED'),
       onJournaled: () => {
@@ -182,7 +189,7 @@ async function tryPlan(neighbours: Neighbours, turn: Turn, plan: DecideResponse_
     return { attempts: reports, result: 'answered' };
   }
   await discard();
-  answer.refuse(barred === undefined ? { kind: 'attempts', attempts: all() } : { kind: 'fault', fault: barred });
+  answer.refuse(barred === undefined ? { kind: 'attempts', attempts: all(), isCutShort } : { kind: 'fault', fault: barred });
   return { attempts: all(), result: 'refused' };
 }
 

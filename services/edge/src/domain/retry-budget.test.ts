@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals';
 import { createFakeClock } from '@signalbox/testkit/clock';
-import { createRetryBudget } from './retry-budget.js';
+import { createRetryBudget, type RetryBudget } from './retry-budget.js';
 
 /** Of `requests` in `seconds` that all want a retry, how many got one. */
 function retriesOf(requests: number, seconds: number): number {
@@ -8,8 +8,8 @@ function retriesOf(requests: number, seconds: number): number {
   const budget = createRetryBudget(clock);
   let taken = 0;
   for (let n = 0; n < requests; n += 1) {
-    budget.noteRequest();
-    if (budget.take()) taken += 1;
+    budget.noteRequest('acct_1', false);
+    if (budget.take('acct_1', false)) taken += 1;
     clock.advance((seconds * 1_000) / requests);
   }
   return taken;
@@ -28,8 +28,57 @@ test('of busy traffic a fifth may be tried again, and the reserve', () => {
 test('what is used up comes back with time', () => {
   const clock = createFakeClock();
   const budget = createRetryBudget(clock);
-  while (budget.take());
-  expect(budget.hasRoom()).toBe(false);
+  while (budget.take('acct_1', false));
+  expect(budget.hasRoom('acct_1', false)).toBe(false);
   clock.advance(100);
-  expect([budget.take(), budget.take()]).toEqual([true, false]);
+  expect([budget.take('acct_1', false), budget.take('acct_1', false)]).toEqual([true, false]);
+});
+
+/** How many retries in a row the account gets. */
+function spend(budget: RetryBudget, accountId: string, isOwn = false): number {
+  let taken = 0;
+  while (budget.take(accountId, isOwn)) taken += 1;
+  return taken;
+}
+
+test('what is tried again on an account’s own credentials is taken from nobody else, and is bounded, too', () => {
+  const clock = createFakeClock();
+  const budget = createRetryBudget(clock);
+  const before = spend(createRetryBudget(clock), 'acct_b');
+  expect([budget.hasRoom('acct_a', true), spend(budget, 'acct_a', true), budget.hasRoom('acct_a', true)]).toEqual([true, 100, false]);
+  expect([budget.hasRoom('acct_a', false), budget.hasRoom('acct_b', true), spend(budget, 'acct_b')]).toEqual([true, true, before]);
+  for (let n = 0; n < 5; n += 1) budget.noteRequest('acct_a', true);
+  clock.advance(100);
+  expect(spend(budget, 'acct_a', true)).toBe(2);
+});
+
+test('an account that takes all it can get leaves others at least as much as it has taken, however long it goes on', () => {
+  const clock = createFakeClock();
+  const budget = createRetryBudget(clock);
+  let taken = 0;
+  let refused = 0;
+  for (let n = 0; n < 6_000; n += 1) {
+    budget.noteRequest('acct_a', false);
+    taken += spend(budget, 'acct_a');
+    // Another, of whose requests one in a second wants a retry.
+    if (n % 100 === 0 && !budget.take('acct_b', false)) refused += 1;
+    clock.advance(10);
+  }
+  expect(refused).toBe(0);
+  // Nothing is lost: a fifth of its requests and ten a second, less what the other took.
+  expect(taken).toBeGreaterThan(1_200 + 600 - 60);
+  expect(spend(budget, 'acct_b')).toBeGreaterThan(20);
+});
+
+test('several that take all they can get leave room for one that takes less than its part', () => {
+  const clock = createFakeClock();
+  const budget = createRetryBudget(clock);
+  let refused = 0;
+  for (let n = 0; n < 600; n += 1) {
+    for (let account = 0; account < 5; account += 1) spend(budget, `acct_${String(account)}`);
+    // One a second, of ten among six.
+    if (n % 10 === 0 && !budget.take('acct_quiet', false)) refused += 1;
+    clock.advance(100);
+  }
+  expect(refused).toBe(0);
 });

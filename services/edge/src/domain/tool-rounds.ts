@@ -338,7 +338,7 @@ class Rounds {
     if (end.kind === 'refused' && (!this.shown.hasContent || this.shown.route === undefined)) {
       this.isWasted = this.earlierNanoUsd > 0n && REQUEST_FAULTS.has(last?.failed?.class ?? '');
       await this.discard();
-      answer.refuse(end.refusal.kind === 'attempts' ? { kind: 'attempts', attempts: this.before } : end.refusal);
+      answer.refuse(end.refusal.kind === 'attempts' ? { ...end.refusal, attempts: this.before } : end.refusal);
       return { attempts: this.before, result: 'refused' };
     }
     if (end.kind === 'refused') {

@@ -161,6 +161,10 @@ describe('errors', () => {
     expect(allAttemptsFailed([{ byok: false, provider: 'a', failed: failed({ class: kind, publicMessage: 'Too bad.', publicParam: 'stop' }) }])).toMatchObject({ status: 400, code, message: 'Too bad.', param: 'stop' });
   });
 
+  test('a request is not blamed where others who may have taken it were not asked: it may be sent again', () => {
+    expect(allAttemptsFailed([{ byok: false, provider: 'a', failed: failed({ class: 'CONTEXT_LENGTH' }) }], 0, true)).toMatchObject({ status: 503, code: 'all_models_unavailable', headers: { 'Retry-After': '5', 'x-should-retry': 'true' }, metadata: { retryable: true, previous_errors: [{ code: 'context_length' }] } });
+  });
+
   test.each([['BAD_REQUEST', 'invalid_value'], ['CONTEXT_LENGTH', 'context_length_exceeded'], ['CONTENT_POLICY', 'content_policy_violation']] as const)('a stream that %s broke off says so too: to ask again would not help', (kind, code) => {
     expect(cutToApiError(failed({ class: kind, publicMessage: 'Too bad.', publicParam: 'stop' }))).toMatchObject({ type: 'invalid_request_error', code, message: 'Too bad.', param: 'stop', metadata: { retryable: false } });
     expect(cutToApiError(failed({ class: kind }))).toMatchObject({ code, message: expect.stringMatching(/./) as unknown });

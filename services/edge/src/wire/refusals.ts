@@ -155,13 +155,14 @@ export interface FailedAttempt {
  * accounts, without whom an own credential cannot be had, else
  * 503 with the smallest hint of the providers, or 5 s. What one credential was asked to wait while another was free only
  * shortens that: nobody knows that the other has to wait. An empty list means that every breaker was open, the first of
- * them for another `retryAfterMs`; 0 = unknown.
+ * them for another `retryAfterMs`; 0 = unknown. `isCutShort`: who may have taken the request was not asked, so that it is
+ * not blamed.
  */
-export function allAttemptsFailed(attempts: readonly FailedAttempt[], retryAfterMs = 0): ApiError {
+export function allAttemptsFailed(attempts: readonly FailedAttempt[], retryAfterMs = 0, isCutShort = false): ApiError {
   const failures = attempts.flatMap(({ provider, failed, byok }) => (failed === undefined ? [] : [{ provider, failed, byok }]));
   const metadata = { previous_errors: failures.map(({ provider, failed }) => ({ provider, status: failed.status === 0 ? null : failed.status, code: failed.class.toLowerCase() })) };
   const last = failures.at(-1)?.failed;
-  const name = last === undefined ? undefined : clientErrorName(last);
+  const name = last === undefined || isCutShort ? undefined : clientErrorName(last);
   if (last !== undefined && name !== undefined) return requestFault(name, last, metadata);
   const isHint = (ms: number): boolean => ms > 0;
   const hints = [...failures.map(({ failed }) => failed.retryAfterMs), retryAfterMs].filter(isHint);

@@ -35,7 +35,7 @@ export function errorOfRefusal(refusal: Refusal, nowMs: number, variant: Variant
     case 'admission':
       return admissionToApiError(refusal.admission, nowMs, refusal.least);
     case 'attempts':
-      return allAttemptsFailed(refusal.attempts, refusal.retryAfterMs);
+      return allAttemptsFailed(refusal.attempts, refusal.retryAfterMs, refusal.isCutShort);
     case 'stopping':
       return apiError('overloaded', { message: 'The service is being stopped or replaced. The request can be sent again.', metadata: { retryable: true } });
     case 'fault':
