@@ -61,8 +61,8 @@ export async function conductOnce(neighbours: Neighbours, repeats: Repeats, turn
     return;
   }
   client.repeat('open');
-  const { result } = await conduct(neighbours, { ...turn, keepClaim: entry.claim.keep });
+  const conducted = await conduct(neighbours, { ...turn, keepClaim: entry.claim.keep });
   const costNanoUsd = client.costTold === undefined ? undefined : BigInt(client.costTold);
   const isDoubtful = client.refusal?.kind === 'fault' && client.refusal.fault.code === 'internal_error';
-  await entry.claim.end(endingOf(result, { costNanoUsd, isDoubtful, answer: () => undefined }, turn.request.stream));
+  await entry.claim.end(endingOf(conducted, { costNanoUsd, isDoubtful, answer: () => undefined }, turn.request.stream));
 }

@@ -29,7 +29,7 @@ function story(fails: (method: string, count: number) => FaultCode | undefined =
     close: () => Promise.resolve(),
   };
   const outcomes = createOutcomes(clock);
-  const tell = (requestId: string, over: Partial<OutcomeRequest> = {}, ...peers: readonly (object | undefined)[]): Promise<void> => outcomes.tell(client, { requestId, attempt: 1, outcome: 'DELIVERED', followed: false, reserve: false, ...over }, peers.length === 0 ? PEER : peers[0]);
+  const tell = (requestId: string, over: Partial<OutcomeRequest> = {}, ...peers: readonly (object | undefined)[]): Promise<boolean> => outcomes.tell(client, { requestId, attempt: 1, outcome: 'DELIVERED', followed: false, reserve: false, ...over }, peers.length === 0 ? PEER : peers[0]);
   return { clock, sent, heard, outcomes, tell };
 }
 
@@ -101,6 +101,13 @@ test.each<FaultCode>(['link_lost', 'deadline_exceeded', 'peer_unavailable', 'sto
   await clock.advanceAsync(1_000);
   await Promise.all(told);
   expect([...heard].sort()).toEqual(['r1', 'r2', 'r3']);
+});
+
+test('what was told in vain is not said to have been heard, alone or in company', async () => {
+  const { clock, tell, heard } = story((_method, count) => (count > 0 ? 'peer_unavailable' : undefined));
+  const told = [tell('r1'), tell('r2'), tell('r3'), tell('r4', { outcome: 'DISCARDED' })];
+  await clock.advanceAsync(1_200_000);
+  expect([await Promise.all(told), [...heard]]).toEqual([[true, false, false, false], ['r1']]);
 });
 
 test('an edge that stops tells at once what waits for company, and counts each that it could not tell', async () => {

@@ -23,10 +23,11 @@ const TOGETHER_MAX = 128;
 
 export interface Outcomes {
   /**
-   * Retried in the background for a while. Resolves when the worker has written down what it would not conclude by itself,
-   * or was told in vain for the last time; never rejects. `peer`: the replica that has the attempt, undefined = not known.
+   * Retried in the background for a while. Resolves with true when the worker has written down what it would not conclude by
+   * itself, with false when it was told in vain for the last time; never rejects. `peer`: the replica that has the attempt,
+   * undefined = not known.
    */
-  tell(client: RpcClient, request: OutcomeRequest, peer: object | undefined): Promise<void>;
+  tell(client: RpcClient, request: OutcomeRequest, peer: object | undefined): Promise<boolean>;
   /**
    * For an edge that stops: tells what is still to be told, at once and then every quarter of a second. Resolves when all is
    * told, but for what never left, or after `limitMs`; answers how many outcomes were left untold, which their workers
@@ -49,8 +50,8 @@ interface Gathered {
   readonly requests: OutcomeRequest[];
   /** Monotonic milliseconds of the first. */
   readonly sinceMs: number;
-  /** Resolves when all of them are told, or given up. */
-  readonly told: Promise<void>;
+  /** Resolves when all of them are told (true), or one is given up. */
+  readonly told: Promise<boolean>;
   readonly send: () => void;
 }
 
@@ -71,15 +72,19 @@ export function createOutcomes(clock: Clock): Outcomes {
     if (untold === 0) onAllTold?.();
   };
 
-  const tellOne = (client: RpcClient, request: OutcomeRequest, peer: object | undefined, sinceMs: number): Promise<void> =>
-    client.unary<OutcomeRequest, object>('Outcome', request, { deadlineMs: DEADLINE_MS, requestId: request.requestId ?? '', peer }).then(ended, () => tellAgain(client, request, peer, sinceMs));
-  const tellAgain = (client: RpcClient, request: OutcomeRequest, peer: object | undefined, sinceMs: number): Promise<void> | undefined => {
+  const heard = (): true => {
+    ended();
+    return true;
+  };
+  const tellOne = (client: RpcClient, request: OutcomeRequest, peer: object | undefined, sinceMs: number): Promise<boolean> =>
+    client.unary<OutcomeRequest, object>('Outcome', request, { deadlineMs: DEADLINE_MS, requestId: request.requestId ?? '', peer }).then(heard, () => tellAgain(client, request, peer, sinceMs));
+  const tellAgain = (client: RpcClient, request: OutcomeRequest, peer: object | undefined, sinceMs: number): Promise<boolean> | false => {
     const passedMs = clock.monotonicMs() - sinceMs;
     const isSent = peer !== undefined;
-    if (isOver) return undefined;
+    if (isOver) return false;
     if (passedMs >= (isSent ? RETRIES_MS : UNSENT_RETRIES_MS) || waiting.size >= (isSent ? WAITING_MAX : WAITING_MAX / 2) || (isSettling && !isSent)) {
       ended();
-      return undefined;
+      return false;
     }
     return new Promise((resolve) => {
       let timer: Timer | undefined = undefined;
@@ -94,7 +99,7 @@ export function createOutcomes(clock: Clock): Outcomes {
   };
 
   /** All of them in one message; one by one and again where that did not come through. */
-  const tellTogether = async (client: RpcClient, requests: readonly OutcomeRequest[], peer: object, line: Line, sinceMs: number): Promise<void> => {
+  const tellTogether = async (client: RpcClient, requests: readonly OutcomeRequest[], peer: object, line: Line, sinceMs: number): Promise<boolean> => {
     const [first] = requests;
     if (requests.length === 1 && first !== undefined) return tellOne(client, first, peer, sinceMs);
     try {
@@ -102,17 +107,16 @@ export function createOutcomes(clock: Clock): Outcomes {
     } catch (error) {
       line.isOld = toFault(error).code === 'unknown_method';
       const retry = line.isOld ? tellOne : tellAgain;
-      await Promise.all(requests.map((request) => retry(client, request, peer, sinceMs)));
-      return undefined;
+      return (await Promise.all(requests.map((request) => retry(client, request, peer, sinceMs)))).every(Boolean);
     }
     requests.forEach(ended);
-    return undefined;
+    return true;
   };
 
   const gather = (client: RpcClient, peer: object, line: Line, sinceMs: number): Gathered => {
     const requests: OutcomeRequest[] = [];
-    let resolve: () => void = () => undefined;
-    const told = new Promise<void>((resolved) => (resolve = resolved));
+    let resolve: (isTold: boolean) => void = () => undefined;
+    const told = new Promise<boolean>((resolved) => (resolve = resolved));
     const send = (): void => {
       timer.cancel();
       waiting.delete(send);

@@ -7,7 +7,7 @@ import { createOutcomes, type Outcomes } from './outcomes.js';
 const TEND_DEADLINE_MS = 2_000;
 /** Attempts of which it is known which replica has them, told or not: more than are ever under way. */
 const PEERS_MAX = 100_000;
-const NOBODY_THERE = Promise.resolve();
+const NOBODY_THERE = Promise.resolve(false);
 
 const nameOf = (requestId: string, attempt: number): string => `${requestId}#${String(attempt)}`;
 

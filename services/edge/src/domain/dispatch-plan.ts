@@ -25,7 +25,7 @@ const IDLE_TIMEOUT_MS_MAX = 60_000;
 const ESTIMATED_OUTPUT_TOKENS = 256;
 
 const NO_REPORTS: readonly AttemptReport[] = [];
-const NOBODY_TOLD: readonly Promise<void>[] = [];
+const NOBODY_TOLD: readonly Promise<boolean>[] = [];
 
 /** Tries the plan. While another answer is tried for one that is kept in reserve, its worker hears that edge lives: it would end the hold, and charge it, after 30 s. */
 export async function dispatchPlan(neighbours: Neighbours, turn: Turn, plan: DecideResponse__Output, admitted: Admitted, start?: RoundStart): Promise<Conducted> {
@@ -53,12 +53,18 @@ async function tryPlan(neighbours: Neighbours, turn: Turn, plan: DecideResponse_
   const first = before.length;
   let reserve: { readonly number: number; readonly report: AttemptReport; readonly give: Reserve } | undefined;
   // What failed after a round was answered leaves the hold to what answered.
-  const tell = (provider: string, attempt: number, outcome: Outcome): Promise<void> => workers.tellOutcome(provider, requestId, attempt, outcome, { isFollowed: first > 0 && outcome === 'DISCARDED', isReserve: attempt === reserve?.number });
+  const tell = (provider: string, attempt: number, outcome: Outcome): Promise<boolean> => {
+    const telling = workers.tellOutcome(provider, requestId, attempt, outcome, { isFollowed: first > 0 && outcome === 'DISCARDED', isReserve: attempt === reserve?.number });
+    if (turn.keepClaim !== undefined) allTold.push(telling);
+    return telling;
+  };
+  /** Of a request under an Idempotency-Key: what its workers were told. */
+  const allTold: Promise<boolean>[] = [];
   const all = (): readonly AttemptReport[] => (first === 0 ? reports : [...before, ...reports]);
   // Failed attempts whose workers do not know what became of them. One counts as superseded only when a later one is
   // surely in a journal: it gives up its say over the hold, which else nobody would end.
   let untold: { readonly provider: string; readonly number: number; readonly isTraced: boolean }[] = [];
-  const tellEarlier = (outcome: 'SUPERSEDED' | 'DISCARDED', kept?: number): readonly Promise<void>[] => {
+  const tellEarlier = (outcome: 'SUPERSEDED' | 'DISCARDED', kept?: number): readonly Promise<boolean>[] => {
     if (untold.length === 0) return NOBODY_TOLD;
     const telling = untold.filter(({ number }) => number !== kept);
     untold = untold.filter(({ number }) => number === kept);
@@ -66,7 +72,7 @@ async function tryPlan(neighbours: Neighbours, turn: Turn, plan: DecideResponse_
   };
   // True once an attempt is in a worker's journal: that worker then ends the hold when it learns the outcome.
   let isJournaled = false;
-  const discard = (): Promise<void> => {
+  const discard = (): Promise<boolean> => {
     const tellings = tellEarlier('DISCARDED');
     if (!isJournaled && first === 0) quota.release(accountId, requestId, admitted.admission.draw);
     return written(isJournaled ? tellings : [], clock);
@@ -78,13 +84,19 @@ async function tryPlan(neighbours: Neighbours, turn: Turn, plan: DecideResponse_
     void tellEarlier('SUPERSEDED', reserve?.number);
   };
   /** Nobody gave a better answer: it is what the client gets, or would have got, and pays. Their workers alone would conclude that it pays for the last. Undefined = none is kept. */
-  const settleReserve = (): readonly Promise<void>[] | undefined => {
+  const settleReserve = (): readonly Promise<boolean>[] | undefined => {
     if (reserve === undefined) return undefined;
     const told = tell(reserve.report.provider, reserve.number, 'DELIVERED');
     untold = untold.filter(({ isTraced }) => isTraced);
     reports[reserve.number - 1] = reserve.report;
     return [told, ...tellEarlier('SUPERSEDED', reserve.number)];
   };
+  /**
+   * Of a request that edge cut off: true once each of its workers has written down that its attempt is not charged, as edge
+   * said of each, so that whatever they conclude or book, the same request may be run again. Not of a stream, whose worker
+   * alone knows what it gave, of rounds, nor where an answer was kept in reserve.
+   */
+  const isUncharged = async (): Promise<boolean> => turn.keepClaim !== undefined && start === undefined && !request.stream && reserve === undefined && untold.length === 0 && (await written(allTold, clock));
   const terms = healingTermsOf(request);
   /** The last attempt may have reached its provider. */
   let wasSent = false;
@@ -157,7 +169,7 @@ async function tryPlan(neighbours: Neighbours, turn: Turn, plan: DecideResponse_
           if (isSuperseding) void tellEarlier('SUPERSEDED');
         } else if (settleReserve() === undefined) void discard();
         if (start === undefined || result.wasSent) reports.push(report);
-        return { attempts: all(), result: 'gone', isCutOff: !result.isOwed };
+        return { attempts: all(), result: 'gone', isCutOff: !result.isOwed, isUncharged: !result.isOwed && (await isUncharged()) };
       case 'failed':
         reports.push(report);
         untold.push({ provider, number, isTraced: result.trace !== 'none' });

@@ -77,10 +77,10 @@ export interface WorkersPort {
   /** Undefined when no worker serves that provider. `besides`: a replica that was lost, or refused; another is asked, or that one once it is back, which is waited for as for any worker (1 s). */
   dispatch(provider: string, request: DispatchRequest, listener: AttemptListener, besides?: object): AttemptCall | undefined;
   /**
-   * Tells what became of an attempt; retried in the background for a while. Resolves when the worker has written down what
-   * it would not conclude by itself, or was told in vain for the last time; never rejects.
+   * Tells what became of an attempt; retried in the background for a while. Resolves with true when the worker has written
+   * down what it would not conclude by itself, with false when it was told in vain for the last time; never rejects.
    */
-  tellOutcome(provider: string, requestId: string, attempt: number, outcome: Outcome, terms?: OutcomeTerms): Promise<void>;
+  tellOutcome(provider: string, requestId: string, attempt: number, outcome: Outcome, terms?: OutcomeTerms): Promise<boolean>;
   /** Tells a worker that an answered round's outcome will be told later; to be repeated every 10 s. Never retried. */
   tend(provider: string, requestId: string, attempt: number): void;
 }

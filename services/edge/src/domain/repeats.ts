@@ -41,13 +41,13 @@ export interface Recorded {
 }
 
 /** What becomes of the claim of a request that has been conducted. */
-export function endingOf(result: Conducted['result'], recorded: Recorded, isFramed: boolean): ClaimEnding {
+export function endingOf({ result, isUncharged }: Pick<Conducted, 'result' | 'isUncharged'>, recorded: Recorded, isFramed: boolean): ClaimEnding {
   switch (result) {
     case 'answered':
     case 'cut':
       return { kind: 'ended', costNanoUsd: recorded.costNanoUsd, answer: recorded.answer(isFramed) };
     case 'gone':
-      return { kind: 'abandoned' };
+      return { kind: isUncharged === true ? 'freed' : 'abandoned' };
     case 'refused':
       return { kind: recorded.isDoubtful ? 'abandoned' : 'freed' };
   }

@@ -18,17 +18,17 @@ export function tending(clock: Clock, tend: () => void): () => void {
 }
 
 /**
- * Resolves when each telling has resolved, at most two seconds later; never rejects. Until then a kill of edge and worker
+ * Resolves when each telling has resolved, at most two seconds later; with true where each was heard; never rejects. Until then a kill of edge and worker
  * together would leave nobody who knows: what a log does not know to be discarded is charged, and rounds that it does not
  * know to be delivered are not.
  */
-export function written(tellings: readonly Promise<void>[], clock: Clock): Promise<void> {
-  if (tellings.length === 0) return Promise.resolve();
+export function written(tellings: readonly Promise<boolean>[], clock: Clock): Promise<boolean> {
+  if (tellings.length === 0) return Promise.resolve(true);
   return new Promise((resolve) => {
-    const patience = clock.setTimer(WAIT_MS_MAX, resolve);
-    void Promise.all(tellings).finally(() => {
+    const patience = clock.setTimer(WAIT_MS_MAX, () => resolve(false));
+    void Promise.all(tellings).then((heard) => {
       patience.cancel();
-      resolve();
+      resolve(heard.every(Boolean));
     });
   });
 }

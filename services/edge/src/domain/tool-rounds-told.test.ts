@@ -32,9 +32,9 @@ function unheard(setting: Setting, ...rooms: readonly (boolean | Fault)[]): Unhe
   const { tellOutcome } = fake.workers;
   Object.assign(fake.quota, { extend });
   Object.assign(fake.workers, {
-    tellOutcome: (...terms: Parameters<typeof tellOutcome>): Promise<void> => {
+    tellOutcome: (...terms: Parameters<typeof tellOutcome>): Promise<boolean> => {
       const written = tellOutcome(...terms);
-      return terms[3] === 'DELIVERED' ? heard : written;
+      return terms[3] === 'DELIVERED' ? heard.then(() => written) : written;
     },
   });
   return { ...told, hear: () => hear(), hasEnded: () => answer.said.some((said) => /^(body|finish|refuse|cut)/.test(said)) };

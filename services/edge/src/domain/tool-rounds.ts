@@ -36,6 +36,8 @@ export interface Conducted {
   readonly result: 'answered' | 'cut' | 'gone' | 'refused';
   /** Of `gone`: edge itself cut the client off, before it had anything of this attempt. */
   readonly isCutOff?: boolean;
+  /** Of `gone`, under an Idempotency-Key: it is certain that nothing of the request is charged, and nobody was given anything of it. */
+  readonly isUncharged?: boolean;
 }
 
 export interface RoundsOptions {
@@ -50,8 +52,8 @@ export interface RoundsOptions {
    * whose client was cut off.
    */
   readonly dispatch: (turn: Turn, start: RoundStart, fees: CardFees) => Promise<Conducted | 'no-room'>;
-  /** Resolves when the worker has it written down; never rejects. */
-  readonly tell: (provider: string, attempt: number, outcome: Outcome, isFollowed: boolean) => Promise<void>;
+  /** Resolves with true when the worker has it written down; never rejects. */
+  readonly tell: (provider: string, attempt: number, outcome: Outcome, isFollowed: boolean) => Promise<boolean>;
   /** Makes the request's hold cover a round that is to come. False: the account's limits leave no room for it. */
   readonly hold: (turn: Turn, start: RoundStart, feeNanoUsd: bigint) => Promise<boolean>;
   /** Money was spent that nobody is charged: by tools, or for rounds before one that the request itself made fail. */
@@ -221,7 +223,7 @@ class Rounds {
   }
 
   /** Nothing of the request is charged. `told`: of a round that is not counted among those that answered. */
-  private discard(told: readonly Promise<void>[] = []): Promise<void> {
+  private discard(told: readonly Promise<boolean>[] = []): Promise<boolean> {
     this.unpaidNanoUsd += this.paidNanoUsd;
     return written([...told, ...this.tellAll('DISCARDED', false)], this.options.clock);
   }
@@ -266,7 +268,7 @@ class Rounds {
   }
 
   /** `isFollowed`: a later attempt ends the hold, else the last of these does. */
-  private tellAll(outcome: Outcome, isFollowed: boolean): readonly Promise<void>[] {
+  private tellAll(outcome: Outcome, isFollowed: boolean): readonly Promise<boolean>[] {
     return this.answered.map(({ provider, attempt }, at) => this.options.tell(provider, attempt, outcome, isFollowed || at < this.answered.length - 1));
   }
 
@@ -275,7 +277,7 @@ class Rounds {
    * before the client is told its end, since nobody else knows of it when this edge dies. `besides`: of a round that is not
    * counted among those that answered.
    */
-  private deliver(isFollowed: boolean, besides: readonly Promise<void>[] = []): Promise<void> {
+  private deliver(isFollowed: boolean, besides: readonly Promise<boolean>[] = []): Promise<boolean> {
     const told = this.tellAll('DELIVERED', isFollowed);
     return written([...besides, ...told.filter((_, at) => this.answered[at]?.isUnseen === true)], this.options.clock);
   }

@@ -6,8 +6,8 @@ import { LOST_MS, SETTLED_MS } from '../domain/repeats.js';
 import { accountWith, keyWith, plannedAt, planWith } from '../testing/callers.js';
 import { LEASE_MS } from '../testing/claims.js';
 import { hello, startDoor, type Door } from '../testing/door.js';
-import { events, type PlayedCall } from '../testing/neighbours.js';
-import { answersWith, streamsWith } from '../testing/scripts.js';
+import { events, type PlayedCall, type Script } from '../testing/neighbours.js';
+import { answersWith, fails, streamsWith } from '../testing/scripts.js';
 
 const answers = answersWith('ök');
 const streams = streamsWith('ö', 'k');
@@ -220,6 +220,84 @@ test('a request that nobody was charged for frees its key, with another body too
   await until(() => door.claims.kept.size === 0);
   door.neighbours.scripts.set('a', answers);
   expect((await ask({ ...hello, temperature: 1 })).status).toBe(200);
+});
+
+describe('a repeat of what still ran at the end of a drain', () => {
+  const held: Script = (call) => call.listener.onEvent(events.started());
+  /** Dispatches, and stops as an edge does at the end of its drain, once its workers have had the last of `scripts`. */
+  const stopped = async (body: object, ...scripts: readonly Script[]): Promise<Response> => {
+    const providers = scripts.map((_script, at) => ['a', 'b', 'c'][at] ?? '');
+    door.neighbours.plan = planWith(providers.map((provider) => plannedAt(provider)));
+    for (const [at, provider] of providers.entries()) door.neighbours.scripts.set(provider, scripts[at] ?? held);
+    const first = ask(body);
+    await until(() => door.neighbours.calls.length === scripts.length);
+    await oneTurn();
+    door.stopRunning();
+    return first;
+  };
+  const again = async (body: object = hello): Promise<string> => {
+    for (const provider of ['a', 'b']) door.neighbours.scripts.set(provider, answers);
+    const response = await ask(body);
+    return response.status === 200 ? 'answered' : (await errorOf(response))[1].code;
+  };
+
+  test.each<[string, readonly Script[], readonly string[]]>([
+    ['one attempt was under way', [held], ['a#1 DISCARDED']],
+    ['another had failed before', [fails('PROVIDER_ERROR'), held], ['a#1 SUPERSEDED', 'b#2 DISCARDED']],
+  ])('runs at once where its worker has written down that nothing is charged: %s', async (_what, scripts, told) => {
+    const first = await stopped(hello, ...scripts);
+    expect([first.status, first.headers.get('retry-after')]).toEqual([503, '1']);
+    await until(() => door.claims.kept.size === 0);
+    expect(door.neighbours.outcomes).toEqual(told);
+    expect(await again()).toBe('answered');
+  });
+
+  test('counts as under way until its key is free: an edge that stops waits for that', async () => {
+    let end: () => void = () => undefined;
+    door.claims.endGate = new Promise((resolve) => (end = resolve));
+    await stopped(hello, held);
+    for (let turn = 0; turn < 20; turn += 1) await oneTurn();
+    expect(door.metrics.inFlight()).toBe(1);
+    end();
+    await until(() => door.metrics.inFlight() === 0);
+    expect(door.claims.kept.size).toBe(0);
+  });
+
+  test.each<[string, object, readonly Script[], boolean]>([
+    ['its worker could not be told', hello, [held], false],
+    ['it is not known that a worker has the attempt that takes the place of one that failed', hello, [fails('PROVIDER_ERROR'), () => undefined], true],
+    ['it is a stream, of which its worker alone knows what it gave', { ...hello, stream: true }, [held], true],
+    ['an answer that did not fit was kept in reserve', { ...hello, response_format: { type: 'json_object' } }, [answersWith('no JSON'), held], true],
+  ])('waits for what the ledger says where %s', async (_why, body, scripts, isHeard) => {
+    door.neighbours.isHeard = isHeard;
+    await stopped(body, ...scripts);
+    await until(() => door.metrics.inFlight() === 0);
+    expect(await again(body)).toBe('idempotency_in_progress');
+    expect(door.neighbours.calls).toHaveLength(scripts.length);
+  });
+
+  test('waits for what the ledger says where its worker has said nothing for two seconds', async () => {
+    let hear: () => void = () => undefined;
+    door.neighbours.heard = new Promise((resolve) => (hear = resolve));
+    await stopped(hello, held);
+    for (let turn = 0; turn < 20; turn += 1) await oneTurn();
+    door.neighbours.clock.advance(2_000);
+    await until(() => door.metrics.inFlight() === 0);
+    hear();
+    expect(await again()).toBe('idempotency_in_progress');
+  });
+
+  test('waits for what the ledger says where the client had left by itself', async () => {
+    door.neighbours.scripts.set('a', held);
+    const leaving = new AbortController();
+    const first = fetch(`${door.url}/v1/chat/completions`, { method: 'POST', signal: leaving.signal, headers: { authorization: `Bearer ${door.key}`, 'content-type': 'application/json', 'idempotency-key': 'order-1' }, body: JSON.stringify(hello) }).catch(() => undefined);
+    await until(() => door.neighbours.calls.length === 1);
+    leaving.abort();
+    await first;
+    await until(() => door.metrics.inFlight() === 0);
+    door.stopRunning();
+    expect(await again()).toBe('idempotency_in_progress');
+  });
 });
 
 describe('after the death of an edge', () => {

@@ -77,8 +77,10 @@ export interface FakeNeighbours extends Neighbours {
   grantsExtensions: boolean | Fault;
   readonly calls: PlayedCall[];
   readonly outcomes: string[];
-  /** Settles when workers have written down what they are told. */
+  /** Settles when workers have written down what they are told, or were told in vain. */
   heard: Promise<void>;
+  /** False: in vain. */
+  isHeard: boolean;
   /** By provider; a provider that is not here has no worker. */
   readonly scripts: Map<string, Script>;
 }
@@ -102,6 +104,7 @@ export function createFakeNeighbours(plan: DecideResponse__Output, clock: FakeCl
     calls: [],
     outcomes: [],
     heard: Promise.resolve(),
+    isHeard: true,
     scripts: new Map(),
     routing: {
       decide: async (request) => {
@@ -172,7 +175,7 @@ export function createFakeNeighbours(plan: DecideResponse__Output, clock: FakeCl
       tend: (provider, _requestId, attempt) => void neighbours.tended.push(`${provider}#${attempt}`),
       tellOutcome: (provider, _requestId, attempt, outcome, { isFollowed = false } = {}) => {
         neighbours.outcomes.push(`${provider}#${attempt} ${outcome}${isFollowed ? ' followed' : ''}`);
-        return neighbours.heard;
+        return neighbours.heard.then(() => neighbours.isHeard);
       },
     },
   };

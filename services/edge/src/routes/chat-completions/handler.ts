@@ -111,9 +111,11 @@ export function createChatHandler({ gate, neighbours, makeId, clock, bodyBytesMa
           conducted = await conduct(neighbours, { requestId, caller, request: chat, answer, explain: wantsMetadata, keepClaim: claim.keep });
           metrics.chatConducted(conducted.result, conducted.attempts);
           span?.set(conductedAttributes(chat.stream, conducted));
-          ending = endingOf(conducted.result, recorder, chat.stream && request.httpVersion !== '1.0');
+          ending = endingOf(conducted, recorder, chat.stream && request.httpVersion !== '1.0');
         } finally {
-          void claim.end(ending);
+          const ended = claim.end(ending);
+          // An edge that stops waits for its requests: one that may be sent again at once finds its key free.
+          if (conducted?.isUncharged === true) await ended;
         }
         return;
       }
