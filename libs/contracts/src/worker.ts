@@ -14,5 +14,6 @@ export type { Head, Head__Output } from './gen/signalbox/worker/v1/Head.js';
 export type { Outcome, Outcome__Output } from './gen/signalbox/worker/v1/Outcome.js';
 export type { OutcomeRequest, OutcomeRequest__Output } from './gen/signalbox/worker/v1/OutcomeRequest.js';
 export type { OutcomesRequest, OutcomesRequest__Output } from './gen/signalbox/worker/v1/OutcomesRequest.js';
+export type { StopRequest, StopRequest__Output } from './gen/signalbox/worker/v1/StopRequest.js';
 export type { TendRequest, TendRequest__Output } from './gen/signalbox/worker/v1/TendRequest.js';
 export type { UsageSource, UsageSource__Output } from './gen/signalbox/worker/v1/UsageSource.js';

@@ -18,7 +18,8 @@ export type FailureClass =
   | 'EMPTY'
   | 'NO_CREDENTIAL'
   | 'QUOTA_AWAY'
-  | 'ACCOUNTS_AWAY';
+  | 'ACCOUNTS_AWAY'
+  | 'STOPPED';
 
 export interface Failure {
   readonly class: FailureClass;

@@ -44,6 +44,7 @@ export class Conversation implements AttemptSinks {
   private isLeft = false;
   private isHungUp = false;
   private hasClientLeft = false;
+  private isEnded = false;
   private hasShown = false;
   /** Of a stream in rounds: something came that its client does not see, which calls alone are. */
   private hasCalled = false;
@@ -81,6 +82,11 @@ export class Conversation implements AttemptSinks {
     return this.isHungUp;
   }
 
+  /** The caller asked for the end of the stream, and takes it. */
+  get isStopped(): boolean {
+    return this.isEnded && !this.isLeft;
+  }
+
   /** The caller cancelled because the client itself hung up. */
   get isClientGone(): boolean {
     return this.hasClientLeft;
@@ -89,6 +95,13 @@ export class Conversation implements AttemptSinks {
   /** The caller did not leave by itself: its link broke, or its time was over. What it may have been given is all that there is. */
   get isLost(): boolean {
     return this.isLeft && !this.isHungUp;
+  }
+
+  /** The caller takes no more of a stream that its client has seen the beginning of, and waits for its end. */
+  stop(): void {
+    if (this.isLeft || !this.isStarted || !this.options.request.clientStream) return;
+    this.isEnded = true;
+    this.attempt.abandon();
   }
 
   onHead(systemFingerprint: string, serviceTier: string): void {

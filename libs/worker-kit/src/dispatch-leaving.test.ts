@@ -35,6 +35,42 @@ test('a client that hangs up mid-stream stops the provider and pays what was gen
   expect(rig.ends[0]).toMatchObject({ source: 'ESTIMATED', flags: ['estimated'], tokens: { inputUncached: 10, outputText: 2 } });
 });
 
+test('a stream that its caller has to end stops the provider, and its end says what is charged, as for a client that was cut off', async () => {
+  rig.provider.enqueue({ chunks: [text('Hello wo')], hang: true });
+  const request = requestOf();
+  const events = await rig.run(request, (event) => {
+    if (event.chunk?.content !== true) return;
+    // Another attempt is not meant.
+    rig.stopAttempt(request.requestId, 2);
+    rig.stopAttempt(request.requestId, 1);
+    rig.stopAttempt(request.requestId, 1);
+  });
+  // Its caller says itself that it was given.
+  expect(rig.log).toEqual(['start 1 after 0 requests', 'end', 'last event']);
+  expect(rig.ends).toMatchObject([{ source: 'ESTIMATED', flags: ['estimated'], tokens: { inputUncached: 10, outputText: 2 }, finishReason: 'error', clientLeft: false, undelivered: false }]);
+  const end = events.at(-1)?.end;
+  expect(end).toMatchObject({ costNanoUsd: String(rig.ends[0]?.costNanoUsd), tokens: { inputUncached: 10, outputText: 2 }, finishReason: 'error', cut: { class: 'STOPPED' } });
+  // It says nothing of the endpoint.
+  expect(rig.observed).toEqual([]);
+  rig.stopAttempt(request.requestId, 1);
+});
+
+test('what is no stream is not ended by its caller so: nothing of it would be owed', async () => {
+  rig.provider.enqueue({ chunks: [text('Hello'), () => Promise.resolve(rig.stopAttempt(requestOf().requestId, 1)), chunk([{ index: 0, delta: {}, finish_reason: 'stop' }]), chunk([], { usage: USAGE }), sse('[DONE]')] });
+  const events = await rig.run(requestOf({ clientStream: false, gather: true }));
+  expect([rig.ends[0]?.source, events.at(-1)?.end?.cut]).toEqual(['PROVIDER', undefined]);
+});
+
+test('a caller that leaves a stream which it has asked to end is told nothing more', async () => {
+  rig.provider.enqueue({ chunks: [text('Hello wo')], hang: true });
+  const events = await rig.run(requestOf(), (event, leave) => {
+    if (event.chunk?.content !== true) return;
+    leave();
+    rig.stopAttempt(requestOf().requestId, 1);
+  });
+  expect([rig.log, events.some(({ end }) => end !== undefined)]).toEqual([['start 1 after 0 requests', 'end', 'DELIVERED false'], false]);
+});
+
 test.each([true, false])('a client that left before the provider was asked costs nothing (stream: %s)', async (clientStream) => {
   await rig.run(requestOf({ retryOf: [1], attempt: 2, clientStream }), (event, leave) => {
     if (event.started !== undefined) leave();

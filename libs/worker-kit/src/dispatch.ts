@@ -69,6 +69,8 @@ interface Asking {
 export interface Dispatcher {
   /** Emits the events of the attempt; settles once the attempt is journaled, which may be after the caller left. Faults: `bad_message`, `overloaded` before anything was done, those of the journal. */
   dispatch(request: DispatchRequest__Output, call: CallInfo, emit: Emitter<DispatchEvent>): Promise<void>;
+  /** Ends a stream that is under way, as one whose client was cut off; its caller is told its end. */
+  stop(requestId: string, attempt: number): void;
   inFlight(): number;
   /** Resolves when no attempt is under way. */
   idle(): Promise<void>;
@@ -97,6 +99,9 @@ export function createDispatcher(options: DispatchOptions): Dispatcher {
   const { upstream, journal, observations, metrics, clock, bodies = createBodiesInWork(bodiesBytesMax()) } = options;
   const warnSuspect = rareWarning(options.log, clock, 'Usage figures are hard to believe.');
   const warnUnasked = rareWarning(options.log, clock, 'A credential of an account could not be asked for.');
+  /** Under way at their providers, by request and attempt. */
+  const underWay = new Map<string, Conversation>();
+  const nameOf = ({ requestId, attempt }: { readonly requestId: string; readonly attempt: number }): string => `${requestId}/${String(attempt)}`;
   let inFlight = 0;
   let draining = 0;
   const idleWaiters = new Set<() => void>();
@@ -152,6 +157,7 @@ export function createDispatcher(options: DispatchOptions): Dispatcher {
         flags: charge.flags,
         finishReason,
         ...(ending.kind === 'stream' && ending.cut !== undefined ? { cut: failedMessage(ending.cut, credential) } : {}),
+        ...(ending.kind === 'abandoned' ? { cut: failedMessage(failure('STOPPED')) } : {}),
         cachedKnown: usageKnown?.cachedKnown ?? false,
         reasoningKnown: usageKnown?.reasoningKnown ?? false,
         stoppedBy: conversation.attempt.isStoppedByHold || (request.shortened && finishReason === 'length') ? 'cost_cap' : '',
@@ -256,7 +262,8 @@ export function createDispatcher(options: DispatchOptions): Dispatcher {
     });
     if (request.tended) journal.tend(request.requestId, request.attempt);
     const conversation = new Conversation({ adapter, upstream, journal, clock, drains, request, upstreamRequest, call, emit, growth: HoldGrowth.of(request, options.extendHold ?? NEVER_EXTENDS, clock), onBegun: probe?.begun });
-    const ending = await conversation.hold();
+    underWay.set(nameOf(request), conversation);
+    const ending = await conversation.hold().finally(() => underWay.delete(nameOf(request)));
     const { attempt } = conversation;
     const pool = learn(ending, credentials, credential, request.providerModelId, own !== undefined);
     if (isFailed(ending) && ending.failure.class === 'CREDENTIAL' && ending.failure.status === 401 && credential.secret !== undefined) adapter.onCredentialRefused?.(credential.secret);
@@ -320,7 +327,7 @@ export function createDispatcher(options: DispatchOptions): Dispatcher {
         forBreakers: breakers !== undefined,
       });
     }
-    if (conversation.isGone || ending.kind === 'abandoned') return;
+    if (conversation.isGone || (ending.kind === 'abandoned' && !conversation.isStopped)) return;
     const told = isWritten ? ending : unwritten(ending, attempt.status);
     for (const event of lastEvents(request, conversation, told, charge, finishReasonOf(told, attempt), seen.usage ?? seen.promptUsage, pool, credential)) emit.write(event);
   };
@@ -342,6 +349,7 @@ export function createDispatcher(options: DispatchOptions): Dispatcher {
         }
       }
     },
+    stop: (requestId, attempt) => underWay.get(nameOf({ requestId, attempt }))?.stop(),
     inFlight: () => inFlight,
     idle: () =>
       inFlight === 0

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import type { Bus } from '@signalbox/bus/bus';
 import { connectNatsBus } from '@signalbox/bus/connect';
 import { observeBus } from '@signalbox/bus/metrics';
-import type { DispatchEvent, DispatchRequest__Output, GenerateImagesRequest__Output, TendRequest__Output } from '@signalbox/contracts/worker';
+import type { DispatchEvent, DispatchRequest__Output, GenerateImagesRequest__Output, StopRequest__Output, TendRequest__Output } from '@signalbox/contracts/worker';
 import { createIdSource } from '@signalbox/kernel/ids';
 import type { CallInfo, Emitter } from '@signalbox/rpc/call';
 import { createDialer } from '@signalbox/net-guard/dialer';
@@ -147,6 +147,10 @@ export function serveWorker(options: WorkerOptions): Service {
             GenerateImages: (request: GenerateImagesRequest__Output, { signal }: CallInfo) => makeImages(request, signal),
             Tend: ({ requestId, attempt }: TendRequest__Output) => {
               book.tend(requestId, attempt);
+              return {};
+            },
+            Stop: ({ requestId, attempt }: StopRequest__Output) => {
+              dispatcher.stop(requestId, attempt);
               return {};
             },
           },

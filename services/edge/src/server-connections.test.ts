@@ -1,5 +1,6 @@
 /** Connections: one serves on after an error, bodies leave room for others, and a client that leaves leaves nothing behind. */
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import type { End__Output } from '@signalbox/contracts/worker';
 import { oneTurn, until } from '@signalbox/testkit/until';
 import { once } from 'node:events';
 import { Agent, request as httpRequest } from 'node:http';
@@ -52,9 +53,9 @@ describe('connections', () => {
   });
 
   test.each([
-    [true, /^HTTP\/1\.1 200 [^]*some words[^]*"message":"The service is being stopped[^}]*"code":"overloaded"[^]*"finish_reason":"error"[^]*data: \[DONE\]/],
+    [true, /^HTTP\/1\.1 200 [^]*some words[^]*"message":"The service is being stopped[^}]*What was delivered is charged[^}]*"code":"overloaded","metadata":\{"retryable":true,"charged":true\}[^]*"finish_reason":"error"[^]*data: \[DONE\]/],
     [false, /^HTTP\/1\.1 503 [^]*retry-after: 1\r\n[^]*"message":"The service is being stopped[^}]*"code":"overloaded"/i],
-  ])('what still runs at the end of a drain (a stream: %s) ends with a word to its client, and is given up', async (stream, told) => {
+  ])('what still runs at the end of a drain (a stream: %s) ends with a word to its client, and is given up, at once or where its worker says nothing for 0.8 s', async (stream, told) => {
     const given: PlayedCall[] = [];
     door.neighbours.scripts.set('a', (call) => {
       given.push(call);
@@ -65,9 +66,52 @@ describe('connections', () => {
     socket.on('data', (bytes: Buffer) => (seen += bytes.toString()));
     await until(() => given.length === 1 && seen.includes('some words') === stream);
     door.stopRunning();
+    if (stream) {
+      await door.neighbours.clock.advanceAsync(799);
+      expect([seen.includes('"error"'), given[0]?.isCancelled]).toEqual([false, false]);
+      door.neighbours.clock.advance(1);
+    }
     await until(() => door.metrics.inFlight() === 0 && told.test(seen));
     expect([given.length, given[0]?.isCancelled, given[0]?.cancelledFor]).toEqual([1, true, undefined]);
     socket.destroy();
+  });
+
+  const stopped: End__Output['cut'] = { class: 'STOPPED', status: 0, retryAfterMs: 0, publicMessage: '', publicParam: '', retryable: true };
+
+  test('a stream that is stopped at the end of a drain says what it is charged, in its last chunk and its trailers, where its worker does', async () => {
+    let given: PlayedCall | undefined;
+    door.neighbours.scripts.set('a', (call) => {
+      given = call;
+      for (const event of [events.head(), events.role(), events.text('some words')]) call.listener.onEvent(event);
+    });
+    // What was on its way comes before.
+    door.neighbours.onStop = () => given?.play(events.text(' more'), events.end({ finishReason: 'error', cut: stopped, source: 'ESTIMATED' }));
+    const socket = door.raw(chatText(door.key, JSON.stringify({ ...hello, stream: true })));
+    let seen = '';
+    socket.on('data', (bytes: Buffer) => (seen += bytes.toString()));
+    await until(() => seen.includes('some words'));
+    door.stopRunning();
+    await until(() => door.metrics.inFlight() === 0 && seen.includes('[DONE]') && seen.endsWith('\r\n\r\n'));
+    const last = seen.slice(seen.lastIndexOf('data: {'));
+    expect(last).toMatch(/"error":\{"message":"[^"]*What was delivered is charged[^}]*"code":"overloaded"[^]*"finish_reason":"error"[^]*"usage":\{"prompt_tokens":10,"completion_tokens":5,[^]*"x_router":\{"provider":"a","cost_usd":0\.00002,/);
+    expect(last.slice(last.indexOf('[DONE]'))).toMatch(/X-Router-Cost: 0\.000020000\r\n/i);
+    expect([seen.split(' more').length, seen.split('x_router').length, door.neighbours.stopped, door.neighbours.outcomes, given?.isCancelled]).toEqual([2, 2, ['a#1'], ['a#1 DELIVERED'], false]);
+    socket.destroy();
+  });
+
+  test('a stream that is stopped as it ends by itself ends well', async () => {
+    let given: PlayedCall | undefined;
+    door.neighbours.scripts.set('a', (call) => {
+      given = call;
+      for (const event of [events.head(), events.role(), events.text('some words')]) call.listener.onEvent(event);
+    });
+    door.neighbours.onStop = () => given?.play(events.finish(), events.end());
+    const asked = door.chat({ ...hello, stream: true });
+    await until(() => given !== undefined);
+    await oneTurn();
+    door.stopRunning();
+    const text = await (await asked).text();
+    expect([text.includes('"error"'), text.includes('"finish_reason":"stop"'), text.includes('x_router')]).toEqual([false, true, true]);
   });
 
   test('large bodies of one account in work leave room, for others and for small ones, and give it back with their answer', async () => {

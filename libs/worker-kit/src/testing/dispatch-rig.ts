@@ -119,6 +119,7 @@ export interface DispatchRig {
   /** Another dispatcher in the place of the one on the system's clock with the one credential `sk-secret-one`. */
   use(clock: Clock, over?: Partial<DispatchOptions> & { readonly secrets?: readonly string[] }): void;
   dispatch: Dispatcher['dispatch'];
+  stopAttempt: Dispatcher['stop'];
   /** One attempt and all its events. `leave` ends the call before its end, as a cancel or with another reason. */
   run(request: DispatchRequest__Output, onEvent?: (event: DispatchEvent, leave: (code?: FaultCode) => void) => void): Promise<DispatchEvent[]>;
   stop(): Promise<void>;
@@ -204,6 +205,7 @@ export async function startDispatchRig(): Promise<DispatchRig> {
     grants: [true],
     use: (...of) => void (dispatcher = createOn(...of)),
     dispatch: (...of) => dispatcher.dispatch(...of),
+    stopAttempt: (...of) => dispatcher.stop(...of),
     run: async (request, onEvent = () => undefined) => {
       const events: DispatchEvent[] = [];
       let tell: (reason: Fault) => void = () => undefined;

@@ -113,6 +113,25 @@ describe('an edge that stops', () => {
   });
 });
 
+test('the end of a stream is asked of the replica that has it, once, and nobody hears that it could not be', async () => {
+  const clock = createFakeClock();
+  const peer = {};
+  const asked: unknown[] = [];
+  const client: RpcClient = {
+    ...worker(clock, 0, peer).client,
+    unary: (method: string, message: object, options?: CallOptions) => {
+      asked.push([method, message, options?.peer === peer]);
+      return Promise.reject(new Fault('unknown_method', 'a worker of before'));
+    },
+  };
+  const workers = createWorkerClients(new Map([['a', client]]), clock, 1_000);
+  workers.dispatch('a', { requestId: 'req_1', attempt: 2 }, { onEvent: () => undefined, onEnd: () => undefined });
+  workers.stop('a', 'req_1', 2);
+  workers.stop('b', 'req_1', 2);
+  await clock.advanceAsync(60_000);
+  expect(asked).toEqual([['Stop', { requestId: 'req_1', attempt: 2 }, true]]);
+});
+
 test('where no worker serves a provider there is nobody to wait for', async () => {
   const clock = createFakeClock();
   await expect(createWorkerClients(new Map(), clock, 1_000).tellOutcome('a', 'req_1', 1, 'DISCARDED')).resolves.toBe(false);

@@ -1,10 +1,11 @@
-import type { DispatchEvent__Output, DispatchRequest, TendRequest } from '@signalbox/contracts/worker';
+import type { DispatchEvent__Output, DispatchRequest, StopRequest, TendRequest } from '@signalbox/contracts/worker';
 import type { Clock } from '@signalbox/kernel/clock';
 import type { RpcClient, StreamCall } from '@signalbox/rpc/call';
 import type { WorkersPort } from '../domain/ports.js';
 import { createOutcomes, type Outcomes } from './outcomes.js';
 
 const TEND_DEADLINE_MS = 2_000;
+const STOP_DEADLINE_MS = 1_000;
 /** Attempts of which it is known which replica has them, told or not: more than are ever under way. */
 const PEERS_MAX = 100_000;
 const NOBODY_THERE = Promise.resolve(false);
@@ -68,6 +69,10 @@ export function createWorkerClients(clients: ReadonlyMap<string, RpcClient>, clo
     tend: (provider, requestId, attempt) => {
       // A worker that does not know the call waits longer by itself.
       clients.get(provider)?.unary<TendRequest, object>('Tend', { requestId, attempt }, { deadlineMs: TEND_DEADLINE_MS, requestId, peer: peerOf(nameOf(requestId, attempt)) }).catch(() => undefined);
+    },
+    stop: (provider, requestId, attempt) => {
+      // One that does not know the call goes on until it is cancelled.
+      clients.get(provider)?.unary<StopRequest, object>('Stop', { requestId, attempt }, { deadlineMs: STOP_DEADLINE_MS, requestId, peer: peerOf(nameOf(requestId, attempt)) }).catch(() => undefined);
     },
     settle: (limitMs) => outcomes.settle(limitMs),
   };

@@ -63,8 +63,8 @@ export type Refusal =
   | { readonly kind: 'admission'; readonly admission: AdmitResponse__Output; readonly least?: Least }
   /** `retryAfterMs`: where nothing was tried, until something may be; 0 or absent = unknown. `isCutShort`: others were left, and no retry was. */
   | { readonly kind: 'attempts'; readonly attempts: readonly AttemptReport[]; readonly retryAfterMs?: number | undefined; readonly isCutShort?: boolean }
-  /** The drain is over. */
-  | { readonly kind: 'stopping' }
+  /** The drain is over. `isCharged`: of a stream that had begun, and whose worker did not say in time what it costs. `retryAfterMs`: where it cannot be asked again sooner. */
+  | { readonly kind: 'stopping'; readonly isCharged: boolean; readonly retryAfterMs?: number | undefined }
   | { readonly kind: 'fault'; readonly fault: Fault };
 
 /** Pre-flight figures, for headers that leave before the cost is known. */
@@ -114,6 +114,8 @@ export interface ClientListener {
   onDrain(): void;
   /** The client is gone before the answer was complete. `byItself`: it hung up, and was not cut off by us; its worker looks at that where money is decided by it. */
   onGone(byItself: boolean): void;
+  /** The drain is over: true where the answer has begun and its worker is asked to end it, so that its end follows as of any that breaks off. Absent = false. */
+  onStop?(): boolean;
 }
 
 export interface Answer {

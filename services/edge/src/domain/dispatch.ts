@@ -175,6 +175,14 @@ class Attempt implements AttemptListener, ClientListener {
     this.call?.cancel(byItself ? 'client_left' : undefined);
   }
 
+  onStop(): boolean {
+    if (this.isOver || !this.hasContent) return false;
+    const { workers, route, request: { requestId = '', attempt = 0 } } = this.options;
+    // What is looked at here has ended there.
+    if (!this.isSettling) workers.stop(route.provider, requestId, attempt);
+    return true;
+  }
+
   onSlow(taken: () => number | undefined): void {
     if (this.isOver || this.stalled !== undefined) return;
     this.call?.pause();

@@ -83,4 +83,6 @@ export interface WorkersPort {
   tellOutcome(provider: string, requestId: string, attempt: number, outcome: Outcome, terms?: OutcomeTerms): Promise<boolean>;
   /** Tells a worker that an answered round's outcome will be told later; to be repeated every 10 s. Never retried. */
   tend(provider: string, requestId: string, attempt: number): void;
+  /** Asks for the end of a stream, which then follows. Never retried. */
+  stop(provider: string, requestId: string, attempt: number): void;
 }

@@ -287,6 +287,22 @@ describe('a repeat of what still ran at the end of a drain', () => {
     expect(await again()).toBe('idempotency_in_progress');
   });
 
+  test('is told of a stream that had begun what its client was told, and of one that had not when the ledger has spoken', async () => {
+    const begun: Script = (call) => {
+      for (const event of [events.head(), events.role(), events.text('ö')]) call.listener.onEvent(event);
+      door.neighbours.onStop = () => call.play(events.end({ finishReason: 'error', cut: { class: 'STOPPED', status: 0, retryAfterMs: 0, publicMessage: '', publicParam: '', retryable: true } }));
+    };
+    const body = { ...hello, stream: true };
+    await (await stopped(body, begun)).text();
+    await ended();
+    const [status, { code, metadata }] = await errorOf(await ask(body));
+    expect([status, code, metadata?.['cost_usd']]).toEqual([409, 'idempotency_completed', 0.00002]);
+    door.claims.kept.clear();
+    door.neighbours.calls.length = 0;
+    const silent = await stopped(body, held);
+    expect([silent.status, silent.headers.get('retry-after')]).toEqual([503, String(SETTLED_MS / 1_000)]);
+  });
+
   test('waits for what the ledger says where the client had left by itself', async () => {
     door.neighbours.scripts.set('a', held);
     const leaving = new AbortController();

@@ -74,6 +74,10 @@ export interface FakeNeighbours extends Neighbours {
   readonly extended: (readonly [bigint, bigint])[];
   /** Rounds whose worker was told that edge lives. */
   readonly tended: string[];
+  /** Streams whose worker was asked to end them. */
+  readonly stopped: string[];
+  /** What it does then; undefined = nothing. */
+  onStop: (() => void) | undefined;
   grantsExtensions: boolean | Fault;
   readonly calls: PlayedCall[];
   readonly outcomes: string[];
@@ -100,6 +104,8 @@ export function createFakeNeighbours(plan: DecideResponse__Output, clock: FakeCl
     released: [],
     extended: [],
     tended: [],
+    stopped: [],
+    onStop: undefined,
     grantsExtensions: true,
     calls: [],
     outcomes: [],
@@ -173,6 +179,10 @@ export function createFakeNeighbours(plan: DecideResponse__Output, clock: FakeCl
         };
       },
       tend: (provider, _requestId, attempt) => void neighbours.tended.push(`${provider}#${attempt}`),
+      stop: (provider, _requestId, attempt) => {
+        neighbours.stopped.push(`${provider}#${attempt}`);
+        neighbours.onStop?.();
+      },
       tellOutcome: (provider, _requestId, attempt, outcome, { isFollowed = false } = {}) => {
         neighbours.outcomes.push(`${provider}#${attempt} ${outcome}${isFollowed ? ' followed' : ''}`);
         return neighbours.heard.then(() => neighbours.isHeard);

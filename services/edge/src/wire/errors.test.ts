@@ -170,6 +170,10 @@ describe('errors', () => {
     expect(cutToApiError(failed({ class: kind }))).toMatchObject({ code, message: expect.stringMatching(/./) as unknown });
   });
 
+  test('the end of a stream that we stopped is told as ours, and that it is charged', () => {
+    expect(cutToApiError(failed({ class: 'STOPPED' }))).toMatchObject({ type: 'server_error', code: 'overloaded', message: expect.stringContaining('is charged') as unknown, metadata: { retryable: true, charged: true } });
+  });
+
   test('any other end of a stream is the provider’s, and may be asked again', () => {
     for (const [kind, code] of [['PROVIDER_ERROR', 'provider_error'], ['RATE_LIMITED', 'provider_error'], ['DISCONNECTED', 'provider_disconnected'], ['TIMEOUT_IDLE', 'provider_timeout']] as const) {
       expect(cutToApiError(failed({ class: kind, publicMessage: 'words of the provider' }))).toMatchObject({ type: 'server_error', code, message: expect.not.stringContaining('words of') as unknown, metadata: { retryable: true } });

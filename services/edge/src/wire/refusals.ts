@@ -194,8 +194,12 @@ function clientErrorName(failed: Failed__Output): RequestFaultName | undefined {
   return failed.class === 'CONTENT_POLICY' ? 'content_policy_violation' : undefined;
 }
 
+/** Of a stream that had begun when the service was stopped: to ask again is to pay again. */
+export const STOPPED: ApiError = apiError('overloaded', { message: 'The service is being stopped or replaced. What was delivered is charged; if the request is sent again, that is charged as well.', metadata: { retryable: true, charged: true } });
+
 /** The error inside the last chunk of a stream that broke after content. Its status never leaves: the headers are out. */
 export function cutToApiError(failed: Failed__Output): ApiError {
+  if (failed.class === 'STOPPED') return STOPPED;
   if (failed.class === 'QUOTA_AWAY') return apiError('quota_unavailable', { metadata: { retryable: true } });
   const name = clientErrorName(failed);
   // Asked again it would end alike, and be paid for again.

@@ -19,6 +19,7 @@ import type { Failed, Failed__Output as FailedOut } from '../signalbox/worker/v1
 import type { OutcomeRequest, OutcomeRequest__Output as OutcomeRequestOut } from '../signalbox/worker/v1/OutcomeRequest.js';
 import type { OutcomesRequest, OutcomesRequest__Output as OutcomesRequestOut } from '../signalbox/worker/v1/OutcomesRequest.js';
 import type { TendRequest, TendRequest__Output as TendRequestOut } from '../signalbox/worker/v1/TendRequest.js';
+import type { StopRequest, StopRequest__Output as StopRequestOut } from '../signalbox/worker/v1/StopRequest.js';
 import type { GenerateImagesRequest, GenerateImagesRequest__Output as GenerateImagesRequestOut } from '../signalbox/worker/v1/GenerateImagesRequest.js';
 import type { GenerateImagesResponse, GenerateImagesResponse__Output as GenerateImagesResponseOut } from '../signalbox/worker/v1/GenerateImagesResponse.js';
 
@@ -30,9 +31,9 @@ export function nameOfUsageSource(id: number): UsageSourceName { return namesUsa
 export function copyUsageSource(name: UsageSourceName | number): UsageSourceName { return nameOfUsageSource(numberOfUsageSource(name)); }
 export function numberOfUsageSource(name: UsageSourceName | number): number { return typeof name === 'number' ? name : (numbersUsageSource[name] ?? 0); }
 
-type FailureClassName = 'FAILURE_CLASS_UNSPECIFIED' | 'RATE_LIMITED' | 'PROVIDER_ERROR' | 'CREDENTIAL' | 'NOT_FOUND' | 'BAD_REQUEST' | 'CONTEXT_LENGTH' | 'CONTENT_POLICY' | 'CONNECT' | 'TIMEOUT_FIRST_BYTE' | 'TIMEOUT_IDLE' | 'DISCONNECTED' | 'GARBAGE' | 'EMPTY' | 'NO_CREDENTIAL' | 'QUOTA_AWAY' | 'ACCOUNTS_AWAY';
-const namesFailureClass: Readonly<Record<number, FailureClassName>> = { 0: 'FAILURE_CLASS_UNSPECIFIED', 1: 'RATE_LIMITED', 2: 'PROVIDER_ERROR', 3: 'CREDENTIAL', 4: 'NOT_FOUND', 5: 'BAD_REQUEST', 6: 'CONTEXT_LENGTH', 7: 'CONTENT_POLICY', 8: 'CONNECT', 9: 'TIMEOUT_FIRST_BYTE', 10: 'TIMEOUT_IDLE', 11: 'DISCONNECTED', 12: 'GARBAGE', 13: 'EMPTY', 14: 'NO_CREDENTIAL', 15: 'QUOTA_AWAY', 16: 'ACCOUNTS_AWAY' };
-const numbersFailureClass: Readonly<Record<string, number>> = { FAILURE_CLASS_UNSPECIFIED: 0, RATE_LIMITED: 1, PROVIDER_ERROR: 2, CREDENTIAL: 3, NOT_FOUND: 4, BAD_REQUEST: 5, CONTEXT_LENGTH: 6, CONTENT_POLICY: 7, CONNECT: 8, TIMEOUT_FIRST_BYTE: 9, TIMEOUT_IDLE: 10, DISCONNECTED: 11, GARBAGE: 12, EMPTY: 13, NO_CREDENTIAL: 14, QUOTA_AWAY: 15, ACCOUNTS_AWAY: 16 };
+type FailureClassName = 'FAILURE_CLASS_UNSPECIFIED' | 'RATE_LIMITED' | 'PROVIDER_ERROR' | 'CREDENTIAL' | 'NOT_FOUND' | 'BAD_REQUEST' | 'CONTEXT_LENGTH' | 'CONTENT_POLICY' | 'CONNECT' | 'TIMEOUT_FIRST_BYTE' | 'TIMEOUT_IDLE' | 'DISCONNECTED' | 'GARBAGE' | 'EMPTY' | 'NO_CREDENTIAL' | 'QUOTA_AWAY' | 'ACCOUNTS_AWAY' | 'STOPPED';
+const namesFailureClass: Readonly<Record<number, FailureClassName>> = { 0: 'FAILURE_CLASS_UNSPECIFIED', 1: 'RATE_LIMITED', 2: 'PROVIDER_ERROR', 3: 'CREDENTIAL', 4: 'NOT_FOUND', 5: 'BAD_REQUEST', 6: 'CONTEXT_LENGTH', 7: 'CONTENT_POLICY', 8: 'CONNECT', 9: 'TIMEOUT_FIRST_BYTE', 10: 'TIMEOUT_IDLE', 11: 'DISCONNECTED', 12: 'GARBAGE', 13: 'EMPTY', 14: 'NO_CREDENTIAL', 15: 'QUOTA_AWAY', 16: 'ACCOUNTS_AWAY', 17: 'STOPPED' };
+const numbersFailureClass: Readonly<Record<string, number>> = { FAILURE_CLASS_UNSPECIFIED: 0, RATE_LIMITED: 1, PROVIDER_ERROR: 2, CREDENTIAL: 3, NOT_FOUND: 4, BAD_REQUEST: 5, CONTEXT_LENGTH: 6, CONTENT_POLICY: 7, CONNECT: 8, TIMEOUT_FIRST_BYTE: 9, TIMEOUT_IDLE: 10, DISCONNECTED: 11, GARBAGE: 12, EMPTY: 13, NO_CREDENTIAL: 14, QUOTA_AWAY: 15, ACCOUNTS_AWAY: 16, STOPPED: 17 };
 /** A number of a newer peer reads as FAILURE_CLASS_UNSPECIFIED. */
 export function nameOfFailureClass(id: number): FailureClassName { return namesFailureClass[id] ?? 'FAILURE_CLASS_UNSPECIFIED'; }
 export function copyFailureClass(name: FailureClassName | number): FailureClassName { return nameOfFailureClass(numberOfFailureClass(name)); }
@@ -589,6 +590,30 @@ export function copyTendRequest(m: TendRequest): TendRequestOut {
   return { requestId: v1, attempt: v2 } as TendRequestOut;
 }
 
+export function writeStopRequest(w: Writer, m: StopRequest): void {
+  if (m.requestId !== undefined && m.requestId !== '') { w.uint32(10); w.string(m.requestId); }
+  if (m.attempt !== undefined && m.attempt !== 0) { w.uint32(16); w.uint32(m.attempt); }
+}
+export function readStopRequest(r: Reader, end: number): StopRequestOut {
+  let v1: string = '';
+  let v2: number = 0;
+  while (r.at < end) {
+    const tag = r.uint32();
+    switch (tag) {
+      case 10: v1 = r.string(end); break;
+      case 16: v2 = r.uint32(); break;
+      default: r.skip(tag, end);
+    }
+  }
+  r.check(end);
+  return { requestId: v1, attempt: v2 } as StopRequestOut;
+}
+export function copyStopRequest(m: StopRequest): StopRequestOut {
+  const v1 = m.requestId !== undefined && m.requestId !== null ? m.requestId : '';
+  const v2 = m.attempt !== undefined && m.attempt !== null ? m.attempt >>> 0 : 0;
+  return { requestId: v1, attempt: v2 } as StopRequestOut;
+}
+
 export function writeGenerateImagesRequest(w: Writer, m: GenerateImagesRequest): void {
   if (m.requestId !== undefined && m.requestId !== '') { w.uint32(10); w.string(m.requestId); }
   if (m.accountId !== undefined && m.accountId !== '') { w.uint32(18); w.string(m.accountId); }
@@ -681,6 +706,7 @@ export const codecs = {
   OutcomeRequest: messageCodec(writeOutcomeRequest, readOutcomeRequest, copyOutcomeRequest),
   OutcomesRequest: messageCodec(writeOutcomesRequest, readOutcomesRequest, copyOutcomesRequest),
   TendRequest: messageCodec(writeTendRequest, readTendRequest, copyTendRequest),
+  StopRequest: messageCodec(writeStopRequest, readStopRequest, copyStopRequest),
   GenerateImagesRequest: messageCodec(writeGenerateImagesRequest, readGenerateImagesRequest, copyGenerateImagesRequest),
   GenerateImagesResponse: messageCodec(writeGenerateImagesResponse, readGenerateImagesResponse, copyGenerateImagesResponse),
 };
@@ -691,5 +717,6 @@ export const rpcs: Readonly<Record<string, Rpc>> = {
   Outcome: rpc('/signalbox.worker.v1.WorkerService/Outcome', codecs.OutcomeRequest, commonCodecs.Empty, false),
   Outcomes: rpc('/signalbox.worker.v1.WorkerService/Outcomes', codecs.OutcomesRequest, commonCodecs.Empty, false),
   Tend: rpc('/signalbox.worker.v1.WorkerService/Tend', codecs.TendRequest, commonCodecs.Empty, false),
+  Stop: rpc('/signalbox.worker.v1.WorkerService/Stop', codecs.StopRequest, commonCodecs.Empty, false),
   GenerateImages: rpc('/signalbox.worker.v1.WorkerService/GenerateImages', codecs.GenerateImagesRequest, codecs.GenerateImagesResponse, false),
 };

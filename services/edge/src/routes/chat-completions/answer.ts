@@ -2,7 +2,7 @@
 import type { AdmitResponse__Output } from '@signalbox/contracts/quota';
 import type { DecideResponse__Output } from '@signalbox/contracts/routing';
 import type { Body__Output, Failed__Output, Head__Output } from '@signalbox/contracts/worker';
-import type { Clock } from '@signalbox/kernel/clock';
+import type { Clock, Timer } from '@signalbox/kernel/clock';
 import { fieldOfParam } from '@signalbox/kernel/param-names';
 import { NO_TOKENS } from '@signalbox/kernel/tokens';
 import { atTurnEnd } from '@signalbox/runtime/turn';
@@ -12,6 +12,7 @@ import type { Answer, AttemptReport, ClientListener, PipelineStage, Refusal, Rou
 import type { ChatRequest } from '../../domain/chat-request.js';
 import { healingTermsOf } from '../../domain/healing.js';
 import type { Caller } from '../../domain/ports.js';
+import { SETTLED_MS } from '../../domain/repeats.js';
 import { renderCompletion, type UsageFigures } from '../../wire/chat.js';
 import { apiError, forVariant } from '../../wire/errors.js';
 import { CHUNKED, UNFRAMED } from '../../wire/framing.js';
@@ -34,6 +35,9 @@ export interface AnswerOptions {
   /** Of a request that may be repeated. */
   readonly recorder?: AnswerRecorder | undefined;
 }
+
+/** How long a stream that is stopped waits for its figures: its connection is cut a second after that began. */
+const LAST_FIGURES_MS = 800;
 
 /** What of the body had no effect: fields that nobody here knows, and those that the endpoint does not take. */
 function ignoredOf({ ignoredParams }: ChatRequest, dropParams: readonly string[] = []): readonly string[] {
@@ -61,6 +65,8 @@ export class HttpAnswer implements Answer {
   private isDone = false;
   /** It never will be, by our own doing. */
   private isStopped = false;
+  /** The worker of a stream that is to end has not said yet what it costs. */
+  private patience: Timer | undefined;
 
   constructor(private readonly options: AnswerOptions) {
     this.createdSeconds = Math.floor(options.clock.nowMs() / 1_000);
@@ -183,13 +189,21 @@ export class HttpAnswer implements Answer {
     watchRest(response);
   }
 
-  /** The drain is over: what goes on without its client is left alone, all else ends, with an error that may be tried again. */
+  /** The drain is over: what goes on without its client is left alone, all else ends, with an error that may be tried again. A stream that has begun is ended by its worker, which says what it costs. */
   stop(): void {
     if (this.isDone || this.isGone() || this.outlivesClient()) return;
+    if (this.hasChunk && this.listener?.onStop?.() === true) this.patience = this.options.clock.setTimer(LAST_FIGURES_MS, this.stopNow);
+    else this.stopNow();
+  }
+
+  private readonly stopNow = (): void => {
+    if (this.isDone || this.isGone()) return;
     this.isStopped = true;
     this.listener?.onGone(false);
-    this.refuse({ kind: 'stopping' });
-  }
+    const { recorder, request } = this.options;
+    // What its worker had of a stream that had not begun is known to the ledger alone, and its key waits for that.
+    this.refuse({ kind: 'stopping', isCharged: this.hasChunk, retryAfterMs: recorder !== undefined && request.stream ? SETTLED_MS : undefined });
+  };
 
   /** The stream's wire; the first call sends the headers, with the number of attempts where it is known that no other follows. */
   private open(route: Route, attempts?: number): StreamWire {
@@ -260,6 +274,7 @@ export class HttpAnswer implements Answer {
 
   private end(last: Buffer): void {
     this.isDone = true;
+    this.patience?.cancel();
     this.options.recorder?.part(last);
     this.options.response.end(last);
     watchRest(this.options.response);

@@ -2,7 +2,7 @@
 import type { Variant } from '@signalbox/kernel/tiers';
 import type { Refusal } from '../../domain/answer.js';
 import { apiError, faultToApiError, type ApiError } from '../../wire/errors.js';
-import { admissionToApiError, allAttemptsFailed, refusalToApiError } from '../../wire/refusals.js';
+import { admissionToApiError, allAttemptsFailed, refusalToApiError, STOPPED } from '../../wire/refusals.js';
 
 const PROBLEMS = { type: 'invalid_type', value: 'invalid_value', conflict: 'plugin_conflicts_with_policy' } as const;
 
@@ -37,7 +37,7 @@ export function errorOfRefusal(refusal: Refusal, nowMs: number, variant: Variant
     case 'attempts':
       return allAttemptsFailed(refusal.attempts, refusal.retryAfterMs, refusal.isCutShort);
     case 'stopping':
-      return apiError('overloaded', { message: 'The service is being stopped or replaced. The request can be sent again.', metadata: { retryable: true } });
+      return refusal.isCharged ? STOPPED : apiError('overloaded', { message: 'The service is being stopped or replaced. The request can be sent again.', metadata: { retryable: true }, ...(refusal.retryAfterMs === undefined ? {} : { retryAfterMs: refusal.retryAfterMs }) });
     case 'fault':
       return faultToApiError(refusal.fault);
   }

@@ -19,6 +19,7 @@ export const FailureClass = {
   NO_CREDENTIAL: 'NO_CREDENTIAL',
   QUOTA_AWAY: 'QUOTA_AWAY',
   ACCOUNTS_AWAY: 'ACCOUNTS_AWAY',
+  STOPPED: 'STOPPED',
 } as const;
 
 export type FailureClass =
@@ -56,5 +57,7 @@ export type FailureClass =
   | 15
   | 'ACCOUNTS_AWAY'
   | 16
+  | 'STOPPED'
+  | 17
 
 export type FailureClass__Output = typeof FailureClass[keyof typeof FailureClass]
