@@ -19,6 +19,8 @@ export const FAULTS = {
   routing_unavailable: { grpcStatus: 14, httpStatus: 500, publicCode: 'routing_unavailable', retryable: true, publicMessage: 'The routing service is unavailable. Please retry.' },
   quota_unavailable: { grpcStatus: 14, httpStatus: 503, publicCode: 'quota_unavailable', retryable: true, publicMessage: 'Limits cannot be checked right now. Please retry.' },
   accounts_unavailable: { grpcStatus: 14, httpStatus: 503, publicCode: 'accounts_unavailable', retryable: true, publicMessage: 'The key cannot be checked right now. Please retry.' },
+  /** Accounts does not say whose an Idempotency-Key is: nothing runs under it. */
+  claims_unavailable: { grpcStatus: 14, httpStatus: 503, publicCode: 'accounts_unavailable', retryable: true, publicMessage: 'The Idempotency-Key cannot be looked up right now, and nothing runs under it until it can. Please retry.' },
   billing_unavailable: { grpcStatus: 14, httpStatus: 503, publicCode: 'billing_unavailable', retryable: true, publicMessage: 'Billing data cannot be read right now. Please retry.' },
   overloaded: { grpcStatus: 8, httpStatus: 503, publicCode: 'overloaded', retryable: true, publicMessage: 'The service is overloaded. Please retry.' },
   /** The peer is not there, or went away; nothing says whether a sent call did work. */

@@ -1,6 +1,24 @@
 import { expect, test } from '@jest/globals';
-import type { RpcClient } from '@signalbox/rpc/call';
-import { createLedgerClient } from './claims-client.js';
+import { Fault, FAULTS } from '@signalbox/kernel/fault';
+import type { CallOptions, RpcClient } from '@signalbox/rpc/call';
+import { createClaimsClient, createLedgerClient } from './claims-client.js';
+
+const REF = { accountId: 'acct_1', keyDigest: Buffer.from('key'), requestId: 'r1' };
+
+test('a frozen accounts, or billing, is given up by its silence, not by what one that lives may take; the failure is told as of claims', async () => {
+  const asked: unknown[] = [];
+  const frozen = {
+    unary: (method: string, _message: object, { deadlineMs, silenceMs }: CallOptions) => {
+      asked.push([method, deadlineMs, silenceMs]);
+      return Promise.reject(new Fault('deadline_exceeded', 'silent'));
+    },
+  } as unknown as RpcClient;
+  const claims = createClaimsClient(frozen);
+  for (const call of [claims.claim(REF, Buffer.from('body'), '', true), claims.renew(REF), claims.begin(REF), claims.end(REF, { kind: 'freed' })]) await expect(call).rejects.toMatchObject({ code: 'claims_unavailable' });
+  await expect(createLedgerClient(frozen).bookedOf('acct_1', 'r1')).rejects.toMatchObject({ code: 'store_unavailable' });
+  expect(asked).toEqual(['ClaimRequest', 'RenewClaim', 'BeginClaim', 'EndClaim', 'GetRequest'].map((method) => [method, 5_000, 500]));
+  expect(FAULTS.claims_unavailable).toMatchObject({ httpStatus: 503, publicCode: FAULTS.accounts_unavailable.publicCode });
+});
 
 const summary = { promptTokens: '0', completionTokens: '0', costNanoUsd: '0', chargeNanoUsd: '0' };
 const found = (request: object | null, attempts: readonly object[] = []): object => ({ found: request !== null, request, attempts });

@@ -5,7 +5,10 @@ import { Fault } from '@signalbox/kernel/fault';
 import type { RpcClient } from '@signalbox/rpc/call';
 import type { ClaimEnding, ClaimFound, ClaimRef, ClaimsPort, ClaimStanding, LedgerPort } from '../domain/repeats.js';
 
+/** Of one that lives: short of CPU, or waiting for its store. */
 const DEADLINE_MS = 5_000;
+/** 0.5 s: one that is frozen costs a second, with another replica asked in between. Each call may run twice: a claim, a begin and an end count once for a request. */
+const SILENCE_MS = 500;
 const ENDS: Readonly<Record<ClaimEnding['kind'], 'FREED' | 'ENDED' | 'ABANDONED'>> = { freed: 'FREED', ended: 'ENDED', abandoned: 'ABANDONED' };
 
 function foundOf({ outcome, requestId, costNanoUsd, answer, leaseLeftMs, leftMs, toBegin }: ClaimRequestResponse__Output): ClaimFound {
@@ -21,19 +24,19 @@ function foundOf({ outcome, requestId, costNanoUsd, answer, leaseLeftMs, leftMs,
     case 'DONE':
       return { outcome, requestId, costNanoUsd: costNanoUsd === undefined ? undefined : BigInt(costNanoUsd), answer: answer.length === 0 ? undefined : answer };
     case 'CLAIM_OUTCOME_UNSPECIFIED':
-      throw new Fault('accounts_unavailable', 'accounts told no outcome of a claim');
+      throw new Fault('claims_unavailable', 'accounts told no outcome of a claim');
   }
 }
 
 const standingOf = ({ lost, leaseLeftMs }: ClaimStanding__Output): ClaimStanding => (lost ? { isLost: true } : { isLost: false, leaseLeftMs: Number(leaseLeftMs) });
 
-/** Whatever goes wrong is `accounts_unavailable`. */
+/** Whatever goes wrong is `claims_unavailable`. */
 export function createClaimsClient(accounts: RpcClient): ClaimsPort {
   const call = async <Message extends object, Answer>(method: string, message: Message, requestId: string): Promise<Answer> => {
     try {
-      return await accounts.unary<Message, Answer>(method, message, { deadlineMs: DEADLINE_MS, requestId });
+      return await accounts.unary<Message, Answer>(method, message, { deadlineMs: DEADLINE_MS, silenceMs: SILENCE_MS, requestId });
     } catch (error) {
-      throw new Fault('accounts_unavailable', 'claims cannot be read or written', { cause: error });
+      throw new Fault('claims_unavailable', 'claims cannot be read or written', { cause: error });
     }
   };
   return {
@@ -53,7 +56,7 @@ export function createLedgerClient(billing: RpcClient): LedgerPort {
     bookedOf: async (accountId, requestId) => {
       let found: GetRequestResponse__Output;
       try {
-        found = await billing.unary<GetRequestRequest, GetRequestResponse__Output>('GetRequest', { accountId, requestId }, { deadlineMs: DEADLINE_MS, requestId });
+        found = await billing.unary<GetRequestRequest, GetRequestResponse__Output>('GetRequest', { accountId, requestId }, { deadlineMs: DEADLINE_MS, silenceMs: SILENCE_MS, requestId });
       } catch (error) {
         throw new Fault('store_unavailable', 'the ledger does not answer', { cause: error });
       }

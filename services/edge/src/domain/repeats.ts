@@ -205,7 +205,7 @@ export function createRepeats({ claims, ledger, clock, onTakenOver }: RepeatsOpt
         if (isLost) return new Fault('overloaded', 'edge stood still, and a repeat of the request was let through');
         if (isKept()) return undefined;
       }
-      return new Fault('accounts_unavailable', 'a claim cannot be kept');
+      return new Fault('claims_unavailable', 'a claim cannot be kept');
     };
     renewLater();
     return {

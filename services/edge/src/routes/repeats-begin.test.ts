@@ -100,7 +100,7 @@ describe('a request tells its claim that it begins', () => {
 
   test('is not dispatched while accounts cannot be told, and its key is free', async () => {
     const { begin } = door.claims;
-    door.claims.begin = () => Promise.reject(new Fault('accounts_unavailable', 'accounts is away'));
+    door.claims.begin = () => Promise.reject(new Fault('claims_unavailable', 'accounts is away'));
     const first = ask();
     for (const waitMs of [200, 1_000]) {
       const timers = door.neighbours.clock.pendingTimers();

@@ -24,6 +24,7 @@ const keeping = (storeAnswers = true, policyStoreAnswers?: boolean): void =>
 const ask = (body: object = hello, key = 'order-1'): Promise<Response> => door.chat(body, { 'idempotency-key': key });
 interface Told {
   readonly code: string;
+  readonly message: string;
   readonly metadata?: Readonly<Record<string, unknown>>;
 }
 const errorOf = async (response: Response): Promise<readonly [number, Told]> => [response.status, ((await response.json()) as { error: Told }).error];
@@ -371,8 +372,10 @@ describe('after the death of an edge', () => {
 test('while claims cannot be written nothing runs under a key, and all else does', async () => {
   await (await door.chat(hello)).text();
   door.claims.isAway = true;
-  const [status, { code }] = await errorOf(await ask());
-  expect([status, code]).toEqual([503, 'accounts_unavailable']);
+  const response = await ask();
+  const [status, { code, message, metadata }] = await errorOf(response);
+  // Not of the API key, which is good.
+  expect([status, code, message, metadata, response.headers.get('x-should-retry')]).toEqual([503, 'accounts_unavailable', expect.stringContaining('The Idempotency-Key cannot be looked up'), { retryable: true }, 'true']);
   expect((await door.chat(hello)).status).toBe(200);
   expect(door.neighbours.calls).toHaveLength(2);
 });

@@ -28,7 +28,7 @@ export function createFakeClaims(clock: Clock): FakeClaims {
   const nameOf = (accountId: string, keyDigest: Buffer): string => `${accountId}/${keyDigest.toString('hex')}`;
   const check = async (): Promise<void> => {
     await Promise.resolve();
-    if (claims.isAway) throw new Fault('accounts_unavailable', 'accounts is away');
+    if (claims.isAway) throw new Fault('claims_unavailable', 'accounts is away');
   };
   const stand = async ({ accountId, keyDigest, requestId }: ClaimRef, isBegin: boolean): Promise<ClaimStanding> => {
     await check();
