@@ -1,4 +1,5 @@
 /** Reads a request's body within its bounds. */
+import { Pieces } from '@signalbox/kernel/pieces';
 import { together } from '@signalbox/runtime/turn';
 import { noteBody } from '@signalbox/runtime/young-heap';
 import type { IncomingMessage } from 'node:http';
@@ -14,7 +15,7 @@ const NOTHING = Buffer.alloc(0);
 /**
  * Never rejects. Above `bytesMax` it stops keeping what arrives and answers at once. The rest is read and thrown away,
  * within the server's request timeout, so that a client that reads nothing before it has sent all gets to read its 413,
- * and the connection serves its next request. `take`, told of the bytes that come, may refuse to have them kept: likewise.
+ * and the connection serves its next request. `take`, told of the memory that what comes takes, may refuse to have it kept: likewise.
  */
 export function readBody(request: IncomingMessage, bytesMax: number, take: (bytes: number) => boolean = () => true): BodyRead | Promise<BodyRead> {
   // The client may have left while its key was looked up: no event would follow.
@@ -28,9 +29,7 @@ export function readBody(request: IncomingMessage, bytesMax: number, take: (byte
     return take(body.length) ? { kind: 'ok', body } : NO_ROOM;
   }
   return new Promise((resolve) => {
-    let first: Buffer | undefined;
-    let rest: Buffer[] | undefined;
-    let bytes = 0;
+    const pieces = new Pieces();
     let isWhole = false;
     let isRefused = false;
     // A promise resolves once, and what is emitted after the end changes nothing: no listener needs to be taken off.
@@ -39,19 +38,18 @@ export function readBody(request: IncomingMessage, bytesMax: number, take: (byte
     };
     request.on('data', (part: Buffer) => {
       if (isRefused) return;
-      bytes += part.length;
-      if (bytes > bytesMax || !take(part.length)) {
-        // node:http throws nothing away of what somebody listens to.
-        isRefused = true;
-        first = rest = undefined;
-        resolve(bytes > bytesMax ? TOO_LARGE : NO_ROOM);
-      } else if (first === undefined) first = part;
-      else (rest ??= [first]).push(part);
+      const { heldBytes } = pieces;
+      pieces.push(part);
+      const isTooLarge = pieces.bytes > bytesMax;
+      if (!isTooLarge && take(pieces.heldBytes - heldBytes)) return;
+      // node:http throws nothing away of what somebody listens to.
+      isRefused = true;
+      pieces.clear();
+      resolve(isTooLarge ? TOO_LARGE : NO_ROOM);
     });
     request.on('end', () => {
       isWhole = true;
-      const body = rest === undefined ? (first ?? NOTHING) : Buffer.concat(rest, bytes);
-      first = rest = undefined;
+      const body = pieces.take();
       noteBody(body.length);
       together(() => resolve({ kind: 'ok', body }));
     });
