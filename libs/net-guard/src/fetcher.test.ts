@@ -1,5 +1,5 @@
 import { createServer, type IncomingHttpHeaders, type RequestListener } from 'node:http';
-import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals';
 import { systemClock } from '@signalbox/runtime/clock';
 import { createFakeClock } from '@signalbox/testkit/clock';
 import { createAllowList } from './allow-list.js';
@@ -77,6 +77,23 @@ describe('fetching a file', () => {
   ] as readonly (readonly [string, RequestListener])[])('refuses as %s: case %#', async (expected, listener) => {
     answer = listener;
     expect(await reason(fetchFile(url(), LIMITS))).toBe(expected);
+  });
+
+  test('a file that comes byte by byte is not kept so', async () => {
+    answer = (_request, response) => {
+      response.writeHead(200, { 'content-type': 'image/png' });
+      for (const byte of PNG) response.write(Buffer.of(byte));
+      for (let i = 0; i < 30_000; i += 1) response.write('x');
+      response.end();
+    };
+    const join = jest.spyOn(Buffer, 'concat');
+    try {
+      const file = await fetchFile(url(), { ...LIMITS, bytesMax: 100_000 });
+      expect(file.ok && file.bytes.equals(Buffer.concat([PNG, Buffer.alloc(30_000, 'x')]))).toBe(true);
+      expect(Math.max(...join.mock.calls.map(([parts]) => parts.length))).toBeLessThan(100);
+    } finally {
+      join.mockRestore();
+    }
   });
 
   test('takes a text for what its server says it is', async () => {

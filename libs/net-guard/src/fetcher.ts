@@ -1,5 +1,6 @@
 /** Fetches a file from a URL that a client supplied: through the guarded dialer, bounded in size, time, redirects and type. */
 import type { Clock } from '@signalbox/kernel/clock';
+import { Pieces } from '@signalbox/kernel/pieces';
 import { Client, type DispatchHandler } from '@signalbox/runtime/http-client';
 import type { Dialer } from './dialer.js';
 import { essenceOf, mediaTypeOf } from './media-type.js';
@@ -50,8 +51,7 @@ function judgeHead(status: number, headers: Headers, { bytesMax, mediaTypes }: F
 function fetchOnce(dialer: Dialer, url: URL, limits: FetchLimits, onStart: (cut: (reason: RefusalReason) => void) => void): Promise<Hop> {
   const client = new Client(url.origin, { connect: dialer.connect, maxHeaderSize: HEADER_BYTES_MAX, headersTimeout: 0, bodyTimeout: 0 });
   return new Promise<Hop>((resolve) => {
-    const parts: Buffer[] = [];
-    let size = 0;
+    const pieces = new Pieces();
     let declared = '';
     let isOver = false;
     const end = (hop: Hop): void => {
@@ -72,13 +72,12 @@ function fetchOnce(dialer: Dialer, url: URL, limits: FetchLimits, onStart: (cut:
       },
       onResponseData: (_controller, chunk) => {
         if (isOver) return;
-        size += chunk.length;
-        if (size > limits.bytesMax) refuse('too-large');
-        else parts.push(chunk);
+        pieces.push(chunk);
+        if (pieces.bytes > limits.bytesMax) refuse('too-large');
       },
       onResponseEnd: () => {
         if (isOver) return;
-        const bytes = Buffer.concat(parts);
+        const bytes = pieces.take();
         const mediaType = mediaTypeOf(bytes, declared, limits.mediaTypes);
         end(mediaType === undefined ? { ok: false, refusal: refusal('media-type') } : { ok: true, bytes, mediaType });
       },

@@ -1,4 +1,5 @@
 /** Messages of `application/vnd.amazon.eventstream`: bytes in, whole messages out, both checksums checked. */
+import { Pieces } from '@signalbox/kernel/pieces';
 import { crc32 } from 'node:zlib';
 
 /** A message of any wire here is a few kilobytes, one with an image a few megabytes; memory stays bounded. */
@@ -55,8 +56,7 @@ function lengthOf(bytes: Buffer): number | undefined {
 }
 
 export function createEventStreamParser(onMessage: (message: EventMessage) => void): EventStreamParser {
-  let pieces: Buffer[] = [];
-  let pieceBytes = 0;
+  const pieces = new Pieces();
   /** Bytes that make the next step possible: a prelude, then its message. */
   let needed = PRELUDE_BYTES;
   let isBroken = false;
@@ -88,15 +88,12 @@ export function createEventStreamParser(onMessage: (message: EventMessage) => vo
     push: (bytes) => {
       if (isBroken) return false;
       pieces.push(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length));
-      pieceBytes += bytes.length;
-      if (pieceBytes < needed) return true;
-      const [only] = pieces;
-      const left = takeAll(pieces.length === 1 && only !== undefined ? only : Buffer.concat(pieces));
+      if (pieces.bytes < needed) return true;
+      const left = takeAll(pieces.take());
       isBroken = left === undefined;
-      pieces = left === undefined || left.length === 0 ? [] : [left];
-      pieceBytes = left?.length ?? 0;
+      if (left !== undefined) pieces.push(left);
       return !isBroken;
     },
-    close: () => !isBroken && pieceBytes === 0,
+    close: () => !isBroken && pieces.bytes === 0,
   };
 }

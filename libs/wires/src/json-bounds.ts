@@ -1,4 +1,5 @@
 /** What JSON of a provider's may hold before it is parsed: parsing cannot be left off in the middle, and holds the event loop for all others. */
+import { Pieces } from '@signalbox/kernel/pieces';
 
 export interface JsonBounds {
   /** Values at all levels. */
@@ -222,8 +223,7 @@ export function isWithin(bytes: Buffer, from: number, to: number, bounds: JsonBo
 
 /** A whole answer, counted as it comes: one that is too short to be much work is not looked at. */
 export class AnswerTally {
-  private readonly early: Buffer[] = [];
-  private bytes = 0;
+  private readonly early = new Pieces();
   private tally: JsonTally | undefined;
 
   constructor(private readonly bounds: AnswerBounds) {}
@@ -237,9 +237,8 @@ export class AnswerTally {
   push(bytes: Buffer): boolean {
     if (this.tally !== undefined) return this.tally.push(bytes);
     this.early.push(bytes);
-    this.bytes += bytes.length;
-    if (this.bytes <= EARLY_BYTES) return true;
-    const tally = (this.tally = new JsonTally(this.bounds));
-    return this.early.splice(0).every((part) => tally.push(part));
+    if (this.early.bytes <= EARLY_BYTES) return true;
+    this.tally = new JsonTally(this.bounds);
+    return this.tally.push(this.early.take());
   }
 }

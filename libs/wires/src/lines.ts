@@ -1,4 +1,5 @@
 /** Lines out of pieces: bytes in, whole lines out, memory bounded. */
+import { Pieces } from '@signalbox/kernel/pieces';
 
 /** Longer lines are of no wire here. */
 const LINE_BYTES_MAX = 8_388_608;
@@ -15,16 +16,13 @@ export interface LineSplitter {
 
 /** LF and CRLF end lines; a line comes without either. */
 export function createLineSplitter(onLine: (line: Buffer) => boolean): LineSplitter {
-  let pieces: Buffer[] = [];
-  let pieceBytes = 0;
+  const pieces = new Pieces();
 
   const give = (raw: Buffer): boolean => raw.length <= LINE_BYTES_MAX && onLine(raw.length > 0 && raw[raw.length - 1] === CR ? raw.subarray(0, -1) : raw);
   const joined = (last: Buffer): Buffer => {
-    if (pieceBytes === 0) return last;
-    const whole = Buffer.concat([...pieces, last]);
-    pieces = [];
-    pieceBytes = 0;
-    return whole;
+    if (pieces.bytes === 0) return last;
+    pieces.push(last);
+    return pieces.take();
   };
 
   return {
@@ -35,12 +33,9 @@ export function createLineSplitter(onLine: (line: Buffer) => boolean): LineSplit
         if (!give(joined(bytes.subarray(from, end)))) return false;
         from = end + 1;
       }
-      if (from < bytes.length) {
-        pieces.push(bytes.subarray(from));
-        pieceBytes += bytes.length - from;
-      }
-      return pieceBytes <= LINE_BYTES_MAX;
+      if (from < bytes.length) pieces.push(bytes.subarray(from));
+      return pieces.bytes <= LINE_BYTES_MAX;
     },
-    close: () => pieceBytes === 0 || give(joined(Buffer.alloc(0))),
+    close: () => pieces.bytes === 0 || give(joined(Buffer.alloc(0))),
   };
 }

@@ -1,4 +1,5 @@
 /** Server-sent events, strictly and in pieces: bytes in, the `data` of whole events out. */
+import { Pieces } from '@signalbox/kernel/pieces';
 
 /** Longer events are of no wire: a picture that a model draws comes in one, of a few megabytes. Memory stays bounded. */
 export const SSE_EVENT_BYTES_MAX = 8_388_608;
@@ -36,8 +37,7 @@ function firstWord(bytes: Buffer): number {
  * A body that begins with a bracket is JSON in the place of a stream, an error as a rule: it comes as one event.
  */
 export function createSseParser(onData: OnData): SseParser {
-  let pieces: Buffer[] = [];
-  let pieceBytes = 0;
+  const pieces = new Pieces();
   let data: Buffer | undefined;
   let dataFrom = 0;
   let dataTo = 0;
@@ -89,15 +89,13 @@ export function createSseParser(onData: OnData): SseParser {
 
   const keep = (rest: Buffer): boolean => {
     pieces.push(rest);
-    pieceBytes += rest.length;
-    return pieceBytes <= SSE_EVENT_BYTES_MAX;
+    return pieces.bytes <= SSE_EVENT_BYTES_MAX;
   };
 
   /** The line that earlier pieces began and `last` completes. */
   const joined = (last: Buffer): boolean => {
-    const whole = Buffer.concat([...pieces, last]);
-    pieces = [];
-    pieceBytes = 0;
+    pieces.push(last);
+    const whole = pieces.take();
     return whole.length <= SSE_EVENT_BYTES_MAX && line(whole, 0, whole.length);
   };
 
@@ -113,7 +111,7 @@ export function createSseParser(onData: OnData): SseParser {
       for (;;) {
         const end = bytes.indexOf(LF, from);
         if (end === -1) return from === bytes.length || keep(from === 0 ? bytes : bytes.subarray(from));
-        if (pieceBytes > 0) {
+        if (pieces.bytes > 0) {
           if (!joined(bytes.subarray(from, end))) return false;
         } else if (end - from > SSE_EVENT_BYTES_MAX || !line(bytes, from, end)) return false;
         from = end + 1;
@@ -121,11 +119,11 @@ export function createSseParser(onData: OnData): SseParser {
     },
     close: () => {
       if (isJson === true) {
-        const body = Buffer.concat(pieces);
+        const body = pieces.take();
         onData(body, 0, body.length);
         return true;
       }
-      if (pieceBytes > 0 && !joined(Buffer.alloc(0))) return false;
+      if (pieces.bytes > 0 && !joined(Buffer.alloc(0))) return false;
       dispatch();
       return true;
     },

@@ -1,13 +1,15 @@
 /** Work that grows with what came, and no faster: counted in bytes and calls, not in time. */
 import { afterEach, describe, expect, jest, test } from '@jest/globals';
-import { EVENT_BOUNDS } from './json-bounds.js';
+import { ANSWER_BOUNDS, AnswerTally, EVENT_BOUNDS } from './json-bounds.js';
+import { createEventStreamParser } from './event-stream.js';
 import { classifyErrorFrame } from './openai-chat/errors.js';
 import { readChatAnswer } from './openai-chat/response.js';
 import { createChatTransducer } from './openai-chat/stream.js';
 import { Gatherer } from './gather.js';
+import { createLineSplitter } from './lines.js';
 import { joinReasoningDetails } from './reasoning-details.js';
 import { createSseParser } from './sse.js';
-import { jsonEvent } from './testing/event-stream.js';
+import { eventMessage, jsonEvent } from './testing/event-stream.js';
 import { SCRIPTED_WIRES } from './testing/scripts.js';
 
 afterEach(() => {
@@ -50,6 +52,34 @@ describe('twice as much costs twice as much', () => {
     const once = work(400);
     jest.restoreAllMocks();
     expect(work(800)).toBeLessThan(2.5 * once);
+  });
+});
+
+describe('what comes byte by byte is not kept so', () => {
+  const BYTES = 400_000;
+  const text = (before: string, after: string): Buffer => Buffer.from(`${before}${'x'.repeat(BYTES)}${after}`);
+
+  test.each<[string, Buffer, (onWhole: (bytes: number) => void) => { readonly push: (bytes: Buffer) => boolean; readonly close: () => unknown }]>([
+    ['an event', text('data: ', '\n\n'), (onWhole) => createSseParser((_bytes, from, to) => onWhole(to - from))],
+    ['JSON in the place of a stream', text('{"', '"}'), (onWhole) => createSseParser((_bytes, from, to) => onWhole(to - from))],
+    ['a line', text('', '\n'), (onWhole) => createLineSplitter((line) => (onWhole(line.length), true))],
+    ['a message', eventMessage(Buffer.alloc(0), 'x'.repeat(BYTES)), (onWhole) => createEventStreamParser(({ payload }) => onWhole(payload.length))],
+    ['the beginning of a whole answer', text('"', '"'), (onWhole) => {
+      const tally = new AnswerTally(ANSWER_BOUNDS);
+      return { push: (bytes) => tally.push(bytes), close: () => onWhole(BYTES) };
+    }],
+  ])('%s', (_what, bytes, create) => {
+    const join = jest.spyOn(Buffer, 'concat');
+    const wholes: number[] = [];
+    const parser = create((whole) => void wholes.push(whole));
+    for (let at = 0; at < bytes.length; at += 1) if (!parser.push(bytes.subarray(at, at + 1))) throw new Error('refused');
+    parser.close();
+    expect(wholes.length).toBe(1);
+    expect(wholes[0]).toBeGreaterThanOrEqual(BYTES);
+    // What is joined at last is what was kept until then.
+    const kept = join.mock.calls.map(([parts]) => parts.length);
+    expect(Math.max(...kept)).toBeGreaterThan(1);
+    expect(Math.max(...kept)).toBeLessThan(BYTES / 4_000);
   });
 });
 

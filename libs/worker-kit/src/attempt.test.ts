@@ -191,6 +191,22 @@ describe('a whole answer of more values than are read in a moment', () => {
   });
 });
 
+test.each([
+  ['a whole answer', 200, { kind: 'answer' }],
+  ['a refusal', 400, { kind: 'failed', failure: { status: 400 } }],
+])('%s that comes byte by byte is not kept so', async (_what, status, ending) => {
+  const { attempt, ended } = begin({ stream: false }, status, true);
+  const bytes = Buffer.from(JSON.stringify({ choices: [{ index: 0, message: { role: 'assistant', content: 'x'.repeat(60_000) }, finish_reason: 'stop' }] }));
+  const join = jest.spyOn(Buffer, 'concat');
+  for (let at = 0; at < bytes.length; at += 1) attempt.onData(bytes.subarray(at, at + 1));
+  attempt.onEnd();
+  expect(await ended).toMatchObject(ending);
+  const kept = join.mock.calls.map(([parts]) => parts.length);
+  join.mockRestore();
+  expect(kept.length).toBeGreaterThan(0);
+  expect(Math.max(...kept)).toBeLessThan(100);
+});
+
 describe('the time to the first token', () => {
   const ROLE = sse({ choices: [{ index: 0, delta: { role: 'assistant', content: '' }, finish_reason: null }] });
   const thought = sse({ choices: [{ index: 0, delta: { reasoning_content: 'hm' }, finish_reason: null }] });

@@ -1,5 +1,6 @@
 /** One conversation with the provider, from the first byte sent to how it ended. Knows nothing of money or journals. */
 import type { Clock, Timer } from '@signalbox/kernel/clock';
+import { Pieces } from '@signalbox/kernel/pieces';
 import { together } from '@signalbox/runtime/turn';
 import { failure, type AnswerResult, type Failure, type StreamEvent, type StreamSummary, type StreamTransducer } from '@signalbox/wires/canonical';
 import { AnswerTally, ANSWER_BOUNDS, STRANGERS_ANSWER_BOUNDS } from '@signalbox/wires/json-bounds';
@@ -43,7 +44,7 @@ export class Attempt implements UpstreamListener {
   private firstDataMs = 0;
   private firstContentMs = 0;
   private received = 0;
-  private body: Buffer[] = [];
+  private readonly body = new Pieces();
   /** Of a whole answer. */
   private readonly tally: AnswerTally;
   private isHeadGiven = false;
@@ -181,8 +182,7 @@ export class Attempt implements UpstreamListener {
       return;
     }
     const { adapter, request } = this.options;
-    const [only] = this.body;
-    const body = this.body.length === 1 && only !== undefined ? only : Buffer.concat(this.body);
+    const body = this.body.take();
     if (adapter.keepsLogprobs === true && this.tally.segments.length > 0) void this.readInSteps(body);
     else this.answered(adapter.readAnswer(body, request));
   }
@@ -358,7 +358,7 @@ export class Attempt implements UpstreamListener {
 
   private refuse(): void {
     const { adapter, clock } = this.options;
-    this.fail(adapter.classifyRefusal({ status: this.httpStatus, headers: this.headers, body: Buffer.concat(this.body), nowMs: clock.nowMs() }));
+    this.fail(adapter.classifyRefusal({ status: this.httpStatus, headers: this.headers, body: this.body.take(), nowMs: clock.nowMs() }));
   }
 
   private fail(reason: Failure): void {
@@ -381,7 +381,7 @@ export class Attempt implements UpstreamListener {
     this.patience.stop();
     this.drainTimer?.cancel();
     this.options.growth?.close();
-    this.body = [];
+    this.body.clear();
     this.backlog = [];
     if (ending.kind === 'abandoned') this.wasSent = this.call.isSent();
     this.call.abort();

@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, expect, test } from '@jest/globals';
+import { afterEach, beforeEach, expect, jest, test } from '@jest/globals';
 import type { GenerateImagesRequest__Output } from '@signalbox/contracts/worker';
 import { Fault } from '@signalbox/kernel/fault';
 import { silentLog } from '@signalbox/runtime/log';
@@ -59,6 +59,15 @@ test("on an account's own credential that one alone pays, and without it nothing
 test('an answer of more values than pictures have is garbage', async () => {
   provider.enqueue({ body: { ...ANSWER.body, x: Array.from({ length: 410_000 }, () => 0) } });
   expect(await make(asked(), signal)).toMatchObject({ failed: { class: 'GARBAGE' } });
+});
+
+test('an answer that comes byte by byte is not kept so', async () => {
+  provider.enqueue({ chunks: [...JSON.stringify({ created: 1, x: 'x'.repeat(30_000), data: ANSWER.body.data })] });
+  const join = jest.spyOn(Buffer, 'concat');
+  expect(await make(asked(), signal)).toEqual({ images: [PICTURE] });
+  const kept = join.mock.calls.map(([parts]) => parts.length);
+  join.mockRestore();
+  expect(Math.max(...kept)).toBeLessThan(100);
 });
 
 test('a credential that was refused or told to wait is not asked with again', async () => {

@@ -1,6 +1,7 @@
 /** Pictures on the provider's image API: one call, whole, without a journal. Whoever asks charges for them. */
 import type { Failed, GenerateImagesRequest__Output, GenerateImagesResponse } from '@signalbox/contracts/worker';
 import type { Clock } from '@signalbox/kernel/clock';
+import { Pieces } from '@signalbox/kernel/pieces';
 import type { Log } from '@signalbox/runtime/log';
 import { failure, type Failure } from '@signalbox/wires/canonical';
 import { AnswerTally, ANSWER_BOUNDS } from '@signalbox/wires/json-bounds';
@@ -46,8 +47,7 @@ export function createImageMaker({ adapter: operators, upstream, credentials: sh
     new Promise((resolve) => {
       let status = 0;
       let headers: ResponseHeaders = {};
-      let bytes = 0;
-      const parts: Buffer[] = [];
+      const pieces = new Pieces();
       const tally = new AnswerTally(ANSWER_BOUNDS);
       let call: UpstreamCall | undefined;
       const end = (result: Exchanged): void => {
@@ -56,7 +56,7 @@ export function createImageMaker({ adapter: operators, upstream, credentials: sh
         call?.abort();
         resolve(result);
       };
-      const whole = (): void => end({ kind: 'whole', status, headers, body: Buffer.concat(parts) });
+      const whole = (): void => end({ kind: 'whole', status, headers, body: pieces.take() });
       const onAbort = (): void => end({ kind: 'failed', failure: failure('DISCONNECTED', true, status) });
       const timer = clock.setTimer(TIMEOUT_MS, () => end({ kind: 'failed', failure: failure(status === 0 ? 'TIMEOUT_FIRST_BYTE' : 'TIMEOUT_IDLE', true, status) }), { unref: true });
       signal.addEventListener('abort', onAbort, { once: true });
@@ -70,14 +70,13 @@ export function createImageMaker({ adapter: operators, upstream, credentials: sh
           headers = given;
         },
         onData: (part) => {
-          bytes += part.length;
-          if (bytes > BODY_BYTES_MAX || !tally.push(part)) {
+          pieces.push(part);
+          if (pieces.bytes > BODY_BYTES_MAX || !tally.push(part)) {
             end({ kind: 'failed', failure: failure('GARBAGE', true, status) });
             return;
           }
-          parts.push(part);
           // What a refusal says stands at its beginning.
-          if ((status < 200 || status >= 300) && bytes > REFUSAL_BYTES_MAX) whole();
+          if ((status < 200 || status >= 300) && pieces.bytes > REFUSAL_BYTES_MAX) whole();
         },
         onEnd: whole,
         onError: (kind) => end({ kind: 'failed', failure: failure(kind === 'connect' ? 'CONNECT' : 'DISCONNECTED', true, status) }),
