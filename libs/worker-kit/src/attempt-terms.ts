@@ -4,7 +4,7 @@ import type { Clock } from '@signalbox/kernel/clock';
 import type { Answer, Failure, StreamEvent, Usage } from '@signalbox/wires/canonical';
 import type { HoldGrowth } from './hold-growth.js';
 import type { ProviderAdapter, UpstreamRequest } from './provider.js';
-import type { Upstream } from './upstream.js';
+import type { Place, Upstream } from './upstream.js';
 
 export type Ending =
   | { readonly kind: 'answer'; readonly answer: Answer }
@@ -31,6 +31,8 @@ export interface AttemptOptions {
   readonly clock: Clock;
   readonly request: DispatchRequest__Output;
   readonly upstreamRequest: UpstreamRequest;
+  /** Absent: the attempt waits for one. */
+  readonly place?: Place | undefined;
   readonly sinks: AttemptSinks;
   /** Given when the hold does not cover the whole answer. */
   readonly growth?: HoldGrowth | undefined;

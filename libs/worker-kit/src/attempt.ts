@@ -77,9 +77,9 @@ export class Attempt implements UpstreamListener {
   }
 
   start(): void {
-    const { upstream, upstreamRequest, request, growth } = this.options;
+    const { upstream, upstreamRequest, place, request, growth } = this.options;
     growth?.attend(() => this.readOn());
-    this.call = upstream.post(upstreamRequest, `${request.requestId}/${String(request.attempt)}`, this);
+    this.call = upstream.post(upstreamRequest, `${request.requestId}/${String(request.attempt)}`, this, place);
     this.patience.start();
   }
 

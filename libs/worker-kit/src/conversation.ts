@@ -10,7 +10,7 @@ import { BYTES_PER_TOKEN, estimatedTokens, heldPrompt, outputTokensMax } from '.
 import type { HoldGrowth } from './hold-growth.js';
 import type { Journal } from './journal.js';
 import type { ProviderAdapter, UpstreamRequest } from './provider.js';
-import type { Upstream } from './upstream.js';
+import type { Place, Upstream } from './upstream.js';
 
 const CHECKPOINT_MS = 1_000;
 const CHECKPOINT_BYTES = 256 * BYTES_PER_TOKEN;
@@ -30,6 +30,7 @@ export interface ConversationOptions {
   readonly drains: Drains;
   readonly request: DispatchRequest__Output;
   readonly upstreamRequest: UpstreamRequest;
+  readonly place?: Place | undefined;
   readonly call: CallInfo;
   readonly emit: Emitter<DispatchEvent>;
   readonly growth?: HoldGrowth | undefined;
@@ -53,11 +54,11 @@ export class Conversation implements AttemptSinks {
   private checkpointBytes = 0;
 
   constructor(private readonly options: ConversationOptions) {
-    const { adapter, upstream, clock, request, upstreamRequest, growth, onBegun } = options;
+    const { adapter, upstream, clock, request, upstreamRequest, place, growth, onBegun } = options;
     this.onBegun = onBegun;
     this.gatherer = request.gather ? new Gatherer() : undefined;
     this.checkpointAt = clock.monotonicMs();
-    this.attempt = new Attempt({ adapter, upstream, clock, request, upstreamRequest, sinks: this, growth });
+    this.attempt = new Attempt({ adapter, upstream, clock, request, upstreamRequest, place, sinks: this, growth });
   }
 
   /** Resolves once the provider is done with, which may be after the caller left. */

@@ -1,6 +1,7 @@
 /** Dispatch: one attempt, journaled before it starts and before its last event leaves. */
 import type { DispatchEvent, DispatchRequest__Output, Failed } from '@signalbox/contracts/worker';
 import type { Clock } from '@signalbox/kernel/clock';
+import { Fault } from '@signalbox/kernel/fault';
 import { completionTokens, promptTokens } from '@signalbox/kernel/tokens';
 import type { CallInfo, Emitter } from '@signalbox/rpc/call';
 import type { Log } from '@signalbox/runtime/log';
@@ -24,9 +25,11 @@ import { Probe } from './probe.js';
 import type { OnLeave, ProviderAdapter, UpstreamRequest } from './provider.js';
 import { rareWarning } from './rare-warning.js';
 import { endedAttributes, nameSpan } from './span.js';
-import type { Upstream } from './upstream.js';
+import type { Place, Upstream } from './upstream.js';
 
 const DRAINS_MAX = 64;
+/** For a connection that others hold. Nothing is written down until then: the hold lives on edge's word, and other replicas are to have their turn within it. */
+const PLACE_MS = 5_000;
 /** How long an answer waits for its end to be written, while the disk refuses. */
 const END_WRITE_MS = 5_000;
 
@@ -225,15 +228,34 @@ export function createDispatcher(options: DispatchOptions): Dispatcher {
       return;
     }
     const probe = breakers !== undefined && admission?.isProbe === true ? new Probe(breakers, request.endpointId) : undefined;
+    const place = hasLeft ? undefined : upstream.enter?.(upstreamRequest, request.accountId);
     try {
-      await send(asking, upstreamRequest, breakers, probe);
+      const hasCaller = place?.turn === undefined || (await hasWaited(place, place.turn, call));
+      await send(asking, hasCaller ? upstreamRequest : UNSENT, place, breakers, probe);
     } finally {
+      place?.leave();
       probe?.end();
     }
   };
 
+  /** False: the caller left before the turn came. Throws a Fault `overloaded` where it does not come in time: that others hold all connections is nothing that the endpoint did. */
+  const hasWaited = (place: Place, turn: Promise<void>, call: CallInfo): Promise<boolean> =>
+    new Promise((resolve, reject) => {
+      const timer = clock.setTimer(PLACE_MS, () => reject(new Fault('overloaded', 'no connection to the provider is free')), { unref: true });
+      const end = (hasCaller: boolean): void => {
+        timer.cancel();
+        resolve(hasCaller);
+      };
+      void turn.then(() => end(true));
+      // Whoever waits no longer leaves its place to the next at once.
+      call.onAbort(() => {
+        place.leave();
+        end(false);
+      });
+    });
+
   /** An attempt that nothing stands in the way of, to its end. */
-  const send = async ({ request, call, emit, terms, own, credentials, adapter, credential }: Asking, upstreamRequest: UpstreamRequest, breakers: EndpointBreakers | undefined, probe: Probe | undefined): Promise<void> => {
+  const send = async ({ request, call, emit, terms, own, credentials, adapter, credential }: Asking, upstreamRequest: UpstreamRequest, place: Place | undefined, breakers: EndpointBreakers | undefined, probe: Probe | undefined): Promise<void> => {
     const { span } = call;
     const startedAt = clock.monotonicMs();
     const quoted = cardsAt(terms.steps, request.promptTokens);
@@ -261,9 +283,15 @@ export function createDispatcher(options: DispatchOptions): Dispatcher {
       rounds: request.rounds ? { earlierNanoUsd: BigInt(request.earlierNanoUsd), earlierTokens: BigInt(request.earlierTokens) } : undefined,
     });
     if (request.tended) journal.tend(request.requestId, request.attempt);
-    const conversation = new Conversation({ adapter, upstream, journal, clock, drains, request, upstreamRequest, call, emit, growth: HoldGrowth.of(request, options.extendHold ?? NEVER_EXTENDS, clock), onBegun: probe?.begun });
-    underWay.set(nameOf(request), conversation);
-    const ending = await conversation.hold().finally(() => underWay.delete(nameOf(request)));
+    const conversation = new Conversation({ adapter, upstream, journal, clock, drains, request, upstreamRequest, place, call, emit, growth: HoldGrowth.of(request, options.extendHold ?? NEVER_EXTENDS, clock), onBegun: probe?.begun });
+    const name = nameOf(request);
+    underWay.set(name, conversation);
+    let ending: Ending;
+    try {
+      ending = await conversation.hold();
+    } finally {
+      underWay.delete(name);
+    }
     const { attempt } = conversation;
     const pool = learn(ending, credentials, credential, request.providerModelId, own !== undefined);
     if (isFailed(ending) && ending.failure.class === 'CREDENTIAL' && ending.failure.status === 401 && credential.secret !== undefined) adapter.onCredentialRefused?.(credential.secret);

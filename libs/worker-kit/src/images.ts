@@ -43,7 +43,7 @@ const failedMessage = (reason: Failure): Failed => ({ class: reason.class, statu
 
 export function createImageMaker({ adapter: operators, upstream, credentials: shared, ownCredentials, metrics, clock, log }: ImageMakerOptions): MakeImages {
   const warnUnasked = rareWarning(log, clock, 'A credential of an account could not be asked for.');
-  const exchange = (request: UpstreamRequest, requestId: string, signal: AbortSignal): Promise<Exchanged> =>
+  const exchange = (request: UpstreamRequest, requestId: string, accountId: string, signal: AbortSignal): Promise<Exchanged> =>
     new Promise((resolve) => {
       let status = 0;
       let headers: ResponseHeaders = {};
@@ -80,7 +80,7 @@ export function createImageMaker({ adapter: operators, upstream, credentials: sh
         },
         onEnd: whole,
         onError: (kind) => end({ kind: 'failed', failure: failure(kind === 'connect' ? 'CONNECT' : 'DISCONNECTED', true, status) }),
-      });
+      }, upstream.enter?.(request, accountId));
     });
 
   /** Undefined when the account has none, and `away` when accounts cannot tell it now, which is no refusal. */
@@ -111,7 +111,7 @@ export function createImageMaker({ adapter: operators, upstream, credentials: sh
 
   const ask = async (request: GenerateImagesRequest__Output, signal: AbortSignal, images: ImagesWire, adapter: ProviderAdapter, own: OwnCredential | undefined, credentials: CredentialPool, credential: TakenCredential): Promise<Made | Failure> => {
     const composed = images.compose(request, credential.secret);
-    const exchanged = await exchange(own?.isAtOwnAddress === true ? { ...composed, origin: composed.origin ?? adapter.origin, isGuarded: true } : composed, `${request.requestId}/image`, signal);
+    const exchanged = await exchange(own?.isAtOwnAddress === true ? { ...composed, origin: composed.origin ?? adapter.origin, isGuarded: true } : composed, `${request.requestId}/image`, request.accountId, signal);
     if (exchanged.kind === 'failed') return exchanged.failure;
     const { status, headers, body } = exchanged;
     if (status < 200 || status >= 300) {

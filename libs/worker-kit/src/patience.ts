@@ -4,7 +4,7 @@ import type { Clock, Timer } from '@signalbox/kernel/clock';
 
 const FIRST_BYTE_MS_DEFAULT = 10_000;
 const IDLE_MS_DEFAULT = 30_000;
-/** Until the request is on its way: looking up an account's own address and connecting to it may take most of that, a connection that others hold the rest. */
+/** Until the request is on its way: looking up an account's own address and connecting to it may take most of that. */
 const SEND_MS = 15_000;
 /** Bytes that are no events, such as comments, are signs of life; without an event they are believed for so many times the model's limit, at least for so long, and no longer than a whole answer. */
 const QUIET_FACTOR = 4;

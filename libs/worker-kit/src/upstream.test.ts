@@ -137,6 +137,75 @@ describe('an address that an account gave', () => {
   });
 });
 
+describe('connections are shared out between accounts', () => {
+  let upstream: Required<Upstream>;
+  const held: ServerResponse[] = [];
+  const sent: string[] = [];
+  beforeEach(async () => {
+    server = createServer((_request, response) => void held.push(response)).listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    upstream = createUpstream(`http://127.0.0.1:${String((server.address() as AddressInfo).port)}`, undefined, 10);
+    sent.length = held.length = 0;
+  });
+  afterEach(async () => {
+    await upstream.close();
+    server?.closeAllConnections();
+  });
+  const post = (accountId: string, place = upstream.enter({}, accountId)): UpstreamCall =>
+    upstream.post({ path: '/', headers: [], body: Buffer.from('{}') }, accountId, { onSent: () => sent.push(accountId), onHead: () => undefined, onData: () => undefined, onEnd: () => undefined, onError: () => undefined }, place);
+
+  test('one that has slow answers on most of them leaves some to the others', async () => {
+    post('acct_2');
+    for (let n = 0; n < 20; n += 1) post('acct_1');
+    await until(() => held.length >= 8);
+    post('acct_2');
+    await until(() => held.length >= 9);
+    expect(sent.filter((accountId) => accountId === 'acct_2')).toHaveLength(2);
+  });
+
+  test('one that is alone may have them all; those that wait have their turn by what their account has, however many wait before them', async () => {
+    for (let n = 0; n < 30; n += 1) post('acct_1');
+    await until(() => held.length >= 10);
+    for (let n = 0; n < 2; n += 1) post('acct_2');
+    for (let n = 0; n < 2; n += 1) {
+      held[n]?.end('over');
+      await until(() => held.length >= 11 + n);
+    }
+    expect(sent.slice(10)).toEqual(['acct_2', 'acct_2']);
+  });
+
+  test('the next is of the account that has the fewest', async () => {
+    for (const accountId of ['acct_2', 'acct_2', ...new Array<string>(7).fill('acct_1'), 'acct_4']) post(accountId);
+    await until(() => held.length >= 10);
+    for (const accountId of ['acct_1', 'acct_2', 'acct_3']) post(accountId);
+    for (let n = 0; n < 2; n += 1) {
+      held[n]?.end('over');
+      await until(() => held.length >= 11 + n);
+    }
+    expect(sent.slice(10)).toEqual(['acct_3', 'acct_2']);
+  });
+
+  test('a place that is not needed goes to the next, also one that had not come yet; one that a request was posted with stays until that is over', async () => {
+    const places = Array.from({ length: 10 }, () => upstream.enter({}, 'acct_1'));
+    const late = upstream.enter({}, 'acct_1');
+    const next = upstream.enter({}, 'acct_1');
+    expect([places.every(({ turn }) => turn === undefined), late.turn === undefined, next.turn === undefined]).toEqual([true, false, false]);
+    const call = post('acct_1', places[0]);
+    places[0]?.leave();
+    late.leave();
+    for (let turn = 0; turn < 10; turn += 1) await oneTurn();
+    expect(next.turn).toBeDefined();
+    places[1]?.leave();
+    places[1]?.leave();
+    await next.turn;
+    const last = upstream.enter({}, 'acct_1');
+    expect(last.turn).toBeDefined();
+    await until(() => held.length >= 1);
+    call.abort();
+    await last.turn;
+  });
+});
+
 test('tells of an answer, its body and its end', async () => {
   expect(await heardOf(() => undefined)).toEqual(['200', 'whole', 'end']);
 });

@@ -1,4 +1,5 @@
 /** HTTP towards one provider: undici's dispatch with one pool, no redirects, no retries of its own. */
+import { Shares } from '@signalbox/kernel/shares';
 import type { Dialer } from '@signalbox/net-guard/dialer';
 import { Client, Pool, type Connector, type DispatchController, type DispatchHandler, type DispatchOptions } from '@signalbox/runtime/http-client';
 import { together } from '@signalbox/runtime/turn';
@@ -6,7 +7,8 @@ import type { Socket } from 'node:net';
 import type { ResponseHeaders, UpstreamRequest } from './provider.js';
 
 const CONNECT_MS = 3_000;
-const CONNECTIONS_MAX = 1_024;
+/** As many as an edge has requests in work. */
+const CONNECTIONS_MAX = 4_096;
 /** To an address that a client gave. */
 const GUARDED_CONNECTIONS_MAX = 64;
 const GUARDED_POOLS_MAX = 256;
@@ -36,24 +38,30 @@ export interface UpstreamCall {
   isSent(): boolean;
 }
 
+/** A connection that is kept for one request, or will be. */
+export interface Place {
+  /** Until it is, or never will be: then the request cannot connect. Undefined = it is. */
+  readonly turn: Promise<void> | undefined;
+  /** It is not needed, unless a request was posted with it. Safe to call twice. */
+  leave(): void;
+}
+
 export interface Upstream {
-  post(request: UpstreamRequest, requestId: string, listener: UpstreamListener): UpstreamCall;
+  /** Connections are shared out between accounts; who has none yet comes before who has many. Absent: there are enough. */
+  enter?(request: Pick<UpstreamRequest, 'origin' | 'isGuarded'>, accountId: string): Place;
+  /** Without a place it waits for one itself. */
+  post(request: UpstreamRequest, requestId: string, listener: UpstreamListener, place?: Place): UpstreamCall;
   close(): Promise<void>;
 }
 
 const NOBODY: UpstreamListener = { onHead: () => undefined, onData: () => undefined, onEnd: () => undefined, onError: () => undefined };
 
+/** Where nobody may connect: the request itself is told so. */
+const NO_PLACE: Place = { turn: undefined, leave: () => undefined };
+
 /** What one client of a pool is connected by at present. */
 interface Wire {
   socket: Socket | undefined;
-}
-
-/** Where an exchange stands that waits for a connection. */
-interface Queue {
-  /** False when it did not wait there. */
-  leave(exchange: Exchange): boolean;
-  /** A request that was dispatched is over. */
-  next(): void;
 }
 
 class Exchange implements DispatchHandler, UpstreamCall {
@@ -65,20 +73,12 @@ class Exchange implements DispatchHandler, UpstreamCall {
   private isOver = false;
   /** Bytes that may follow what was complete. */
   private restBytes = Infinity;
-  /** Of the connections that it waits for, or has one of; undefined once it has none any more. */
-  private queue: Queue | undefined;
 
-  constructor(private listener: UpstreamListener) {}
-
-  enter(queue: Queue): void {
-    this.queue = queue;
-  }
-
-  /** Waiting is over without a connection. */
-  forsake(): void {
-    this.queue = undefined;
-    this.onResponseError();
-  }
+  /** `seat`: of the connection that it has, or waits for. */
+  constructor(
+    private listener: UpstreamListener,
+    private readonly seat: Seat | undefined,
+  ) {}
 
   onRequestStart(controller: DispatchController): void {
     this.controller = controller;
@@ -99,14 +99,14 @@ class Exchange implements DispatchHandler, UpstreamCall {
   }
 
   onResponseEnd(): void {
-    this.giveBack();
+    this.seat?.giveBack();
     if (this.isOver) return;
     this.isOver = true;
     together(() => this.listener.onEnd());
   }
 
   onResponseError(): void {
-    this.giveBack();
+    this.seat?.giveBack();
     if (this.isOver) return;
     this.isOver = true;
     this.listener.onError(this.controller === undefined ? 'connect' : 'disconnected');
@@ -133,18 +133,13 @@ class Exchange implements DispatchHandler, UpstreamCall {
     if (this.isOver) return;
     this.isOver = true;
     // undici knows no way out of its own queue: it would hold the body until the turn came, and cut that connection then.
-    if (this.queue?.leave(this) === true) this.queue = undefined;
+    if (this.seat?.state === 'waiting') this.seat.giveBack();
     this.controller?.abort(new Error('aborted'));
   }
 
   isSent(): boolean {
     // What is left of the body waits in the socket until the kernel has taken it.
     return this.socket !== undefined && !this.socket.destroyed && this.socket.writableLength === 0;
-  }
-
-  private giveBack(): void {
-    this.queue?.next();
-    this.queue = undefined;
   }
 }
 
@@ -179,69 +174,138 @@ function openConnection(origin: URL, options: object): Connection {
   return new Connection(origin, { ...options, connect: remembering }, wire);
 }
 
-/** The connections to one origin, and who waits for one of them, the longest first. */
-class Line implements Queue {
-  private readonly waiting = new Map<Exchange, Posted>();
-  private taken = 0;
+/** Who has a connection to an origin, or waits for one. */
+class Seat implements Place {
+  turn: Promise<void> | undefined;
+  /** `lost`: there is no connection, and will be none. */
+  state: 'waiting' | 'had' | 'lost' | 'left' = 'lost';
+  /** It was posted with, and is given back when that is over. */
+  isPosted = false;
+  onTurn: () => void = () => undefined;
+
+  constructor(
+    readonly accountId: string,
+    readonly line: Line,
+  ) {}
+
+  settle(state: 'had' | 'lost'): void {
+    this.state = state;
+    this.turn = undefined;
+    this.onTurn();
+  }
+
+  leave(): void {
+    if (!this.isPosted) this.giveBack();
+  }
+
+  giveBack(): void {
+    const { state } = this;
+    this.state = 'left';
+    if (state === 'waiting' || state === 'had') this.line.left(this, state);
+  }
+}
+
+/** The connections to one origin, and who waits for one of them. */
+class Line {
+  private readonly shares: Shares;
+  /** By account, each in the order in which they came. */
+  private readonly waiting = new Map<string, Set<Seat>>();
+  private waitingCount = 0;
   private isClosed = false;
+  private isRetired = false;
 
   constructor(
     private readonly pool: Pool,
-    private readonly connectionsMax: number,
+    connectionsMax: number,
     private readonly waitingMax = Infinity,
-  ) {}
+  ) {
+    this.shares = new Shares(connectionsMax);
+  }
 
-  /** False when too many wait. */
-  post(posted: Posted): boolean {
-    const { exchange } = posted;
-    if (this.taken < this.connectionsMax) {
-      exchange.enter(this);
-      this.dispatch(posted);
-      return true;
+  /** It is lost where too many wait. */
+  seat(accountId: string): Seat {
+    const seat = new Seat(accountId, this);
+    if (this.shares.hasRoom(accountId)) {
+      this.shares.take(accountId);
+      seat.state = 'had';
+    } else if (this.waitingCount < this.waitingMax) {
+      seat.state = 'waiting';
+      this.waitingCount += 1;
+      const seats = this.waiting.get(accountId);
+      if (seats === undefined) this.waiting.set(accountId, new Set([seat]));
+      else seats.add(seat);
     }
-    if (this.waiting.size >= this.waitingMax) return false;
-    exchange.enter(this);
-    this.waiting.set(exchange, posted);
-    return true;
+    return seat;
   }
 
-  leave(exchange: Exchange): boolean {
-    return this.waiting.delete(exchange);
+  post(posted: Posted, seat: Seat): void {
+    seat.isPosted = true;
+    const go = (): void => {
+      if (seat.state === 'lost' || this.isClosed) posted.exchange.onResponseError();
+      else this.pool.dispatch(posted, posted.exchange);
+    };
+    if (seat.state === 'waiting') seat.onTurn = go;
+    else go();
   }
 
-  next(): void {
-    this.taken -= 1;
-    const first = this.waiting.entries().next().value;
-    if (first === undefined || this.isClosed) return;
-    this.waiting.delete(first[0]);
-    this.dispatch(first[1]);
+  left(seat: Seat, state: 'waiting' | 'had'): void {
+    if (state === 'waiting') this.forget(seat);
+    else this.shares.leave(seat.accountId);
+    if (!this.isClosed) this.goOn();
+    this.closeIfIdle();
   }
 
   /** What runs, or waits, is let run out. */
-  async retire(): Promise<void> {
-    for (const [exchange, posted] of this.waiting) {
-      this.waiting.delete(exchange);
-      this.dispatch(posted);
-    }
-    await this.pool.close();
+  retire(): void {
+    this.isRetired = true;
+    this.closeIfIdle();
   }
 
   async close(): Promise<void> {
     this.isClosed = true;
-    for (const exchange of this.waiting.keys()) exchange.forsake();
-    this.waiting.clear();
+    for (const seats of [...this.waiting.values()]) {
+      for (const seat of seats) {
+        this.forget(seat);
+        seat.settle('lost');
+      }
+    }
     await this.pool.destroy();
   }
 
-  private dispatch(posted: Posted): void {
-    this.taken += 1;
-    this.pool.dispatch(posted, posted.exchange);
+  private closeIfIdle(): void {
+    if (this.isRetired && this.shares.size === 0 && this.waitingCount === 0) this.pool.close().catch(() => undefined);
+  }
+
+  private forget(seat: Seat): void {
+    const seats = this.waiting.get(seat.accountId);
+    if (seats?.delete(seat) !== true) return;
+    this.waitingCount -= 1;
+    if (seats.size === 0) this.waiting.delete(seat.accountId);
+  }
+
+  /** The next is the first in line of the account that has the fewest. */
+  private goOn(): void {
+    while (this.waitingCount > 0) {
+      let fewest = Infinity;
+      let next: Seat | undefined;
+      for (const [accountId, [first]] of this.waiting) {
+        const taken = this.shares.takenBy(accountId);
+        if (taken < fewest && this.shares.hasRoom(accountId)) {
+          fewest = taken;
+          next = first;
+        }
+      }
+      if (next === undefined) return;
+      this.forget(next);
+      this.shares.take(next.accountId);
+      next.settle('had');
+    }
   }
 }
 
 /** `dialer` connects to origins that clients gave; without one, requests to those fail to connect. */
-export function createUpstream(origin: string, dialer?: Dialer): Upstream {
-  const open = (at: string): Line => new Line(new Pool(at, { factory: openConnection, connections: CONNECTIONS_MAX, connect: { timeout: CONNECT_MS }, headersTimeout: 0, bodyTimeout: 0, pipelining: 1 }), CONNECTIONS_MAX);
+export function createUpstream(origin: string, dialer?: Dialer, connectionsMax = CONNECTIONS_MAX): Required<Upstream> {
+  const open = (at: string): Line => new Line(new Pool(at, { factory: openConnection, connections: connectionsMax, connect: { timeout: CONNECT_MS }, headersTimeout: 0, bodyTimeout: 0, pipelining: 1 }), connectionsMax);
   const own = open(origin);
   /** By origin: those that an adapter names beside its own, a handful. */
   const others = new Map<string, Line>();
@@ -260,17 +324,29 @@ export function createUpstream(origin: string, dialer?: Dialer): Upstream {
     const oldest = guarded.size > GUARDED_POOLS_MAX ? guarded.entries().next().value : undefined;
     if (oldest !== undefined) {
       guarded.delete(oldest[0]);
-      oldest[1].retire().catch(() => undefined);
+      oldest[1].retire();
     }
     return line;
   };
+  // Also where its origin is the provider's own, what a client gave is dialed with care: the pool of that one would not look at the address.
+  const lineOf = ({ origin: other, isGuarded }: Pick<UpstreamRequest, 'origin' | 'isGuarded'>): Line | undefined => (isGuarded === true ? guardedOf(other ?? origin) : other === undefined || other === origin ? own : otherOf(other));
   return {
-    post: ({ path, headers, body, origin: other, isGuarded }, requestId, listener) => {
-      const exchange = new Exchange(listener);
-      // Also where the origin is the provider's own: its pool would not look at the address.
-      const line = isGuarded === true ? guardedOf(other ?? origin) : other === undefined || other === origin ? own : otherOf(other);
-      const posted: Posted = { path, method: 'POST', headers: [...headers, 'x-request-id', requestId], body, exchange };
-      if (line?.post(posted) !== true) exchange.forsake();
+    enter: (request, accountId) => {
+      const seat = lineOf(request)?.seat(accountId);
+      if (seat === undefined) return NO_PLACE;
+      if (seat.state === 'waiting') {
+        seat.turn = new Promise((resolve) => {
+          seat.onTurn = resolve;
+        });
+      }
+      return seat;
+    },
+    post: (request, requestId, listener, place) => {
+      const seat = place instanceof Seat ? place : lineOf(request)?.seat('');
+      const exchange = new Exchange(listener, seat);
+      const { path, headers, body } = request;
+      if (seat === undefined) exchange.onResponseError();
+      else seat.line.post({ path, method: 'POST', headers: [...headers, 'x-request-id', requestId], body, exchange }, seat);
       return exchange;
     },
     close: async () => {

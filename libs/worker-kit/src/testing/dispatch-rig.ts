@@ -156,7 +156,8 @@ export async function startDispatchRig(): Promise<DispatchRig> {
   const real = createUpstream(adapter.origin);
   let readBytes = 0;
   const upstream: Upstream = {
-    post: (request, id, to) =>
+    enter: (request, accountId) => real.enter(request, accountId),
+    post: (request, id, to, place) =>
       real.post(request, id, {
         onSent: () => to.onSent?.(),
         onHead: (status, headers) => to.onHead(status, headers),
@@ -166,7 +167,7 @@ export async function startDispatchRig(): Promise<DispatchRig> {
         },
         onEnd: () => to.onEnd(),
         onError: (kind) => to.onError(kind),
-      }),
+      }, place),
     close: () => real.close(),
   };
   const createOn: (...of: Parameters<DispatchRig['use']>) => Dispatcher = (time, { secrets = ['sk-secret-one'], ...over } = {}) =>
