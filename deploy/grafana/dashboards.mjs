@@ -13,7 +13,7 @@ const DASHBOARDS = {
     ['Our own faults', 'percentunit', [[`(${orZero(rate('signalbox_edge_chat_requests_total{status=~"5.."}'))}) / ${rate('signalbox_edge_chat_requests_total')}`, '5xx']], 'Share of answers that are our fault. Alert at 5 %.'],
     ['Duration', 's', [[quantile(0.5, 'signalbox_edge_chat_duration_seconds'), 'p50'], [quantile(0.95, 'signalbox_edge_chat_duration_seconds'), 'p95'], [quantile(0.99, 'signalbox_edge_chat_duration_seconds'), 'p99']], 'From the request line to the end of the answer: mostly the time of the model.'],
     ['What became of requests', 'reqps', [[rate('signalbox_edge_chat_results_total', 'result'), '{{result}}']], '`cut`: ended with an error after it began. `gone`: the client left.'],
-    ['In work', 'short', [['sum(signalbox_edge_chat_in_flight)', 'requests']], 'Above IN_FLIGHT_MAX of an edge, requests are shed.'],
+    ['In work', 'short', [['sum(signalbox_edge_chat_in_flight)', 'requests'], ['sum(signalbox_edge_chat_arriving)', 'not whole']], 'Above IN_FLIGHT_MAX of an edge, requests are shed; those that are not whole have as many places of their own.'],
     ['Errors by code', 'reqps', [[rate('signalbox_edge_errors_total', 'code'), '{{code}}']], ''],
     ['Cost', USD, [['sum(rate(signalbox_worker_cost_nano_usd_total[$__rate_interval])) * 3600 / 1e9', 'per hour']], 'At the cards that attempts were sent with.'],
     ['Services that answer', 'short', [['sum by (service) (up{job="signalbox"} * on (instance) group_left (service) group by (instance, service) (process_start_time_seconds))', '{{service}}']], ''],

@@ -1,7 +1,7 @@
 /** Places that all accounts use together, of which none may take so many that others find none (ADR 73). */
 import { LiveMap } from './live-map.js';
 
-/** One account has at most so many times as many places as are free: alone four in five, of two each four in nine. */
+/** Alone four places in five, of two each four in nine. */
 const TIMES_FREE_MAX = 4;
 
 /** Until a second account asks for a place, the only one may have them all. */
@@ -13,7 +13,11 @@ export class Shares {
   private first: string | undefined;
   private hasOthers = false;
 
-  constructor(private readonly placesMax: number) {}
+  /** An account may have one more while it has fewer than `timesFreeMax` times as many as are free. */
+  constructor(
+    private readonly placesMax: number,
+    private readonly timesFreeMax = TIMES_FREE_MAX,
+  ) {}
 
   /** Places that are taken. */
   get size(): number {
@@ -24,12 +28,17 @@ export class Shares {
     return this.taken.get(accountId) ?? 0;
   }
 
-  /** Whether the account may have one more. */
-  hasRoom(accountId: string): boolean {
+  /** The account is there: from the second on each leaves some to the others. */
+  meet(accountId: string): void {
     this.first ??= accountId;
     this.hasOthers ||= accountId !== this.first;
+  }
+
+  /** Whether the account, which is met by that, may have one more. */
+  hasRoom(accountId: string): boolean {
+    this.meet(accountId);
     const free = this.placesMax - this.total;
-    return free > 0 && (!this.hasOthers || this.takenBy(accountId) < TIMES_FREE_MAX * free);
+    return free > 0 && (!this.hasOthers || this.takenBy(accountId) < this.timesFreeMax * free);
   }
 
   take(accountId: string): void {

@@ -33,13 +33,14 @@ import { createAdvances, type Advances } from './domain/advances.js';
 import { createBodyRoom } from './domain/body-room.js';
 import { createFloodGuard } from './domain/flood.js';
 import { createLocalAdmission } from './domain/local-admission.js';
+import { createRequestPlaces } from './domain/request-places.js';
 import { createRunningRequests } from './domain/running-requests.js';
 import { createRepeats } from './domain/repeats.js';
 import { settleRequests } from './domain/stopping.js';
 import { createMovedConversations } from './domain/moved-conversations.js';
 import { createWaitingRoom } from './domain/waiting-room.js';
 import { createRetryBudget } from './domain/retry-budget.js';
-import { createEdgeMetrics, observeKeys } from './metrics.js';
+import { createEdgeMetrics, observeKeys, observePlaces } from './metrics.js';
 import { createAdminApp } from './routes/admin/handler.js';
 import { createAccessLog } from './routes/chat-completions/access-log.js';
 import { createChatHandler } from './routes/chat-completions/handler.js';
@@ -70,6 +71,8 @@ export function composeEdge(config: EdgeConfig, { clock, randomBytes, log, withP
   const workers = new Map([...config.WORKERS].map(([provider, addresses]) => [provider, client('worker', addresses, `worker-${provider}`)]));
   const neighbours: readonly RpcClient[] = [accounts, routing, quota, billing, ...(plugins === undefined ? [] : [plugins]), ...workers.values()];
   const edgeMetrics = createEdgeMetrics(metrics, new Set(config.WORKERS.keys()));
+  const places = createRequestPlaces(config.IN_FLIGHT_MAX);
+  observePlaces(metrics, places);
   const heapWatch = createHeapWatch(clock);
   const schemas = createSchemaChecker({ clock });
 
@@ -137,6 +140,7 @@ export function composeEdge(config: EdgeConfig, { clock, randomBytes, log, withP
       clock,
       bodyBytesMax: config.BODY_BYTES_MAX,
       bodies: createBodyRoom(bodyRoomBytes(config.BODY_BYTES_MAX)),
+      places,
       metrics: edgeMetrics,
       tracer,
       accessLog: createAccessLog(log, config.ACCESS_LOG_PER_MILLE),
@@ -144,7 +148,7 @@ export function composeEdge(config: EdgeConfig, { clock, randomBytes, log, withP
     if (config.DASHBOARD_DIR !== undefined && !existsSync(join(config.DASHBOARD_DIR, 'index.html'))) log.warn('DASHBOARD_DIR has no index.html: no dashboard is served.', { directory: config.DASHBOARD_DIR });
     const watched = watchAccounts(accounts, authenticator);
     const site = createSite({ gate, repeats, accounts: watched, routing, billing, plugins, providers: new Set(config.WORKERS.keys()), quota, authenticator, pepper: config.KEY_PEPPER, clock, periodSeconds: config.BILLING_PERIOD_SECONDS, randomBytes, dashboardDir: config.DASHBOARD_DIR, makeId });
-    publicServer = createPublicServer({ chat, site, gate, makeId, clock, inFlight: () => edgeMetrics.inFlight(), inFlightMax: config.IN_FLIGHT_MAX, isOpen: () => isOpen, isHealthy: () => heapWatch.isHealthy() });
+    publicServer = createPublicServer({ chat, site, gate, makeId, clock, isFull: places.isFull, isOpen: () => isOpen, isHealthy: () => heapWatch.isHealthy() });
     const { createServer } = await import('node:http');
     adminServer = createServer(createAdminApp({ accounts: watched, quota, billing, routing, plugins, adminToken: config.ADMIN_TOKEN, clock, periodSeconds: config.BILLING_PERIOD_SECONDS, variant: config.CONTRACT_VARIANT, isServed: (provider) => config.WORKERS.has(provider) }));
     metricsPort = await health.start();

@@ -44,7 +44,7 @@ const schema = z.object({
   NATS_URL: z.string().optional(),
   /** 20 MiB: prompts of 300 kB and images of several MB are ordinary (contract, section 7). */
   BODY_BYTES_MAX: wholeNumberField(1_024, 256 * 1_024 * 1_024, 20 * 1_024 * 1_024),
-  /** Above it requests are shed with 503; never below 1,000 (contract, section 1). */
+  /** Requests in work, and as many again whose body is not whole yet: what comes beyond is shed with 503; never below 1,000 (contract, section 1). One account among others has four in five of them at most, half of those that are not whole. */
   IN_FLIGHT_MAX: wholeNumberField(1_000, 100_000, 4_000),
   /** Silence before a comment keeps intermediaries from cutting a stream (contract, section 5). */
   HEARTBEAT_MS: wholeNumberField(100, 60_000, 10_000),

@@ -2,6 +2,7 @@
 import type { Metrics } from '@signalbox/runtime/metrics';
 import type { Authenticator } from './adapters/authenticator.js';
 import type { AttemptReport } from './domain/answer.js';
+import type { RequestPlaces } from './domain/request-places.js';
 
 export interface EdgeMetrics {
   chatStarted(): void;
@@ -66,4 +67,8 @@ export function observeKeys(metrics: Metrics, authenticator: Pick<Authenticator,
     ];
   });
   metrics.observed('gauge', 'signalbox_edge_keys_cached', 'Keys in the cache.', [], () => [{ labels: {}, value: authenticator.size() }]);
+}
+
+export function observePlaces(metrics: Metrics, places: Pick<RequestPlaces, 'arriving'>): void {
+  metrics.observed('gauge', 'signalbox_edge_chat_arriving', 'Of the chat completions in work, those whose key is looked up or whose body is not whole yet.', [], () => [{ labels: {}, value: places.arriving() }]);
 }

@@ -35,14 +35,14 @@ export interface PublicServerOptions {
   readonly gate: Gate;
   readonly makeId: IdSource;
   readonly clock: Pick<Clock, 'nowMs' | 'setTimer'>;
-  readonly inFlight: () => number;
-  readonly inFlightMax: number;
+  /** Nothing more is let in. */
+  readonly isFull: () => boolean;
   /** False while draining. */
   readonly isOpen: () => boolean;
   readonly isHealthy: () => boolean;
 }
 
-export function createPublicServer({ chat, site, gate, makeId, clock, inFlight, inFlightMax, isOpen, isHealthy }: PublicServerOptions): Server {
+export function createPublicServer({ chat, site, gate, makeId, clock, isFull, isOpen, isHealthy }: PublicServerOptions): Server {
   // The newest that is to be answered on each connection: a refusal of the parser must not fall into the middle of an answer.
   const answering = new WeakMap<Socket, ServerResponse>();
   /** False when too many wait already. */
@@ -77,7 +77,7 @@ export function createPublicServer({ chat, site, gate, makeId, clock, inFlight, 
       return;
     }
     together(() => {
-      if (inFlight() >= inFlightMax || !isHealthy()) gate.fail(response, makeId('request'), apiError('overloaded', { retryAfterMs: 1_000 }));
+      if (isFull() || !isHealthy()) gate.fail(response, makeId('request'), apiError('overloaded', { retryAfterMs: 1_000 }));
       else chat(request, response).catch(() => response.destroy());
     });
   };

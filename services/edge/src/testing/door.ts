@@ -14,6 +14,7 @@ import { connect, type AddressInfo, type Socket } from 'node:net';
 import { createAuthenticator } from '../adapters/authenticator.js';
 import { createBodyRoom } from '../domain/body-room.js';
 import { createRepeats, type Booked } from '../domain/repeats.js';
+import { createRequestPlaces, type RequestPlaces } from '../domain/request-places.js';
 import { createEdgeMetrics, type EdgeMetrics } from '../metrics.js';
 import type { AccessLog } from '../routes/chat-completions/access-log.js';
 import { createChatHandler } from '../routes/chat-completions/handler.js';
@@ -59,7 +60,7 @@ export interface Door {
 }
 
 /** The plan is one provider, `a`. */
-export async function startDoor({ dashboardDir, accessLog, plugins }: { readonly dashboardDir?: string; readonly plugins?: RpcClient | undefined; readonly accessLog?: AccessLog | undefined } = {}): Promise<Door> {
+export async function startDoor({ dashboardDir, accessLog, plugins, places = createRequestPlaces(1_000) }: { readonly dashboardDir?: string; readonly places?: RequestPlaces; readonly plugins?: RpcClient | undefined; readonly accessLog?: AccessLog | undefined } = {}): Promise<Door> {
   const neighbours = createFakeNeighbours(planWith([plannedAt('a')]));
   const { clock } = neighbours;
   const accounts = createFakeAccounts();
@@ -78,7 +79,7 @@ export async function startDoor({ dashboardDir, accessLog, plugins }: { readonly
     gate, clock, pepper: new Secret(PEPPER),
   });
   const running = createRunningRequests();
-  const chat = createChatHandler({ running, repeats, gate, neighbours, makeId, clock, bodyBytesMax: BODY_BYTES_MAX, bodies: createBodyRoom(BODY_ROOM_BYTES), metrics, accessLog });
+  const chat = createChatHandler({ running, repeats, gate, neighbours, makeId, clock, bodyBytesMax: BODY_BYTES_MAX, bodies: createBodyRoom(BODY_ROOM_BYTES), places, metrics, accessLog });
   const routes: Door['routes'] = new Map();
   const routing: RpcClient = {
     ...accounts,
@@ -95,7 +96,7 @@ export async function startDoor({ dashboardDir, accessLog, plugins }: { readonly
       return answer === undefined ? Promise.reject(new Fault('peer_unavailable', 'billing is away')) : Promise.resolve(answer(message as Readonly<Record<string, unknown>>) as Answer);
     },
   };
-  const server = createPublicServer({ chat, site: createSite({ gate, repeats, accounts, routing, billing, plugins, providers: new Set(['a', 'google-vertex', 'google-ai-studio']), quota: routing, authenticator, pepper: new Secret(PEPPER), clock, randomBytes, dashboardDir, makeId }), gate, makeId, clock, inFlight: () => metrics.inFlight(), inFlightMax: 1_000, isOpen: () => true, isHealthy: () => door.isHealthy });
+  const server = createPublicServer({ chat, site: createSite({ gate, repeats, accounts, routing, billing, plugins, providers: new Set(['a', 'google-vertex', 'google-ai-studio']), quota: routing, authenticator, pepper: new Secret(PEPPER), clock, randomBytes, dashboardDir, makeId }), gate, makeId, clock, isFull: places.isFull, isOpen: () => true, isHealthy: () => door.isHealthy });
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   const { port } = server.address() as AddressInfo;

@@ -10,9 +10,10 @@ import { breakOff } from '../../adapters/responses.js';
 import type { BodyPlace, BodyRoom } from '../../domain/body-room.js';
 import { conduct, mayInfer, type Conducted, type Neighbours } from '../../domain/conduct.js';
 import { endingOf, type ClaimEnding } from '../../domain/repeats.js';
+import type { RequestPlaces } from '../../domain/request-places.js';
 import type { RunningRequests } from '../../domain/running-requests.js';
 import type { EdgeMetrics } from '../../metrics.js';
-import { apiError, faultToApiError } from '../../wire/errors.js';
+import { apiError, faultToApiError, type ApiError } from '../../wire/errors.js';
 import { AnswerRecorder } from '../../wire/kept-answer.js';
 import type { Gate } from '../gate.js';
 import { keepsAnswers, type RepeatGate } from '../repeat-gate.js';
@@ -28,6 +29,7 @@ export interface ChatHandlerOptions {
   readonly clock: Clock;
   readonly bodyBytesMax: number;
   readonly bodies: BodyRoom;
+  readonly places: RequestPlaces;
   readonly metrics: EdgeMetrics;
   readonly repeats: RepeatGate;
   /** Absent: nothing is traced. */
@@ -45,6 +47,8 @@ const SESSION_ID_MAX = 256;
 /** A larger body is read in steps: other requests get their turn in between. */
 const LARGE_BODY_BYTES = 131_072;
 
+const overloaded = (): ApiError => apiError('overloaded', { retryAfterMs: 1_000 });
+
 const nextTurn = (): Promise<void> => new Promise((resolve) => together(resolve));
 
 /** A header that is empty says nothing. */
@@ -53,11 +57,13 @@ function sessionOf(header: string | string[] | undefined): string | undefined {
 }
 
 /** The order of checks decides which error wins (contract, section 1). */
-export function createChatHandler({ gate, neighbours, makeId, clock, bodyBytesMax, bodies, metrics, repeats, running, tracer, accessLog }: ChatHandlerOptions): ChatHandler {
+export function createChatHandler({ gate, neighbours, makeId, clock, bodyBytesMax, bodies, places, metrics, repeats, running, tracer, accessLog }: ChatHandlerOptions): ChatHandler {
   return async (request, response) => {
     const requestId = makeId('request');
     const startedMs = clock.monotonicMs();
     let leave: () => void = () => undefined;
+    let arrived: (() => void) | undefined;
+    let isWorking = false;
     let place: BodyPlace | undefined;
     let accountId: string | undefined;
     let answer: HttpAnswer | undefined;
@@ -66,7 +72,15 @@ export function createChatHandler({ gate, neighbours, makeId, clock, bodyBytesMa
     const span = tracer === undefined ? undefined : beginChatSpan(tracer, requestId, request);
     try {
       const entered = gate.enter(request, response, requestId);
+      if (entered instanceof Promise) {
+        arrived = places.arrive();
+        if (arrived === undefined) {
+          gate.fail(response, requestId, overloaded());
+          return;
+        }
+      }
       const caller = entered instanceof Promise ? await entered : entered;
+      arrived?.();
       if (caller === undefined) return;
       accountId = caller.account.id;
       leave = running.enter(caller.key.id, (how) => (how === 'cut' ? breakOff(response) : answer?.stop()));
@@ -74,16 +88,33 @@ export function createChatHandler({ gate, neighbours, makeId, clock, bodyBytesMa
         gate.fail(response, requestId, gate.noteInvalid(caller, apiError('unsupported_media_type')), caller);
         return;
       }
-      place = bodies.enter(caller.account.id);
+      if (!request.complete) {
+        arrived = places.arrive(accountId);
+        if (arrived === undefined) {
+          gate.fail(response, requestId, overloaded(), caller);
+          return;
+        }
+      }
+      place = bodies.enter(accountId);
       const reading = readBody(request, bodyBytesMax, place.take);
       const read = reading instanceof Promise ? await reading : reading;
-      if (read.kind === 'aborted') return;
+      arrived?.();
+      if (read.kind === 'aborted') {
+        // It hung up, or was too late and has its 408: nobody reads another answer.
+        gate.noteInvalid(caller, apiError('request_timeout'));
+        return;
+      }
       if (read.kind === 'too-large') {
         gate.fail(response, requestId, gate.noteInvalid(caller, apiError('payload_too_large', { message: `The body is larger than ${bodyBytesMax} bytes.` })), caller);
         return;
       }
       if (read.kind === 'no-room') {
-        gate.fail(response, requestId, apiError('overloaded', { retryAfterMs: 1_000 }), caller);
+        gate.fail(response, requestId, overloaded(), caller);
+        return;
+      }
+      isWorking = places.begin(accountId);
+      if (!isWorking) {
+        gate.fail(response, requestId, overloaded(), caller);
         return;
       }
       const parsed = read.body.length > LARGE_BODY_BYTES ? await readLargeChatRequest(read.body, caller.variant, nextTurn) : readChatRequest(read.body, caller.variant);
@@ -129,6 +160,8 @@ export function createChatHandler({ gate, neighbours, makeId, clock, bodyBytesMa
       if (span !== undefined) endChatSpan(span, response);
       leave();
       place?.leave();
+      arrived?.();
+      if (isWorking && accountId !== undefined) places.end(accountId);
       const status = response.headersSent ? response.statusCode : CLIENT_LEFT;
       const durationMs = clock.monotonicMs() - startedMs;
       metrics.chatEnded(status, durationMs);

@@ -1,0 +1,51 @@
+import { expect, test } from '@jest/globals';
+import { createRequestPlaces, type RequestPlaces } from './request-places.js';
+
+/** How many begin, or arrive, until one is refused. */
+const begun = (places: RequestPlaces, accountId: string): number => {
+  let count = 0;
+  while (places.begin(accountId)) count += 1;
+  return count;
+};
+const arrived = (places: RequestPlaces, accountId?: string): (() => void)[] => {
+  const left: (() => void)[] = [];
+  for (let leave = places.arrive(accountId); leave !== undefined; leave = places.arrive(accountId)) left.push(leave);
+  return left;
+};
+
+test('nothing is shed below a thousand in flight, whoever asks', () => {
+  const places = createRequestPlaces(1_000);
+  expect(places.begin('acct_2')).toBe(true);
+  places.end('acct_2');
+  expect(arrived(places, 'acct_1').length).toBe(1_000);
+  const working = createRequestPlaces(1_000);
+  expect([working.begin('acct_2'), begun(working, 'acct_1'), working.isFull()]).toEqual([true, 999, true]);
+});
+
+test('one account has at most four in five of the places once others are there, and all of them while it is alone', () => {
+  const places = createRequestPlaces(4_000);
+  expect(begun(places, 'acct_1')).toBe(4_000);
+  expect(places.isFull()).toBe(true);
+  for (let n = 0; n < 4_000; n += 1) places.end('acct_1');
+  expect(places.begin('acct_2')).toBe(true);
+  expect(begun(places, 'acct_1')).toBe(3_200);
+  expect([places.isFull(), places.begin('acct_2'), places.begin('acct_3')]).toEqual([false, true, true]);
+});
+
+test('what is not whole takes none of the places of what is, and one account half of its own', () => {
+  const places = createRequestPlaces(4_000);
+  expect(places.begin('acct_2')).toBe(true);
+  const idle = arrived(places, 'acct_1');
+  expect([idle.length, places.arriving(), places.isFull()]).toEqual([2_000, 2_000, false]);
+  expect(arrived(places, 'acct_2').length).toBe(1_000);
+  expect(places.begin('acct_1')).toBe(true);
+  for (const leave of [...idle, ...idle]) leave();
+  expect(places.arriving()).toBe(1_000);
+  expect(arrived(places, 'acct_1').length).toBe(1_500);
+});
+
+test('whose key is looked up is nobody yet: all of them have a bound together, and nobody has a share for it', () => {
+  const places = createRequestPlaces(1_500);
+  expect(arrived(places).length).toBe(1_500);
+  expect([places.arrive('acct_1'), places.begin('acct_1')]).toEqual([undefined, true]);
+});
