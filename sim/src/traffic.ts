@@ -194,8 +194,8 @@ export function requestOf({ stream, maxTokens, promptBytes, plugins, wantsJson }
     model: 'auto', models: [], stream, includeUsage: false, maxTokens, choices: 1,
     fields: [{ name: 'messages', value: Buffer.from(JSON.stringify([{ role: 'user', content: 'p'.repeat(promptBytes) }])) }, ...format],
     needs: wantsJson ? { responseFormat: 'json_object' } : {}, messageCount: 1, imageCount: 0, calledToolBytes: 0, promptBytes, promptTokens: promptTokensOf(promptBytes), hasUnboundedParts: false, dataCollection: '', zdr: false, preferredMaxLatency: undefined,
-    preferredMinThroughput: undefined, minQuantization: '', maxQuantization: '', provider: undefined, pluginIds: plugins === undefined ? [] : ['web-search'], pluginOptions: {}, sessionId: undefined, user: undefined, ignoredParams: [],
-    conversationKey: 'c',
+    preferredMinThroughput: undefined, minQuantization: '', maxQuantization: '', provider: undefined, pluginIds: plugins === undefined ? [] : ['web-search'], pluginOptions: {}, user: undefined, ignoredParams: [],
+    session: 'c',
     promptText: '',
   };
 }

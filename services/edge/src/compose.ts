@@ -36,6 +36,7 @@ import { createLocalAdmission } from './domain/local-admission.js';
 import { createRequestPlaces } from './domain/request-places.js';
 import { createRunningRequests } from './domain/running-requests.js';
 import { createRepeats } from './domain/repeats.js';
+import { createSessionNames } from './domain/session-name.js';
 import { settleRequests } from './domain/stopping.js';
 import { createMovedConversations } from './domain/moved-conversations.js';
 import { createWaitingRoom } from './domain/waiting-room.js';
@@ -134,6 +135,7 @@ export function composeEdge(config: EdgeConfig, { clock, randomBytes, log, withP
     const chat = createChatHandler({
       running,
       repeats,
+      sessionNames: createSessionNames(config.KEY_PEPPER.unwrap()),
       gate,
       neighbours: { routing: createKeptPlans(createRoutingClient(routing, clock), { clock, makeId, onReused: () => edgeMetrics.planReused() }), quota: advances, workers: workerClients, waitingRoom, clock, heartbeatMs: config.HEARTBEAT_MS, checkSchema: schemas.check, retries: createRetryBudget(clock), plugins: pluginsPort, withMessages, wastedRuns: createFloodGuard(clock, WASTED_RUNS_PER_MINUTE_MAX, 60_000), unhealedAnswers: createFloodGuard(clock, UNHEALED_ANSWERS_PER_MINUTE_MAX, 60_000), moved: createMovedConversations(clock) },
       makeId,

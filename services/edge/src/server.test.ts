@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import type { DispatchEvent__Output } from '@signalbox/contracts/worker';
 import { until } from '@signalbox/testkit/until';
+import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import { Agent, request as httpRequest } from 'node:http';
 import { plannedAt, planWith } from './testing/callers.js';
@@ -21,6 +22,25 @@ beforeEach(async () => {
   door.neighbours.scripts.set('a', answers);
 });
 afterEach(() => door.stop());
+
+test('what routing hears of a conversation and keeps with its decision is the same for each turn, and tells neither its words nor its id', async () => {
+  const sessions = async (body: object, headers: Record<string, string> = {}): Promise<string> => {
+    await (await door.chat({ ...hello, ...body }, headers)).text();
+    return door.neighbours.decided.at(-1)?.session ?? '';
+  };
+  const opening = { role: 'user', content: 'Is the merger on?' };
+  const turns = [opening, { role: 'assistant', content: 'Yes.' }, { role: 'user', content: 'Sure?' }];
+  const unnamed = await sessions({ messages: [opening] });
+  expect(await sessions({ messages: turns })).toBe(unnamed);
+  const named = await sessions({ session_id: 'ada@example.org' });
+  expect(await sessions({ messages: turns }, { 'x-session-id': 'ada@example.org' })).toBe(named);
+  expect(await sessions({ session_id: 'ada@example.org' }, { 'x-session-id': 'another' })).toBe(named);
+  const guesses = ['ada@example.org', 'Is the merger on?', 'user\nIs the merger on?\n'].map((text) => createHash('sha256').update(text).digest('hex').slice(0, 32));
+  for (const session of [unnamed, named]) {
+    expect(session).toMatch(/^[0-9a-f]{32}$/);
+    expect(guesses).not.toContain(session);
+  }
+});
 
 describe('answers', () => {
   test('a completion with its exact cost', async () => {

@@ -44,12 +44,11 @@ export interface ChatRequest {
   readonly provider: ProviderPreferences | undefined;
   readonly pluginIds: readonly string[];
   readonly pluginOptions: Readonly<Record<string, unknown>>;
-  readonly sessionId: string | undefined;
   readonly user: string | undefined;
   /** Unknown top-level fields: ignored, not forwarded, named in a header. */
   readonly ignoredParams: readonly string[];
-  /** Of the system and first user turn, for affinity of a conversation. */
-  readonly conversationKey: string;
+  /** What routing knows the conversation by; neither its words nor the client's id of it can be read from it. */
+  readonly session: string;
   /** Where the choice of a model is left to us: what it is chosen by (8,192 characters at most). Empty otherwise. Never stored. */
   readonly promptText: string;
 }

@@ -36,12 +36,12 @@ test('a conversation is at home where its last turn was answered, not where it w
 
 test('of another account, another conversation and one whose cache is cold nothing is known', async () => {
   const { clock, turn } = world();
-  await turn({ sessionId: 's' });
-  expect(await turn({ sessionId: 's' }, 'acct_2')).toBe('');
-  expect(await turn({ sessionId: 't' })).toBe('');
-  expect(await turn({ sessionId: 's' })).toBe('b/m');
+  await turn({ session: 's' });
+  expect(await turn({ session: 's' }, 'acct_2')).toBe('');
+  expect(await turn({ session: 't' })).toBe('');
+  expect(await turn({ session: 's' })).toBe('b/m');
   clock.advance(300_001);
-  expect(await turn({ sessionId: 's' })).toBe('');
+  expect(await turn({ session: 's' })).toBe('');
 });
 
 test.each<[string, Partial<ChatRequest>]>([

@@ -20,7 +20,7 @@ export interface MovedConversations {
 }
 
 /** What routing knows a conversation by. */
-export const sessionOf = ({ request }: Turn): string => request.sessionId ?? request.conversationKey;
+export const sessionOf = ({ request }: Turn): string => request.session;
 
 const keyOf = (turn: Turn): string => `${turn.caller.account.id}|${sessionOf(turn)}`;
 

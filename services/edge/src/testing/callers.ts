@@ -96,10 +96,9 @@ export function requestWith(over: Partial<ChatRequest> = {}): ChatRequest {
     provider: undefined,
     pluginIds: [],
     pluginOptions: {},
-    sessionId: undefined,
     user: undefined,
     ignoredParams: [],
-    conversationKey: 'c',
+    session: 'c',
     promptText: '',
     ...over,
   };

@@ -1,5 +1,6 @@
 /** The public door on a free port of loopback, with neighbours in memory behind it. */
 import { createRunningRequests } from '../domain/running-requests.js';
+import { createSessionNames } from '../domain/session-name.js';
 import { createMemoryBus } from '@signalbox/bus/memory';
 import { makeApiKey } from '@signalbox/kernel/api-key';
 import { Fault } from '@signalbox/kernel/fault';
@@ -79,7 +80,7 @@ export async function startDoor({ dashboardDir, accessLog, plugins, places = cre
     gate, clock, pepper: new Secret(PEPPER),
   });
   const running = createRunningRequests();
-  const chat = createChatHandler({ running, repeats, gate, neighbours, makeId, clock, bodyBytesMax: BODY_BYTES_MAX, bodies: createBodyRoom(BODY_ROOM_BYTES), places, metrics, accessLog });
+  const chat = createChatHandler({ running, repeats, sessionNames: createSessionNames(PEPPER), gate, neighbours, makeId, clock, bodyBytesMax: BODY_BYTES_MAX, bodies: createBodyRoom(BODY_ROOM_BYTES), places, metrics, accessLog });
   const routes: Door['routes'] = new Map();
   const routing: RpcClient = {
     ...accounts,

@@ -12,6 +12,7 @@ import { conduct, mayInfer, type Conducted, type Neighbours } from '../../domain
 import { endingOf, type ClaimEnding } from '../../domain/repeats.js';
 import type { RequestPlaces } from '../../domain/request-places.js';
 import type { RunningRequests } from '../../domain/running-requests.js';
+import type { SessionNames } from '../../domain/session-name.js';
 import type { EdgeMetrics } from '../../metrics.js';
 import { apiError, faultToApiError, type ApiError } from '../../wire/errors.js';
 import { AnswerRecorder } from '../../wire/kept-answer.js';
@@ -19,7 +20,7 @@ import type { Gate } from '../gate.js';
 import { keepsAnswers, type RepeatGate } from '../repeat-gate.js';
 import type { AccessLog } from './access-log.js';
 import { HttpAnswer } from './answer.js';
-import { readChatRequest, readLargeChatRequest } from './schema.js';
+import { readChatRequest, readLargeChatRequest, type NameSession } from './schema.js';
 import { beginChatSpan, conductedAttributes, endChatSpan } from './trace.js';
 
 export interface ChatHandlerOptions {
@@ -32,6 +33,7 @@ export interface ChatHandlerOptions {
   readonly places: RequestPlaces;
   readonly metrics: EdgeMetrics;
   readonly repeats: RepeatGate;
+  readonly sessionNames: SessionNames;
   /** Absent: nothing is traced. */
   readonly tracer?: Tracer | undefined;
   readonly running: RunningRequests;
@@ -57,7 +59,7 @@ function sessionOf(header: string | string[] | undefined): string | undefined {
 }
 
 /** The order of checks decides which error wins (contract, section 1). */
-export function createChatHandler({ gate, neighbours, makeId, clock, bodyBytesMax, bodies, places, metrics, repeats, running, tracer, accessLog }: ChatHandlerOptions): ChatHandler {
+export function createChatHandler({ gate, neighbours, makeId, clock, bodyBytesMax, bodies, places, metrics, repeats, sessionNames, running, tracer, accessLog }: ChatHandlerOptions): ChatHandler {
   return async (request, response) => {
     const requestId = makeId('request');
     const startedMs = clock.monotonicMs();
@@ -117,19 +119,19 @@ export function createChatHandler({ gate, neighbours, makeId, clock, bodyBytesMa
         gate.fail(response, requestId, overloaded(), caller);
         return;
       }
-      const parsed = read.body.length > LARGE_BODY_BYTES ? await readLargeChatRequest(read.body, caller.variant, nextTurn) : readChatRequest(read.body, caller.variant);
+      const named = sessionOf(request.headers['x-session-id']);
+      const nameSession: NameSession = (sessionId, opening) => sessionNames(caller.account.id, sessionId ?? named, opening);
+      const parsed = read.body.length > LARGE_BODY_BYTES ? await readLargeChatRequest(read.body, caller.variant, nameSession, nextTurn) : readChatRequest(read.body, caller.variant, nameSession);
       if (parsed.kind === 'invalid') {
         gate.fail(response, requestId, gate.noteInvalid(caller, parsed.error), caller);
         return;
       }
       const wantsMetadata = request.headers['x-router-metadata'] === 'enabled';
-      const named = sessionOf(request.headers['x-session-id']);
       if (named !== undefined && named.length > SESSION_ID_MAX) {
         gate.fail(response, requestId, gate.noteInvalid(caller, apiError('invalid_value', { param: 'x-session-id', message: `Invalid value for 'x-session-id': expected at most ${SESSION_ID_MAX} characters.` })), caller);
         return;
       }
-      const session = parsed.request.sessionId ?? named;
-      const chat = session === parsed.request.sessionId ? parsed.request : { ...parsed.request, sessionId: session };
+      const { request: chat } = parsed;
       const idempotencyKey = request.headers['idempotency-key'];
       // A key that may ask for nothing is told so, and not what another key of the account was answered.
       if (typeof idempotencyKey === 'string' && mayInfer(caller)) {

@@ -2,8 +2,9 @@ import { describe, expect, jest, test } from '@jest/globals';
 import type { ChatRequest } from '../../domain/chat-request.js';
 import { readChatRequest, readLargeChatRequest } from './schema.js';
 
+const nameSession = (sessionId: string | undefined, opening: string): string => JSON.stringify([sessionId ?? null, opening]);
 const base = { model: 'auto', messages: [{ role: 'user', content: 'Hi' }] };
-const read = (over: object, variant: 'A' | 'B' = 'A') => readChatRequest(Buffer.from(JSON.stringify({ ...base, ...over })), variant);
+const read = (over: object, variant: 'A' | 'B' = 'A') => readChatRequest(Buffer.from(JSON.stringify({ ...base, ...over })), variant, nameSession);
 const requestOf = (over: object, variant: 'A' | 'B' = 'A'): ChatRequest => {
   const result = read(over, variant);
   if (result.kind !== 'ok') throw new Error(result.error.message);
@@ -70,16 +71,16 @@ describe('chat request', () => {
     const images = [{ type: 'image_url', image_url: { url: `data:image/png;base64,${'A'.repeat(10_000)}` } }];
     const messages = [...base.messages, { ...answer, images }, { role: 'user', content: 'Another' }];
     const plain = requestOf({ messages: [...base.messages, answer, { role: 'user', content: 'Another' }] });
-    const { fields, promptBytes, promptTokens, imageCount, needs, conversationKey } = requestOf({ messages });
+    const { fields, promptBytes, promptTokens, imageCount, needs, session } = requestOf({ messages });
     expect(JSON.parse(fields.find(({ name }) => name === 'messages')?.value.toString() ?? '')).toEqual([...base.messages, answer, { role: 'user', content: 'Another' }]);
-    expect([promptBytes, promptTokens, imageCount, needs.vision, conversationKey]).toEqual([plain.promptBytes, plain.promptTokens, 0, false, plain.conversationKey]);
+    expect([promptBytes, promptTokens, imageCount, needs.vision, session]).toEqual([plain.promptBytes, plain.promptTokens, 0, false, plain.session]);
   });
 
   test('a prompt counts alike, whether its client escapes what is not ASCII or not', () => {
     const body = JSON.stringify({ ...base, messages: [{ role: 'user', content: 'Привет, мир! 🚂'.repeat(100) }] });
     const escaped = body.replace(/[\u0080-\uffff]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`);
     expect(escaped.length).toBeGreaterThan(2 * Buffer.byteLength(body));
-    const [plain, counted] = [body, escaped].map((text) => readChatRequest(Buffer.from(text), 'A')).map((result) => (result.kind === 'ok' ? [result.request.promptBytes, result.request.promptTokens] : []));
+    const [plain, counted] = [body, escaped].map((text) => readChatRequest(Buffer.from(text), 'A', nameSession)).map((result) => (result.kind === 'ok' ? [result.request.promptBytes, result.request.promptTokens] : []));
     expect(plain).toHaveLength(2);
     expect(counted).toEqual(plain);
   });
@@ -103,7 +104,7 @@ describe('chat request', () => {
 
   test('forwards the bytes as they were sent, and never what steers the gateway', () => {
     const body = Buffer.from('{"model":"m", "messages" : [ {"role":"user","content":"é"} ],"temperature":1.0,"max_tokens":5,"stream":true,"foo":1,"zdr":true}');
-    const result = readChatRequest(body, 'A');
+    const result = readChatRequest(body, 'A', nameSession);
     if (result.kind !== 'ok') throw new Error('expected a request');
     expect(result.request.fields.map(({ name, value }) => [name, value.toString()])).toEqual([['messages', '[ {"role":"user","content":"é"} ]'], ['temperature', '1.0']]);
     expect(result.request).toMatchObject({ stream: true, maxTokens: 5, zdr: true, ignoredParams: ['foo'], needs: { params: ['temperature', 'max_tokens'] } });
@@ -118,7 +119,7 @@ describe('chat request', () => {
     ['9223372036854775808', 'invalid_value'], ['-9223372036854775809', 'invalid_value'], ['1e19', 'invalid_value'], ['9223372036854775808.0', 'invalid_value'], ['1e400', 'invalid_value'], ['1000000000000000000000000000000', 'invalid_value'],
     ['1.5', 'invalid_type'], ['"1"', 'invalid_type'], ['true', 'invalid_type'],
   ])('a seed is an integer of 64 bits, and goes on with every digit: %s', (seed, expected) => {
-    const result = readChatRequest(Buffer.from(`${JSON.stringify(base).slice(0, -1)},"seed":${seed}}`), 'A');
+    const result = readChatRequest(Buffer.from(`${JSON.stringify(base).slice(0, -1)},"seed":${seed}}`), 'A', nameSession);
     if (result.kind === 'ok') expect(['ok', result.request.fields.find(({ name }) => name === 'seed')?.value.toString()]).toEqual([expected, seed]);
     else expect([result.error.code, result.error.param]).toEqual([expected, 'seed']);
     if (expected === 'invalid_value' && result.kind === 'invalid') expect(result.error.message).toContain('from -9223372036854775808 to 9223372036854775807');
@@ -224,7 +225,7 @@ describe('chat request', () => {
   test('of a body of thousands of fields variant B copies those that it has', () => {
     const body = Buffer.from(JSON.stringify({ ...base, ...Object.fromEntries(Array.from({ length: 10_000 }, (_, at) => [`x${String(at)}`, 1])) }));
     const copied = [jest.spyOn(Object, 'fromEntries'), jest.spyOn(Object, 'entries')];
-    const result = readChatRequest(body, 'B');
+    const result = readChatRequest(body, 'B', nameSession);
     expect(copied.map(({ mock }) => mock.calls.filter(([of]) => Object.keys(of as object).length > 1_000))).toEqual([[], []]);
     jest.restoreAllMocks();
     expect(result).toMatchObject({ kind: 'ok', request: { model: 'auto', messageCount: 1 } });
@@ -246,10 +247,11 @@ describe('chat request', () => {
     expect(requestOf({ provider: { order: ['a'], zdr: true, quantizations: ['int4'], foo: 1, max_price: { prompt: 1, request: 2 } } }).ignoredParams).toEqual(['provider.quantizations', 'provider.foo', 'provider.max_price.request']);
   });
 
-  test('one conversation keeps its key as it grows', () => {
+  test('one conversation keeps its name as it grows', () => {
     const grown = requestOf({ messages: [...base.messages, { role: 'assistant', content: 'Yes?' }, { role: 'user', content: 'Bye' }] });
-    expect(grown.conversationKey).toBe(requestOf({}).conversationKey);
-    expect(requestOf({ messages: [{ role: 'user', content: 'Other' }] }).conversationKey).not.toBe(grown.conversationKey);
+    expect(grown.session).toBe(requestOf({}).session);
+    expect(requestOf({ messages: [{ role: 'user', content: 'Other' }] }).session).not.toBe(grown.session);
+    expect(requestOf({ session_id: 's', messages: [{ role: 'user', content: 'Other' }] }).session).toContain('"s"');
   });
 
   test('never throws, whatever stands in any field', () => {
@@ -257,7 +259,7 @@ describe('chat request', () => {
     const names = ['model', 'messages', 'temperature', 'max_tokens', 'stream', 'stream_options', 'stop', 'n', 'seed', 'logit_bias', 'metadata', 'modalities', 'tools', 'tool_choice', 'response_format', 'plugins', 'plugin_options', 'provider', 'models', 'session_id', 'min_quantization', 'constructor', 'toString'];
     for (const name of names) for (const value of odd) for (const variant of ['A', 'B'] as const) expect(['ok', 'invalid']).toContain(read({ [name]: value }, variant).kind);
     for (const value of odd) expect(['ok', 'invalid']).toContain(read({ messages: [{ role: 'user', content: value }, { role: 'assistant', content: value, tool_calls: value }] }).kind);
-    expect(readChatRequest(Buffer.from('{"model":"m","messages":[{"role":"user","content":"x"}],"temperature":1e999}'), 'A').kind).toBe('invalid');
+    expect(readChatRequest(Buffer.from('{"model":"m","messages":[{"role":"user","content":"x"}],"temperature":1e999}'), 'A', nameSession).kind).toBe('invalid');
   });
 });
 
@@ -280,11 +282,11 @@ test('a large body is read like any other, with turns for others between scan, p
   const turns: string[] = [];
   const readInSteps = async (text: string) => {
     turns.length = 0;
-    const result = await readLargeChatRequest(Buffer.from(text), 'A', () => {
+    const result = await readLargeChatRequest(Buffer.from(text), 'A', nameSession, () => {
       turns.push('turn');
       return Promise.resolve();
     });
-    expect(result).toEqual(readChatRequest(Buffer.from(text), 'A'));
+    expect(result).toEqual(readChatRequest(Buffer.from(text), 'A', nameSession));
     return turns.length;
   };
   expect(await readInSteps(JSON.stringify({ ...base, metadata: { a: 'b' } }))).toBe(2);

@@ -1,5 +1,4 @@
 /** Reads the body of POST /v1/chat/completions: every field and bound of the contract's sections 2, 3, 9 and 11. */
-import { hash } from 'node:crypto';
 import { isAutoModelId } from '@signalbox/kernel/model-lists';
 import { BLANK_STOP, CRAMPED_EFFORT, effortParam, PERSONAL_USER, SECOND_SAMPLING, SECOND_STOP, SINGLE_CALLS, THINKING_SAMPLING, warmthParam, WHOLE_EFFORT, WIDE_PENALTIES } from '@signalbox/kernel/param-names';
 import { isPersonalUser } from '@signalbox/kernel/personal-user';
@@ -173,25 +172,28 @@ const SCAN_MESSAGES: Record<JsonScanReason, string> = {
   'bad-utf8': 'The body is not valid UTF-8.',
 };
 
+/** Names a conversation by the id that the body gives, if any, and by its opening. */
+export type NameSession = (sessionId: string | undefined, opening: string) => string;
+
 /** Never throws on any bytes. Parses the body once; what is forwarded are ranges of `body`, which must not change after. */
-export function readChatRequest(body: Buffer, variant: Variant): ChatRequestResult {
-  return requestOf(body, parseJsonObject(body), variant);
+export function readChatRequest(body: Buffer, variant: Variant, nameSession: NameSession): ChatRequestResult {
+  return requestOf(body, parseJsonObject(body), variant, nameSession);
 }
 
 /** Likewise, with others' turns between the steps: of 100,000 values each takes tens of milliseconds. */
-export async function readLargeChatRequest(body: Buffer, variant: Variant, nextTurn: () => Promise<void>): Promise<ChatRequestResult> {
+export async function readLargeChatRequest(body: Buffer, variant: Variant, nameSession: NameSession, nextTurn: () => Promise<void>): Promise<ChatRequestResult> {
   const scanned = scanJsonObject(body);
-  if (scanned.kind === 'invalid') return requestOf(body, scanned, variant);
+  if (scanned.kind === 'invalid') return requestOf(body, scanned, variant, nameSession);
   await nextTurn();
   const json = parseScanned(scanned);
   await nextTurn();
-  return requestOf(body, json, variant);
+  return requestOf(body, json, variant, nameSession);
 }
 
-function requestOf(body: Buffer, json: JsonObjectRead, variant: Variant): ChatRequestResult {
+function requestOf(body: Buffer, json: JsonObjectRead, variant: Variant, nameSession: NameSession): ChatRequestResult {
   if (json.kind === 'invalid') return { kind: 'invalid', error: apiError('bad_json', { message: SCAN_MESSAGES[json.reason] }) };
   try {
-    return { kind: 'ok', request: read(body, json.object, json.fields, variant) };
+    return { kind: 'ok', request: read(body, json.object, json.fields, variant, nameSession) };
   } catch (error) {
     if (error instanceof Invalid) return { kind: 'invalid', error: error.error };
     throw error;
@@ -205,7 +207,7 @@ function knownToB(object: JsonObject): JsonObject {
   return known;
 }
 
-function read(body: Buffer, object: JsonObject, ranges: ReadonlyMap<string, ByteRange>, variant: Variant): ChatRequest {
+function read(body: Buffer, object: JsonObject, ranges: ReadonlyMap<string, ByteRange>, variant: Variant, nameSession: NameSession): ChatRequest {
   const ours = variant === 'A' ? object : knownToB(object);
   const model = asName(required(own(ours, 'model'), 'model'), 'model', { min: 1, max: MODEL_ID_MAX });
   const messages = checkMessages(own(ours, 'messages'));
@@ -272,10 +274,9 @@ function read(body: Buffer, object: JsonObject, ranges: ReadonlyMap<string, Byte
     provider: readProvider(own(ours, 'provider')),
     pluginIds: plugins.ids,
     pluginOptions: plugins.options,
-    sessionId: isAbsent(sessionId) ? undefined : asName(sessionId, 'session_id', { min: 1, max: SESSION_ID_MAX }),
     user: typeof user === 'string' && user !== '' ? user : undefined,
     ignoredParams: [...ignoredParams, ...unknownPreferences(own(ours, 'provider'))],
-    conversationKey: hash('sha256', messages.opening, 'hex').slice(0, 32),
+    session: nameSession(isAbsent(sessionId) ? undefined : asName(sessionId, 'session_id', { min: 1, max: SESSION_ID_MAX }), messages.opening),
     promptText: choosesModel(model, models) ? promptWindow(own(ours, 'messages')) : '',
   };
 }
