@@ -25,3 +25,19 @@ test('a service that dies is started again, and the operator is told which, and 
   }
   expect(told).toHaveLength(1);
 });
+
+test('a service has the environment that was made for it, and nothing of who starts it', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'keeper-'));
+  const main = join(folder, 'main.mjs');
+  // Their names, as ports.
+  writeFileSync(main, 'process.send({ ready: true, ports: Object.fromEntries(Object.keys(process.env).map((name) => [name, 1])) }); setInterval(() => undefined, 1000);');
+  const keeper = keepProcess({ role: 'sandbox', replica: 0, main, environment: { HOST: '127.0.0.1' }, onRestarted: () => undefined, tell: () => undefined });
+  try {
+    expect(process.env['PATH']).toBeDefined();
+    await keeper.start();
+    expect(keeper.state().ports).toEqual({ HOST: 1 });
+  } finally {
+    await keeper.stop(5_000);
+    rmSync(folder, { recursive: true });
+  }
+});

@@ -14,13 +14,13 @@ import { findVllmModels, offeredByVllm } from '@signalbox/standalone/find-vllm';
 import { makeFirstKey } from '@signalbox/standalone/first-key';
 import { checkProviderSettings } from '@signalbox/standalone/provider-settings';
 import { recoverLeftDirectories } from '@signalbox/standalone/recover';
-import { serviceSettings } from '@signalbox/standalone/service-settings';
 import { tellOperator } from '@signalbox/standalone/tell-operator';
 import { beginLateWorkers } from '@signalbox/standalone/late-workers';
-import { possibleWorkers, providerSettings, wantedWorkers, type Environment, type WantedWorker } from '@signalbox/standalone/wanted-workers';
+import { possibleWorkers, wantedWorkers, type Environment, type WantedWorker } from '@signalbox/standalone/wanted-workers';
 import type { SessionLock } from '@signalbox/sql/session-lock';
 import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { environmentOf, workerEnvironmentOf, type Given } from './environments.js';
 import { keepProcess, type ProcessKeeper, type ProcessState } from './process-keeper.js';
 
 /** Where the build leaves the dashboard. */
@@ -60,14 +60,8 @@ const DRAIN_MS = 30_000;
 /** Over that, how long a worker waits for the usage of clients that left (as long again, a minute at most), and time to end. */
 const leftBehindMs = (drainMs: number): number => Math.min(drainMs, 60_000) + 15_000;
 
-/** What each service may see of the caller's environment beside what is set for it. */
-const PASSED_ON = ['PATH', 'HOME', 'TZ', 'LANG', 'NODE_OPTIONS', 'MALLOC_ARENA_MAX', 'MALLOC_MMAP_THRESHOLD_', 'LOG_LEVEL', 'BILLING_PERIOD_SECONDS', 'OTEL_EXPORTER_OTLP_ENDPOINT', 'OTEL_EXPORTER_OTLP_HEADERS', 'OTEL_TRACES_SAMPLER_ARG'];
-
 /** Port 0 means any free one; it stays the same when the edge dies and starts again. */
 const edgePort = async (wanted: string): Promise<string> => (wanted === '0' ? String(await quietPort()) : wanted);
-
-const present = (environment: Environment): Record<string, string> => Object.fromEntries(Object.entries(environment).filter((entry): entry is [string, string] => entry[1] !== undefined && entry[1] !== ''));
-const pick = (environment: Environment, names: readonly string[]): Record<string, string> => present(Object.fromEntries(names.map((name) => [name, environment[name]])));
 
 const walDirOf = (environment: Environment, dataDir: string): string => environment['WAL_DIR'] || join(dataDir, 'split-wal');
 
@@ -148,22 +142,11 @@ async function startAll(
   signal: AbortSignal | undefined,
 ): Promise<Split> {
   const processes = (): readonly ProcessState[] => keepers.map((keeper) => keeper.state());
-  const shared = {
-    // glibc keeps an arena of freed memory for each of many threads; a few are enough for one event loop and one thread of V8's.
-    MALLOC_ARENA_MAX: '3',
-    // What is larger goes back to the system when it is freed; by default glibc learns to keep it.
-    MALLOC_MMAP_THRESHOLD_: '131072',
-    ...pick(environment, PASSED_ON),
-    HOST: '127.0.0.1',
-    DATABASE_URL: stores.databaseUrl,
-    REDIS_URL: stores.redisUrl,
-    NATS_URL: stores.natsUrl,
-    KEY_PEPPER: secrets.keyPepper,
-  };
+  const given: Given = { DATABASE_URL: stores.databaseUrl, REDIS_URL: stores.redisUrl, NATS_URL: stores.natsUrl, KEY_PEPPER: secrets.keyPepper, SECRETS_KEY: secrets.secretsKey, ADMIN_TOKEN: secrets.adminToken };
 
   const portsOf = (role: string): Promise<readonly number[]> => Promise.all(Array.from({ length: replicas.get(role) ?? 1 }, () => quietPort()));
   /** Starts every replica of a role, at `grpcPorts` when given; the addresses of their rpc doors. */
-  const start = async (role: string, service: string, own: Record<string, string>, perReplica?: (replica: number) => Promise<Record<string, string>> | Record<string, string>, grpcPorts?: readonly number[]): Promise<string> => {
+  const start = async (role: string, service: string, own: Readonly<Record<string, string>>, perReplica?: (replica: number) => Promise<Record<string, string>> | Record<string, string>, grpcPorts?: readonly number[]): Promise<string> => {
     const count = replicas.get(role) ?? 1;
     const started = await Promise.all(
       Array.from({ length: count }, async (_, replica) => {
@@ -172,7 +155,7 @@ async function startAll(
           role,
           replica,
           main: join(SERVICES_DIR, service, isBundled ? 'dist/program.js' : 'dist/main.js'),
-          environment: { ...shared, ...own, GRPC_PORT: String(grpcPort), METRICS_PORT: String(metricsPort), ...(await perReplica?.(replica)) },
+          environment: { ...own, GRPC_PORT: String(grpcPort), METRICS_PORT: String(metricsPort), ...(await perReplica?.(replica)) },
           onRestarted: () => onProcesses(processes()),
           tell: tellOperator,
         });
@@ -186,18 +169,18 @@ async function startAll(
   };
 
   // Billing asks accounts for terms when it makes a bill: not at its start.
-  const accounts = await start('accounts', 'accounts', { SECRETS_KEY: secrets.secretsKey, ...serviceSettings('accounts', environment) });
-  const billing = await start('billing', 'billing', { ACCOUNTS_ADDRS: accounts, ...serviceSettings('billing', environment) });
-  const quota = await start('quota', 'quota', { ...serviceSettings('quota', environment), QUOTA_STORE: 'redis', BILLING_ADDRS: billing });
+  const accounts = await start('accounts', 'accounts', environmentOf('accounts', environment, given));
+  const billing = await start('billing', 'billing', { ...environmentOf('billing', environment, given), ACCOUNTS_ADDRS: accounts });
+  const quota = await start('quota', 'quota', { ...environmentOf('quota', environment, given), QUOTA_STORE: 'redis', BILLING_ADDRS: billing });
 
   const walDir = walDirOf(environment, dataDir);
-  const workerSettings = { ...serviceSettings('worker', environment), ACCOUNTS_ADDRS: accounts, QUOTA_ADDRS: quota, BILLING_ADDRS: billing };
+  const neighbours = { ACCOUNTS_ADDRS: accounts, QUOTA_ADDRS: quota, BILLING_ADDRS: billing };
   const workers: string[] = [];
   const [ollama, vllm] = await Promise.all([findOllama(environment), findVllmModels(environment)]);
-  const ollamaSettings = ollama === undefined ? {} : { OLLAMA_BASE_URL: ollama.baseUrl };
-  const startWorker = ({ provider, service }: WantedWorker, grpcPorts?: readonly number[]): Promise<string> => {
-    const own = service === 'worker-sim' ? {} : { ...providerSettings(environment), ...ollamaSettings, PROVIDER: provider };
-    return start(`worker-${provider}`, service, { ...workerSettings, ...own }, (replica) => ({ WAL_DIR: join(walDir, String(replica)) }), grpcPorts);
+  const startWorker = (worker: WantedWorker, grpcPorts?: readonly number[]): Promise<string> => {
+    const { provider, service } = worker;
+    const address = provider !== 'ollama' || ollama === undefined ? {} : { OLLAMA_BASE_URL: ollama.baseUrl };
+    return start(`worker-${provider}`, service, { ...workerEnvironmentOf(worker, environment, given), ...address, ...neighbours }, (replica) => ({ WAL_DIR: join(walDir, String(replica)) }), grpcPorts);
   };
   const wanted = wantedWorkers(environment, ollama !== undefined);
   await Promise.all(
@@ -212,19 +195,18 @@ async function startAll(
 
   const providers = [...new Set(workers.map((worker) => worker.split('=')[0] ?? ''))].join(',');
   const offered = [offeredModels(ollama), offeredByVllm(vllm)].filter((list) => list !== '').join(',');
-  const routing = await start('routing', 'routing', { PROVIDERS: providers, BYOK_PROVIDERS: [...late.keys()].join(','), OFFERED_MODELS: offered, ...serviceSettings('routing', environment) });
-  const sandbox = await start('sandbox', 'sandbox', serviceSettings('sandbox', environment));
-  const plugins = await start('plugins', 'plugins', { ...serviceSettings('plugins', environment), SANDBOX_ADDRS: sandbox, PROVIDERS: providers, WORKERS: workers.join(',') });
+  const routing = await start('routing', 'routing', { ...environmentOf('routing', environment, given), PROVIDERS: providers, BYOK_PROVIDERS: [...late.keys()].join(','), OFFERED_MODELS: offered });
+  const sandbox = await start('sandbox', 'sandbox', environmentOf('sandbox', environment, given));
+  const plugins = await start('plugins', 'plugins', { ...environmentOf('plugins', environment, given), SANDBOX_ADDRS: sandbox, PROVIDERS: providers, WORKERS: workers.join(',') });
   const host = environment['HOST'] || '127.0.0.1';
   await start(
     'edge',
     'edge',
     {
+      ...environmentOf('edge', environment, given),
       DASHBOARD_DIR: environment['DASHBOARD_DIR'] || DASHBOARD_DIR,
-      ...serviceSettings('edge', environment),
       EDGE_REPLICAS: String(replicas.get('edge') ?? 1),
       HOST: host,
-      ADMIN_TOKEN: secrets.adminToken,
       ACCOUNTS_ADDRS: accounts,
       ROUTING_ADDRS: routing,
       QUOTA_ADDRS: quota,

@@ -62,9 +62,8 @@ export function checkSettings(environment: Environment): void {
   read(() => loadSandboxConfig({ ...common, ...serviceSettings('sandbox', environment) }));
   read(() => loadPluginsConfig({ ...common, ...serviceSettings('plugins', environment) }));
   read(() => loadEdgeConfig({ ...common, ...serviceSettings('edge', environment), PORT: environment['PORT'], ADMIN_PORT: environment['ADMIN_PORT'], ADMIN_TOKEN: given('ADMIN_TOKEN') }));
-  const providers = providerSettings(environment);
   for (const { service, provider } of wantedWorkers(environment, environment['OLLAMA'] !== 'off')) {
-    read(() => WORKERS[service]({ ...common, ...serviceSettings('worker', environment), ...(service === 'worker-sim' ? {} : providers), PROVIDER: provider }));
+    read(() => WORKERS[service]({ ...common, ...serviceSettings('worker', environment), ...providerSettings(provider, environment), PROVIDER: provider }));
   }
   const snapshots = environment['SNAPSHOT_DIR'] ?? '';
   if (snapshots.trim() !== '') read(() => makeFolder(snapshots, 'SNAPSHOT_DIR', 0o700));

@@ -228,9 +228,8 @@ function workerComposer(
   surroundings: (service: string) => Surroundings,
   bus: Bus,
 ): (worker: WantedWorker, port?: number) => Service {
-  const shared = { ...settings, ...providerSettings(environment), ...(ollama === undefined ? {} : { OLLAMA_BASE_URL: ollama.baseUrl }) };
   return ({ service, provider }, port = 0) => {
-    const own = { ...shared, GRPC_PORT: String(port) };
+    const own = { ...settings, ...providerSettings(provider, environment), ...(provider !== 'ollama' || ollama === undefined ? {} : { OLLAMA_BASE_URL: ollama.baseUrl }), GRPC_PORT: String(port) };
     switch (service) {
       case 'worker-anthropic':
         return composeWorkerAnthropic(loadWorkerAnthropicConfig({ ...own, PROVIDER: provider }), surroundings(`worker-${provider}`), { bus });

@@ -34,7 +34,15 @@ test('the operator may name them, or none', () => {
   expect(possible('off')).toEqual([]);
 });
 
-test('workers get what is a provider\'s, and nothing else of the environment', () => {
-  const given = { GEMINI_API_KEY: 'a', GEMINI_BASE_URL: 'http://x', VERTEX_ACCESS_TOKEN: 'b', GOOGLE_APPLICATION_CREDENTIALS: '/k', GOOGLE_VERTEX_PROJECT: 'p' };
-  expect(providerSettings({ ...given, ADMIN_TOKEN: 'secret', KEY_PEPPER: 'secret', DATABASE_URL: 'secret', COHERE_API_KEY: '' })).toEqual(given);
+test("a worker gets what is its provider's, and nothing else of the environment", () => {
+  const environment = {
+    GEMINI_API_KEY: 'a', GEMINI_BASE_URL: 'http://x', VERTEX_ACCESS_TOKEN: 'b', GOOGLE_APPLICATION_CREDENTIALS: '/k', GOOGLE_VERTEX_PROJECT: 'p', GROQ_API_KEY: 'g', DEEPINFRA_TOKEN: 'd', COHERE_API_KEY: '', CO_API_KEY: 'c',
+    ADMIN_TOKEN: 'secret', KEY_PEPPER: 'secret', DATABASE_URL: 'secret', NPM_TOKEN: 'secret', SOME_API_KEY: 'secret',
+  };
+  expect(providerSettings('google-ai-studio', environment)).toEqual({ GEMINI_API_KEY: 'a', GEMINI_BASE_URL: 'http://x' });
+  expect(providerSettings('google-vertex', environment)).toEqual({ VERTEX_ACCESS_TOKEN: 'b', GOOGLE_APPLICATION_CREDENTIALS: '/k', GOOGLE_VERTEX_PROJECT: 'p' });
+  expect(providerSettings('groq', environment)).toEqual({ GROQ_API_KEY: 'g' });
+  expect(providerSettings('deepinfra', environment)).toEqual({ DEEPINFRA_TOKEN: 'd' });
+  expect(providerSettings('cohere', environment)).toEqual({ CO_API_KEY: 'c' });
+  expect(providerSettings('simulator', environment)).toEqual({});
 });

@@ -60,17 +60,27 @@ export function possibleWorkers(environment: Environment, wanted: readonly Wante
   return possible.filter(({ provider }) => !wanted.some((other) => other.provider === provider) && (named.length === 0 || named.includes(provider)));
 }
 
-/** Settings of workers whose names do not end as those of the others do. */
-const OTHER_SETTINGS: ReadonlySet<string> = new Set([
-  ...['AWS_ACCESS_KEY_ID', 'AWS_BEARER_TOKEN_BEDROCK', 'AWS_DEFAULT_REGION', 'AWS_REGION', 'AWS_SECRET_ACCESS_KEY'],
-  ...['AZURE_API_VERSION', 'AZURE_DEPLOYMENTS', 'AZURE_RESOURCE_NAME'],
-  ...['GOOGLE_APPLICATION_CREDENTIALS', 'GOOGLE_VERTEX_LOCATION', 'GOOGLE_VERTEX_PROJECT'],
-  ...['OLLAMA_KEEP_ALIVE', 'OLLAMA_NUM_CTX'],
-]);
+/** What a worker reads of its provider, beside the presets, which say it themselves. */
+const VARIABLES: Readonly<Record<Exclude<WantedWorker['provider'], PresetId>, readonly string[]>> = {
+  'amazon-bedrock': ['AWS_BEARER_TOKEN_BEDROCK', 'AWS_ACCESS_KEY_ID', 'AWS_SECRET_ACCESS_KEY', 'AWS_SESSION_TOKEN', 'AWS_REGION', 'AWS_DEFAULT_REGION', 'BEDROCK_BASE_URL'],
+  anthropic: ['ANTHROPIC_API_KEY', 'ANTHROPIC_BASE_URL'],
+  'azure-openai': ['AZURE_API_KEY', 'AZURE_RESOURCE_NAME', 'AZURE_BASE_URL', 'AZURE_API_VERSION', 'AZURE_DEPLOYMENTS'],
+  cohere: ['COHERE_API_KEY', 'CO_API_KEY', 'COHERE_BASE_URL'],
+  'google-ai-studio': ['GEMINI_API_KEY', 'GOOGLE_API_KEY', 'GEMINI_BASE_URL'],
+  'google-vertex': ['VERTEX_ACCESS_TOKEN', 'GOOGLE_APPLICATION_CREDENTIALS', 'VERTEX_BASE_URL', 'GOOGLE_VERTEX_PROJECT', 'GOOGLE_VERTEX_LOCATION'],
+  minimax: ['MINIMAX_API_KEY', 'MINIMAX_BASE_URL'],
+  ollama: ['OLLAMA_BASE_URL', 'OLLAMA_NUM_CTX', 'OLLAMA_KEEP_ALIVE'],
+  openai: ['OPENAI_API_KEY', 'OPENAI_BASE_URL'],
+  simulator: [],
+};
 
-const isProviderSetting = (name: string): boolean => OTHER_SETTINGS.has(name) || (/_(API_KEY|API_TOKEN|TOKEN|BASE_URL)$/.test(name) && name !== 'ADMIN_TOKEN');
+function variablesOf(provider: WantedWorker['provider']): readonly string[] {
+  if (!isPresetId(provider)) return VARIABLES[provider];
+  const { credentials, baseUrlVariable } = presetOf(provider);
+  return [...credentials, baseUrlVariable];
+}
 
-/** Credentials and addresses of providers, to be handed to the workers alone. */
-export function providerSettings(environment: Environment): Readonly<Record<string, string>> {
-  return Object.fromEntries(Object.entries(environment).filter((entry): entry is [string, string] => isProviderSetting(entry[0]) && (entry[1] ?? '') !== ''));
+/** Credential, address and settings of that provider, as far as they are set: for its own worker alone. */
+export function providerSettings(provider: WantedWorker['provider'], environment: Environment): Readonly<Record<string, string>> {
+  return Object.fromEntries(variablesOf(provider).flatMap((name): (readonly [string, string])[] => ((environment[name] ?? '') === '' ? [] : [[name, environment[name] ?? '']])));
 }
