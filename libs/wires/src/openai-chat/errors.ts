@@ -1,4 +1,5 @@
 /** What a refusal of a host of the OpenAI wire means, and what of it a client may read. */
+import { withoutKeys } from '@signalbox/kernel/key-shapes';
 import { errorText, isError, isObject, RETRY_AFTER_MS_MAX, type Failure, type FailureClass, type JsonObject } from '../canonical.js';
 
 export interface Refusal {
@@ -66,13 +67,13 @@ function factsOf(raw: unknown): ErrorFacts | undefined {
 
 /** A sentence without anything that looks like a key, id or address, at most 300 characters. */
 export function publicSentence(message: string): string {
-  const clean = message
+  const marked = message
     .replace(/https?:\/\/\S+/gi, '')
     .replace(/\barn:aws[\w-]*:\S+/gi, '[redacted]')
     .replace(/\bBearer\s+\S+/gi, '[redacted]')
     .replace(/\b(?:sk|gsk|pk|rk|xai|key|org|proj|csk|fw|tgp|pplx)[-_][\w*.-]{4,}/gi, '[redacted]')
-    .replace(/\bAIza[\w-]{8,}/g, '[redacted]')
-    .replace(/[A-Za-z0-9_+/=*-]{24,}/g, '[redacted]')
+    .replace(/[A-Za-z0-9_+/=*-]{24,}/g, '[redacted]');
+  const clean = withoutKeys(marked, '[redacted]')
     .replace(/[\u0000-\u001f\u007f]+/g, ' ')
     .trim();
   return clean.length > PUBLIC_MESSAGE_CHARS_MAX ? `${clean.slice(0, PUBLIC_MESSAGE_CHARS_MAX - 1)}…` : clean;

@@ -258,5 +258,7 @@ describe('openai-chat request and answer', () => {
 
   test('a public sentence holds nothing like a key', () => {
     expect(publicSentence('Incorrect key sk-proj-abc***xyz for org-12345 see https://x.y/z')).not.toMatch(/sk-|org-|https/);
+    expect(publicSentence('AKIAIOSFODNN7EXAMPLE may not use eyJhbGciOiJIUzI1NiJ9.eyJzdWIi here')).toBe('[redacted] may not use [redacted] here');
+    expect(publicSentence('Incorrect key sk-proj-abcdefgh***xyz.')).toBe('Incorrect key [redacted]');
   });
 });

@@ -22,6 +22,27 @@ test.each([
   expect(factsOf(text).map(({ topic }) => topic)).toEqual(topics);
 });
 
+const RANDOM = 'a1B2c3D4e5F6g7H8i9J0k1L2';
+
+test.each([
+  'our AWS access key is AKIAIOSFODNN7EXAMPLE.', 'my groq key is gsk_abcdef123456', 'my groq key is gsk_…', 'the wifi key is hunter2hunter2.', `my GitHub token is github_pat_11A${RANDOM}.`, 'my GitHub token is on the wall.',
+  'my key is AKIAIOSFODNN7EXAMPLE', `I use ${RANDOM}`, 'it begins with eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2ln', 'this: -----BEGIN PRIVATE KEY----- MIIB', 'our id is 550e8400-e29b-41d4-a716-446655440000',
+  'my passwords are on paper', 'the pass word is tuna', 'my credentials are ada and tuna', 'my PIN is 1234', 'the pin is 4711.', 'my pin for the gym is 4711', 'the token: abc123def', 'token=abc123', 'my token is swordfish.', 'our secret is swordfish!',
+  'the client secret is tuna', 'the key to the alarm is tuna42', 'the door code is 4711', 'bearer abc123def', 'I use the bearer token tuna', 'my seed phrase is tuna salmon cod', 'I use SSH keys of ed25519', 'my card number is short', 'tuna42 is my token', 'I use tuna42 as the key at home',
+])('a sentence that speaks of a secret, or holds one, is not kept: %s', (sentence) => {
+  expect(factsOf(`Remember that ${sentence}`)).toEqual([]);
+  expect(factsOf(`I like tea, and ${sentence}`)).toEqual([]);
+});
+
+test.each([
+  'I use a German keyboard', 'I play in the key of C', 'I like monkeys and turkey', 'I love Alicia Keys', 'I own a key ring', 'I like secret gardens', 'I like pin badges', 'I use token ring networks', 'I use org-mode', 'I use key-value stores', 'I use passwordless logins',
+  'I work at Key West Brewing', 'Remember that the key point is brevity', 'Remember that the key to good bread is time', 'Remember that the key to success is 1% talent', 'Remember that the secret of my soup is salt', 'Remember that I am the bearer of bad news',
+  'My favourite key is F sharp', 'My favourite key is Escape', 'My car is a Model3', 'My phone is +47 22 33 44 55', 'I live in Llanfairpwllgwyngyllgogerychwyrndrobwllllantysiliogogogoch', 'I like https://example.com/articles/2024/how-to-bake-bread',
+  'I have two keys to the garage', 'I like tokens of love', 'I work as a locksmith and make keys', 'I study tokenization',
+])('a harmless one is, though it has such a word: %s', (sentence) => {
+  expect(factsOf(`${sentence}.`)).toHaveLength(1);
+});
+
 test('what is looked up and kept has no NUL character, which no store takes', () => {
   const text = new Conversation([{ role: 'user', content: 'I live\0 in Oslo.' }]).lastUserText();
   expect(factsOf(text)).toEqual([{ topic: 'home', text: 'I live in Oslo.' }]);
