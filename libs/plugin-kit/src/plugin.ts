@@ -25,6 +25,8 @@ export interface OwnCredential {
   readonly handle: string;
   /** With a zero-retention agreement of the account's. */
   readonly zdr: boolean;
+  /** Used at an address of the account's: what is known of the provider's policy does not hold there. */
+  readonly ownAddress: boolean;
 }
 
 /** The policy of a request: it binds plugins as it binds the choice of an endpoint. */

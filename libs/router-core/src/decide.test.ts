@@ -195,6 +195,27 @@ describe('refusals', () => {
     expect(decide(request({ zdr: true, byokZdrProviders: ['alpha'] }), single({ zdr: false, zdrByDefault: false }), 1)).toEqual({ kind: 'no-eligible-provider', excludedBy: ['zdr'] });
   });
 
+  test('what a provider promises says nothing of an address that the account gave: its own word alone does', () => {
+    const own = { byokProviders: ['alpha'], byokOwnAddressProviders: ['alpha'] };
+    const best = single({ zdr: true, zdrByDefault: true, trainsOnData: false });
+    expect(decide(request({ zdr: true, ...own }), best, 1)).toEqual({ kind: 'no-eligible-provider', excludedBy: ['zdr'] });
+    expect(decide(request({ denyDataCollection: true, ...own }), best, 1)).toEqual({ kind: 'no-eligible-provider', excludedBy: ['data_collection'] });
+    expect(planned(best, request(own))).toEqual(['alpha:maker/one']);
+    // A server that keeps nothing trains on nothing, whatever the provider does.
+    expect(planned(single({ zdr: false, zdrByDefault: false, trainsOnData: true }), request({ zdr: true, denyDataCollection: true, ...own, byokZdrProviders: ['alpha'] }))).toEqual(['alpha:maker/one']);
+    expect(planned(best, request({ zdr: true, denyDataCollection: true, byokProviders: ['alpha'] }))).toEqual(['alpha:maker/one']);
+    // It is the operator's credential that is used there: no address of the account's is.
+    expect(planned(single({ zdr: true, zdrByDefault: false, takesByok: false }), request({ zdr: true, denyDataCollection: true, ...own }))).toEqual(['alpha:maker/one']);
+  });
+
+  test('a request that an own address may not see goes on the operator’s credential to another provider, never to that one', () => {
+    const ends = ['alpha', 'beta'].map((provider) => endpointWith({ id: `${provider}:maker/one`, provider, model: 'maker/one' }));
+    const both: Snapshot = { catalog: catalogOf([{ id: 'maker/one', endpoints: ends }]), live: new Map() };
+    const own = { byokProviders: ['alpha'], byokOwnAddressProviders: ['alpha'] };
+    expect(planned(both, request(own))).toEqual(['alpha:maker/one']);
+    for (const wish of [{ zdr: true }, { denyDataCollection: true }]) expect(planned(both, request({ ...own, ...wish }))).toEqual(['beta:maker/one']);
+  });
+
   test('tells the window when one token more than it is asked for', () => {
     expect(decide(request({ promptTokens: 127_000, maxTokens: 1_001 }), single({}), 1)).toEqual({ kind: 'context-length-exceeded', contextLimit: 128_000, excludedBy: ['context_length'] });
   });

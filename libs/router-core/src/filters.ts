@@ -58,9 +58,23 @@ export function isOnOwnCredential(endpoint: Endpoint, byokProviders: readonly st
   return byokProviders.length > 0 && endpoint.takesByok && byokProviders.includes(endpoint.provider);
 }
 
+type OwnTerms = Pick<RouteRequest, 'byokProviders' | 'byokZdrProviders' | 'byokOwnAddressProviders'>;
+
+/** True when the endpoint is asked at an address that the account gave: nothing that is known of the provider's policy holds there. */
+function isAtOwnAddress(endpoint: Endpoint, { byokProviders, byokOwnAddressProviders }: OwnTerms): boolean {
+  return byokOwnAddressProviders.includes(endpoint.provider) && isOnOwnCredential(endpoint, byokProviders);
+}
+
 /** A policy belongs to the credential: the operator's agreement says nothing of the account's own, nor the other way. */
-export function keepsNothing(endpoint: Endpoint, { byokProviders, byokZdrProviders }: Pick<RouteRequest, 'byokProviders' | 'byokZdrProviders'>): boolean {
-  return isOnOwnCredential(endpoint, byokProviders) ? endpoint.zdrByDefault || byokZdrProviders.includes(endpoint.provider) : endpoint.zdr;
+export function keepsNothing(endpoint: Endpoint, own: OwnTerms): boolean {
+  if (!isOnOwnCredential(endpoint, own.byokProviders)) return endpoint.zdr;
+  return own.byokZdrProviders.includes(endpoint.provider) || (endpoint.zdrByDefault && !isAtOwnAddress(endpoint, own));
+}
+
+/** null = not known. Who keeps nothing trains on nothing: of an account's own address its own word tells, or nobody. */
+export function trainsOnData(endpoint: Endpoint, own: OwnTerms): boolean | null {
+  if (!isAtOwnAddress(endpoint, own)) return endpoint.trainsOnData;
+  return own.byokZdrProviders.includes(endpoint.provider) ? false : null;
 }
 
 /** True when a credential for the endpoint exists for this account: without one it does not exist at all. */
@@ -113,7 +127,7 @@ export function createEndpointFilter(request: RouteRequest): EndpointFilter {
     if (needs.choices > 1 && !can.choices) mask |= BIT.choices;
     if (endpoint.contextWindow !== null && wantedTokens > endpoint.contextWindow) mask |= BIT.context_length;
     if (endpoint.maxOutputTokens !== null && request.maxTokens !== undefined && request.maxTokens > endpoint.maxOutputTokens) mask |= BIT.context_length;
-    if (request.denyDataCollection && endpoint.trainsOnData !== false) mask |= BIT.data_collection;
+    if (request.denyDataCollection && trainsOnData(endpoint, request) !== false) mask |= BIT.data_collection;
     if (request.zdr && !keepsNothing(endpoint, request)) mask |= BIT.zdr;
     if (minimumBits !== undefined && (endpoint.quantizationBits === null || endpoint.quantizationBits < minimumBits)) mask |= BIT.quantization;
     if (maximumBits !== undefined && (endpoint.quantizationBits === null || endpoint.quantizationBits > maximumBits)) mask |= BIT.quantization;

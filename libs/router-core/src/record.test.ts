@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import type { Snapshot } from './catalog.js';
 import { decide, type Plan } from './decide.js';
 import { catalogOf, constantQuality, endpointWith, pricesOf, requests, snapshots } from './random-catalog.js';
-import { expectedOf, recordOf, replay, type DecisionRecord } from './record.js';
+import { describe as describeDecision, expectedOf, recordOf, replay, type DecisionRecord } from './record.js';
 import { NO_NEEDS, NO_WISHES, plainRequest, type RouteRequest } from './request.js';
 
 const stored = (record: DecisionRecord): DecisionRecord => JSON.parse(JSON.stringify(record)) as DecisionRecord;
@@ -38,6 +38,14 @@ describe('a decision record', () => {
       expect(replayed).toEqual(plan);
       expect(second?.ordered).toEqual(first?.ordered);
     }), { numRuns: 500 });
+  });
+
+  test('replays with the own addresses that it tells of, and one of before they were recorded with none', () => {
+    const asked = { ...plainRequest('maker/middle'), zdr: true, byokProviders: ['beta'], byokOwnAddressProviders: ['beta'] };
+    const record = stored(describeDecision(asked, market, 7, decide(asked, market, 7)));
+    expect(replay(record, market.catalog)).toEqual({ kind: 'no-eligible-provider', excludedBy: ['zdr'] });
+    const { byokOwnAddressProviders: _, ...older } = record.request;
+    expect(replay({ ...record, request: older as DecisionRecord['request'] }, market.catalog)).toMatchObject({ kind: 'plan', attempts: [{ byok: true }] });
   });
 
   test('says what was rejected, weighed and chosen, and why', () => {

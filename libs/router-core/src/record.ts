@@ -183,8 +183,8 @@ function requestOf(record: DecisionRecord): RouteRequest {
   return { ...UNSET, ...rest, promptText: '', provider: { ...provider, maxPricePrompt: amount(provider.maxPricePrompt), maxPriceCompletion: amount(provider.maxPriceCompletion) } };
 }
 
-/** JSON leaves out what is undefined. */
-const UNSET = { maxTokens: undefined, preferredMaxLatency: undefined, preferredMinThroughput: undefined, costWeight: undefined, held: undefined, explorationRoomNanoUsd: undefined } as const;
+/** JSON leaves out what is undefined, and older records what was not asked then. */
+const UNSET = { byokOwnAddressProviders: [], maxTokens: undefined, preferredMaxLatency: undefined, preferredMinThroughput: undefined, costWeight: undefined, held: undefined, explorationRoomNanoUsd: undefined } as const;
 /** A model that was not eligible then has no prediction: it gets what the catalog says of it. */
 const DEVIATION_UNKNOWN = 1;
 

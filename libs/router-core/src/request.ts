@@ -66,6 +66,8 @@ export interface RouteRequest {
   readonly byokProviders: readonly string[];
   /** Those of them where the account itself has a zero-retention agreement. */
   readonly byokZdrProviders: readonly string[];
+  /** Those of `byokProviders` where the credential has an address of its own: what the catalog says of the provider's policy says nothing of it. */
+  readonly byokOwnAddressProviders: readonly string[];
   /** What `auto` looks at: the last user turn and a window of the rest, at most 8 KB. Empty = abilities decide. */
   readonly promptText: string;
   /** Who served the conversation's last turn; undefined = nobody, or unknown. */
@@ -89,7 +91,7 @@ export function plainRequest(model: string): RouteRequest {
   return {
     model, models: [], needs: NO_NEEDS, promptTokens: 0, maxTokens: undefined, denyDataCollection: false, zdr: false,
     preferredMaxLatency: undefined, preferredMinThroughput: undefined, minQuantization: '', maxQuantization: '', provider: NO_WISHES,
-    allowModels: [], denyModels: [], allowProviders: [], denyProviders: [], mode: '', costWeight: undefined, baselineModel: '', session: '', byokProviders: [], byokZdrProviders: [],
+    allowModels: [], denyModels: [], allowProviders: [], denyProviders: [], mode: '', costWeight: undefined, baselineModel: '', session: '', byokProviders: [], byokZdrProviders: [], byokOwnAddressProviders: [],
     promptText: '', held: undefined, explorationRoomNanoUsd: undefined,
   };
 }

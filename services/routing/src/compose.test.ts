@@ -231,6 +231,20 @@ describe('routing over its doors', () => {
     expect((await decide({ model: 'openai/gpt-4o-mini', zdr: true, ...own })).refusal).toBe(isKept ? 'REFUSAL_UNSPECIFIED' : 'NO_ELIGIBLE_PROVIDER');
   });
 
+  test.each([
+    ['without a word of the account’s', [], null],
+    ['with an agreement of the account’s own', ['openai'], false],
+  ] as const)('the list says of an account’s own address what a request meets there: %s', async (_what, byokZdrProviders, trains) => {
+    await start({ PROVIDERS: 'openai', ZDR_AGREEMENTS: 'openai' });
+    const own = { byokProviders: ['openai'], byokOwnAddressProviders: ['openai'], byokZdrProviders: [...byokZdrProviders] };
+    const { models } = await client.unary<ListModelsRequest, ListModelsResponse__Output>('ListModels', { model: 'openai/gpt-4o-mini', detail: true, ...own });
+    const isServed = trains === false;
+    expect(JSON.parse(Buffer.from(models[0]?.detailJson ?? '').toString())).toMatchObject({ endpoints: [{ policy: { trains_on_data: trains, zdr: isServed } }] });
+    for (const [wish, reason] of [[{ zdr: true }, 'zdr'], [{ dataCollection: 'deny' }, 'data_collection']] as const) {
+      expect(await decide({ model: 'openai/gpt-4o-mini', ...wish, ...own })).toMatchObject(isServed ? { refusal: 'REFUSAL_UNSPECIFIED' } : { refusal: 'NO_ELIGIBLE_PROVIDER', excludedBy: [reason] });
+    }
+  });
+
   test('a provider that is forbidden by the name OpenRouter has for it is not asked, by client or account', async () => {
     await start({ PROVIDERS: 'openai,azure-openai' });
     const asked = async (request: DecideRequest): Promise<readonly string[]> => [...new Set((await decide({ model: 'gpt-4o-mini', ...request })).attempts.map(({ provider }) => provider))].sort();

@@ -69,6 +69,7 @@ export function toRouteRequest(message: DecideRequest__Output): RouteRequest {
     session: message.session,
     byokProviders: message.byokProviders,
     byokZdrProviders: message.byokZdrProviders,
+    byokOwnAddressProviders: message.byokOwnAddressProviders,
     promptText: message.promptText,
     costWeight: costWeightOf(message.costWeight),
     held: undefined,

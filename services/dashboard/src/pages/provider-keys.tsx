@@ -86,7 +86,7 @@ export function ProviderKeys(): ReactElement {
                           )}
                         </Table.Td>
                         <Table.Td ff="monospace">…{key.last4 ?? ''}</Table.Td>
-                        <Table.Td>{key.zdr ? <Badge variant="light">zero retention</Badge> : 'provider’s terms'}</Table.Td>
+                        <Table.Td>{key.zdr ? <Badge variant="light">zero retention</Badge> : key.base_url === undefined || key.base_url === null ? 'provider’s terms' : 'not known'}</Table.Td>
                         <Table.Td>{formatDate(key.created_at)}</Table.Td>
                         <Table.Td>
                           {canChange ? (

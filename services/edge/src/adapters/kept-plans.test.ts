@@ -87,7 +87,7 @@ const OTHERS: readonly (readonly [string, Partial<DecideRequest>])[] = [
   ['dataCollection', { dataCollection: 'deny' }], ['zdr', { zdr: true }], ['preferredMaxLatency', { preferredMaxLatency: 5 }], ['preferredMinThroughput', { preferredMinThroughput: 5 }],
   ['minQuantization', { minQuantization: 'fp8' }], ['maxQuantization', { maxQuantization: 'fp8' }], ['provider', { provider: { only: ['a'] } }], ['allowModels', { allowModels: ['openai/m'] }],
   ['denyModels', { denyModels: [] }], ['allowProviders', { allowProviders: ['a'] }], ['denyProviders', { denyProviders: [] }], ['mode', { mode: 'quality' }], ['baselineModel', { baselineModel: 'openai/x' }],
-  ['byokProviders', { byokProviders: [] }], ['byokZdrProviders', { byokZdrProviders: ['c'] }], ['costWeight', { costWeight: 1 }], ['explain', { explain: true }],
+  ['byokProviders', { byokProviders: [] }], ['byokZdrProviders', { byokZdrProviders: ['c'] }], ['byokOwnAddressProviders', { byokOwnAddressProviders: ['c'] }], ['costWeight', { costWeight: 1 }], ['explain', { explain: true }],
 ];
 
 test.each(OTHERS)('one that differs in %s is asked for', async (_field, other) => {

@@ -271,6 +271,14 @@ describe('own credentials', () => {
     expect(neighbours.calls[0]?.request).toMatchObject({ byok: true, byokHandle: 'cred_1' });
   });
 
+  test('are told to routing with the account’s agreement and with its address, where they have one', async () => {
+    const key = { accountId: 'acct_1', last4: '', zdr: false, baseUrl: '', createdAt: '1' };
+    const providerKeys = [{ ...key, handle: 'cred_1', provider: 'a', zdr: true }, { ...key, handle: 'cred_2', provider: 'b', baseUrl: 'https://models.example.com' }];
+    const { neighbours, run } = story({ a: answersWith('x') }, { caller: callerWith({ account: { providerKeys } }) });
+    await run();
+    expect(neighbours.decided).toMatchObject([{ byokProviders: ['a', 'b'], byokZdrProviders: ['a'], byokOwnAddressProviders: ['b'] }]);
+  });
+
   test('of a tier with an allotment of them hold tokens, and money never', async () => {
     const { neighbours, run } = story({ a: answersWith('x') }, { caller: own({ tier: 'free' }), request: { maxTokens: 100 } });
     neighbours.plan = plan();

@@ -150,6 +150,7 @@ function decideRequest(turn: Turn, homeEndpointId = ''): DecideRequest {
     seed: seedOf(requestId),
     byokProviders: own.providers,
     byokZdrProviders: own.zdrProviders,
+    byokOwnAddressProviders: own.ownAddressProviders,
     promptText: request.promptText,
   };
   if (explain === true) question.explain = true;

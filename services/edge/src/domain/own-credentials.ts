@@ -5,11 +5,13 @@ export interface OwnCredentials {
   readonly providers: string[];
   /** Those of them with a zero-retention agreement of the account's. */
   readonly zdrProviders: string[];
+  /** Those of `providers` whose credential has an address of its own. */
+  readonly ownAddressProviders: string[];
   /** By provider. */
   readonly handles: ReadonlyMap<string, string>;
 }
 
-const NONE: OwnCredentials = { providers: [], zdrProviders: [], handles: new Map() };
+const NONE: OwnCredentials = { providers: [], zdrProviders: [], ownAddressProviders: [], handles: new Map() };
 const known = new WeakMap<Caller, OwnCredentials>();
 
 /** Worked out once for each caller object, which lives as long as its key's place in the cache. */
@@ -21,6 +23,7 @@ export function ownCredentialsOf(caller: Caller): OwnCredentials {
     own = {
       providers: providerKeys.map((key) => key.provider),
       zdrProviders: providerKeys.filter((key) => key.zdr).map((key) => key.provider),
+      ownAddressProviders: providerKeys.filter((key) => key.baseUrl !== '').map((key) => key.provider),
       handles: new Map(providerKeys.map((key) => [key.provider, key.handle])),
     };
     known.set(caller, own);

@@ -170,8 +170,8 @@ test('plugins are told which providers the account and the request leave', async
 test('plugins are told which credentials the request may come to run on', async () => {
   const { turn, prepared, neighbours } = story(nothing);
   const key = { accountId: 'acct_1', last4: '', baseUrl: '', createdAt: '1' };
-  await conduct(neighbours, { ...turn, caller: callerWith({ account: { providerKeys: [{ ...key, provider: 'b', handle: 'cred_1', zdr: true }, { ...key, provider: 'c', handle: 'cred_2', zdr: false }] } }) });
-  expect(prepared.map(({ ownCredentials }) => ownCredentials)).toEqual([[{ provider: 'b', handle: 'cred_1', zdr: true }, { provider: 'c', handle: 'cred_2', zdr: false }]]);
+  await conduct(neighbours, { ...turn, caller: callerWith({ account: { providerKeys: [{ ...key, provider: 'b', handle: 'cred_1', zdr: true }, { ...key, provider: 'c', handle: 'cred_2', zdr: false, baseUrl: 'https://models.example.com' }] } }) });
+  expect(prepared.map(({ ownCredentials }) => ownCredentials)).toEqual([[{ provider: 'b', handle: 'cred_1', zdr: true, ownAddress: false }, { provider: 'c', handle: 'cred_2', zdr: false, ownAddress: true }]]);
 });
 
 test('plugins are told which models the account and the key leave, before routing and at each call', async () => {

@@ -142,7 +142,7 @@ export function observeAnswer({ plugins }: PluginNeighbours, turn: Turn): void {
 }
 
 function pluginsRequest({ requestId, caller, request }: Turn): PrepareRequest {
-  const { handles, zdrProviders } = ownCredentialsOf(caller);
+  const { handles, zdrProviders, ownAddressProviders } = ownCredentialsOf(caller);
   return {
     requestId,
     accountId: caller.account.id,
@@ -153,7 +153,7 @@ function pluginsRequest({ requestId, caller, request }: Turn): PrepareRequest {
     denyTraining: request.dataCollection === 'deny',
     ...providersLeft(caller, request),
     models: { allowedByName: allowedModelsOf(caller, 'byName'), allowedByChoice: allowedModelsOf(caller, 'viaAuto'), denied: caller.account.denyModels },
-    ownCredentials: [...handles].map(([provider, handle]) => ({ provider, handle, zdr: zdrProviders.includes(provider) })),
+    ownCredentials: [...handles].map(([provider, handle]) => ({ provider, handle, zdr: zdrProviders.includes(provider), ownAddress: ownAddressProviders.includes(provider) })),
   };
 }
 

@@ -36,7 +36,13 @@ function isProviderLeft(provider: string, { providers }: DataPolicy): boolean {
 
 /** A policy belongs to the credential: the operator's agreement says nothing of the account's own, nor the other way. */
 function keepsNothing(model: ImageModel, own: OwnCredential | undefined): boolean {
+  if (own?.ownAddress === true) return own.zdr;
   return model.zdrByDefault || (model.zdrByAgreement && (own === undefined ? model.hasAgreement : own.zdr));
+}
+
+/** Who keeps nothing trains on nothing: of an account's own address its own word tells, or nobody. */
+function trainsOnNothing(model: ImageModel, own: OwnCredential | undefined): boolean {
+  return own?.ownAddress === true ? own.zdr : !model.trainsOnData;
 }
 
 /** As with chat models: where the client names none, the choice is left to us, and is under the lists that bound `auto`. */
@@ -61,7 +67,7 @@ function candidates(models: readonly ImageModel[], { id, size }: ImageWish, poli
       credentials: !payer.isOwn || own !== undefined,
       'lists of models': isLeft(model),
       'lists of providers': isProviderLeft(model.provider, policy),
-      data_collection: !policy.denyTraining || !model.trainsOnData,
+      data_collection: !policy.denyTraining || trainsOnNothing(model, own),
       zdr: !policy.zdr || keepsNothing(model, own),
     };
     return { model, leftOutBy: Object.entries(checks).flatMap(([filter, isMet]) => (isMet ? [] : [filter])) };

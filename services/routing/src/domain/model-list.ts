@@ -2,7 +2,7 @@
 import { formatUsdJson, formatUsdPerToken } from '@signalbox/kernel/money';
 import { cardFor, type PriceCard } from '@signalbox/kernel/tokens';
 import { findModel, type Catalog, type Endpoint, type EndpointLive, type Model } from '@signalbox/router-core/catalog';
-import { isProviderAllowed, isReachable, keepsNothing, modelListFilter } from '@signalbox/router-core/filters';
+import { isProviderAllowed, isReachable, keepsNothing, modelListFilter, trainsOnData } from '@signalbox/router-core/filters';
 
 type LiveView = ReadonlyMap<string, EndpointLive>;
 
@@ -15,6 +15,8 @@ export interface ListQuery {
   readonly byokProviders: readonly string[];
   /** Those of them where the account itself has a zero-retention agreement. */
   readonly byokZdrProviders: readonly string[];
+  /** Those of `byokProviders` where the credential has an address of its own. */
+  readonly byokOwnAddressProviders: readonly string[];
   /** One model by any of its names; empty = all. */
   readonly model: string;
 }
@@ -61,7 +63,7 @@ function endpointDetail(endpoint: Endpoint, query: ListQuery, live: LiveView): o
     context_window: endpoint.contextWindow,
     max_output_tokens: endpoint.maxOutputTokens,
     quantization_bits: endpoint.quantizationBits,
-    policy: { trains_on_data: endpoint.trainsOnData, zdr: keepsNothing(endpoint, query) },
+    policy: { trains_on_data: trainsOnData(endpoint, query), zdr: keepsNothing(endpoint, query) },
     // Of the latest five minutes, as routing sees them; null where too little was seen.
     live: { breaker: seen?.breaker ?? 'closed', samples: seen?.samples ?? 0, latency_ms_p75: seen?.latencyMsP75 ?? null, throughput_tps_p50: seen?.throughputTpsP50 ?? null },
   };

@@ -402,28 +402,32 @@ export function writeOwnCredential(w: Writer, m: OwnCredential): void {
   if (m.provider !== undefined && m.provider !== '') { w.uint32(10); w.string(m.provider); }
   if (m.handle !== undefined && m.handle !== '') { w.uint32(18); w.string(m.handle); }
   if (m.zdr === true) { w.uint32(24); w.bool(m.zdr); }
+  if (m.ownAddress === true) { w.uint32(32); w.bool(m.ownAddress); }
 }
 export function readOwnCredential(r: Reader, end: number): OwnCredentialOut {
   let v1: string = '';
   let v2: string = '';
   let v3: boolean = false;
+  let v4: boolean = false;
   while (r.at < end) {
     const tag = r.uint32();
     switch (tag) {
       case 10: v1 = r.string(end); break;
       case 18: v2 = r.string(end); break;
       case 24: v3 = r.bool(); break;
+      case 32: v4 = r.bool(); break;
       default: r.skip(tag, end);
     }
   }
   r.check(end);
-  return { provider: v1, handle: v2, zdr: v3 } as OwnCredentialOut;
+  return { provider: v1, handle: v2, zdr: v3, ownAddress: v4 } as OwnCredentialOut;
 }
 export function copyOwnCredential(m: OwnCredential): OwnCredentialOut {
   const v1 = m.provider !== undefined && m.provider !== null ? m.provider : '';
   const v2 = m.handle !== undefined && m.handle !== null ? m.handle : '';
   const v3 = m.zdr !== undefined && m.zdr !== null ? m.zdr : false;
-  return { provider: v1, handle: v2, zdr: v3 } as OwnCredentialOut;
+  const v4 = m.ownAddress !== undefined && m.ownAddress !== null ? m.ownAddress : false;
+  return { provider: v1, handle: v2, zdr: v3, ownAddress: v4 } as OwnCredentialOut;
 }
 
 export function writeImage(w: Writer, m: Image): void {

@@ -182,6 +182,7 @@ export function writeDecideRequest(w: Writer, m: DecideRequest): void {
   if (m.decisionId !== undefined && m.decisionId !== '') { w.uint32(226); w.string(m.decisionId); }
   if (m.endpointId !== undefined && m.endpointId !== '') { w.uint32(234); w.string(m.endpointId); }
   if (m.homeEndpointId !== undefined && m.homeEndpointId !== '') { w.uint32(242); w.string(m.homeEndpointId); }
+  if (m.byokOwnAddressProviders !== undefined) for (const one of m.byokOwnAddressProviders) { w.uint32(250); w.string(one); }
 }
 export function readDecideRequest(r: Reader, end: number): DecideRequestOut {
   let v1: string = '';
@@ -214,6 +215,7 @@ export function readDecideRequest(r: Reader, end: number): DecideRequestOut {
   let v28: string = '';
   let v29: string = '';
   let v30: string = '';
+  const v31: string[] = [];
   while (r.at < end) {
     const tag = r.uint32();
     switch (tag) {
@@ -247,11 +249,12 @@ export function readDecideRequest(r: Reader, end: number): DecideRequestOut {
       case 226: v28 = r.string(end); break;
       case 234: v29 = r.string(end); break;
       case 242: v30 = r.string(end); break;
+      case 250: v31.push(r.string(end)); break;
       default: r.skip(tag, end);
     }
   }
   r.check(end);
-  return { requestId: v1, accountId: v2, model: v3, models: v4, needs: v5, promptTokens: v6, maxTokens: v7, dataCollection: v8, zdr: v9, preferredMaxLatency: v10, preferredMinThroughput: v11, minQuantization: v12, maxQuantization: v13, provider: v14, allowModels: v15, denyModels: v16, allowProviders: v17, denyProviders: v18, mode: v19, baselineModel: v20, session: v21, seed: v22, byokProviders: v23, promptText: v24, costWeight: v25, byokZdrProviders: v26, explain: v27, decisionId: v28, endpointId: v29, homeEndpointId: v30 } as DecideRequestOut;
+  return { requestId: v1, accountId: v2, model: v3, models: v4, needs: v5, promptTokens: v6, maxTokens: v7, dataCollection: v8, zdr: v9, preferredMaxLatency: v10, preferredMinThroughput: v11, minQuantization: v12, maxQuantization: v13, provider: v14, allowModels: v15, denyModels: v16, allowProviders: v17, denyProviders: v18, mode: v19, baselineModel: v20, session: v21, seed: v22, byokProviders: v23, promptText: v24, costWeight: v25, byokZdrProviders: v26, explain: v27, decisionId: v28, endpointId: v29, homeEndpointId: v30, byokOwnAddressProviders: v31 } as DecideRequestOut;
 }
 export function copyDecideRequest(m: DecideRequest): DecideRequestOut {
   const v1 = m.requestId !== undefined && m.requestId !== null ? m.requestId : '';
@@ -284,7 +287,8 @@ export function copyDecideRequest(m: DecideRequest): DecideRequestOut {
   const v28 = m.decisionId !== undefined && m.decisionId !== null ? m.decisionId : '';
   const v29 = m.endpointId !== undefined && m.endpointId !== null ? m.endpointId : '';
   const v30 = m.homeEndpointId !== undefined && m.homeEndpointId !== null ? m.homeEndpointId : '';
-  return { requestId: v1, accountId: v2, model: v3, models: v4, needs: v5, promptTokens: v6, maxTokens: v7, dataCollection: v8, zdr: v9, preferredMaxLatency: v10, preferredMinThroughput: v11, minQuantization: v12, maxQuantization: v13, provider: v14, allowModels: v15, denyModels: v16, allowProviders: v17, denyProviders: v18, mode: v19, baselineModel: v20, session: v21, seed: v22, byokProviders: v23, promptText: v24, costWeight: v25, byokZdrProviders: v26, explain: v27, decisionId: v28, endpointId: v29, homeEndpointId: v30 } as DecideRequestOut;
+  const v31 = m.byokOwnAddressProviders === undefined ? [] : m.byokOwnAddressProviders.slice();
+  return { requestId: v1, accountId: v2, model: v3, models: v4, needs: v5, promptTokens: v6, maxTokens: v7, dataCollection: v8, zdr: v9, preferredMaxLatency: v10, preferredMinThroughput: v11, minQuantization: v12, maxQuantization: v13, provider: v14, allowModels: v15, denyModels: v16, allowProviders: v17, denyProviders: v18, mode: v19, baselineModel: v20, session: v21, seed: v22, byokProviders: v23, promptText: v24, costWeight: v25, byokZdrProviders: v26, explain: v27, decisionId: v28, endpointId: v29, homeEndpointId: v30, byokOwnAddressProviders: v31 } as DecideRequestOut;
 }
 
 export function writePlannedAttempt(w: Writer, m: PlannedAttempt): void {
@@ -500,6 +504,7 @@ export function writeListModelsRequest(w: Writer, m: ListModelsRequest): void {
   if (m.allowProviders !== undefined) for (const one of m.allowProviders) { w.uint32(50); w.string(one); }
   if (m.denyProviders !== undefined) for (const one of m.denyProviders) { w.uint32(58); w.string(one); }
   if (m.byokZdrProviders !== undefined) for (const one of m.byokZdrProviders) { w.uint32(66); w.string(one); }
+  if (m.byokOwnAddressProviders !== undefined) for (const one of m.byokOwnAddressProviders) { w.uint32(74); w.string(one); }
 }
 export function readListModelsRequest(r: Reader, end: number): ListModelsRequestOut {
   const v1: string[] = [];
@@ -510,6 +515,7 @@ export function readListModelsRequest(r: Reader, end: number): ListModelsRequest
   const v6: string[] = [];
   const v7: string[] = [];
   const v8: string[] = [];
+  const v9: string[] = [];
   while (r.at < end) {
     const tag = r.uint32();
     switch (tag) {
@@ -521,11 +527,12 @@ export function readListModelsRequest(r: Reader, end: number): ListModelsRequest
       case 50: v6.push(r.string(end)); break;
       case 58: v7.push(r.string(end)); break;
       case 66: v8.push(r.string(end)); break;
+      case 74: v9.push(r.string(end)); break;
       default: r.skip(tag, end);
     }
   }
   r.check(end);
-  return { allowModels: v1, denyModels: v2, byokProviders: v3, detail: v4, model: v5, allowProviders: v6, denyProviders: v7, byokZdrProviders: v8 } as ListModelsRequestOut;
+  return { allowModels: v1, denyModels: v2, byokProviders: v3, detail: v4, model: v5, allowProviders: v6, denyProviders: v7, byokZdrProviders: v8, byokOwnAddressProviders: v9 } as ListModelsRequestOut;
 }
 export function copyListModelsRequest(m: ListModelsRequest): ListModelsRequestOut {
   const v1 = m.allowModels === undefined ? [] : m.allowModels.slice();
@@ -536,7 +543,8 @@ export function copyListModelsRequest(m: ListModelsRequest): ListModelsRequestOu
   const v6 = m.allowProviders === undefined ? [] : m.allowProviders.slice();
   const v7 = m.denyProviders === undefined ? [] : m.denyProviders.slice();
   const v8 = m.byokZdrProviders === undefined ? [] : m.byokZdrProviders.slice();
-  return { allowModels: v1, denyModels: v2, byokProviders: v3, detail: v4, model: v5, allowProviders: v6, denyProviders: v7, byokZdrProviders: v8 } as ListModelsRequestOut;
+  const v9 = m.byokOwnAddressProviders === undefined ? [] : m.byokOwnAddressProviders.slice();
+  return { allowModels: v1, denyModels: v2, byokProviders: v3, detail: v4, model: v5, allowProviders: v6, denyProviders: v7, byokZdrProviders: v8, byokOwnAddressProviders: v9 } as ListModelsRequestOut;
 }
 
 export function writeModelRecord(w: Writer, m: ModelRecord): void {

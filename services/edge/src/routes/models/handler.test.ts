@@ -40,15 +40,15 @@ test('a name of any length is repeated in part', async () => {
   expect(error.message).toContain(`'${'x'.repeat(128)}'`);
 });
 
-test('routing is told which credentials are the account’s own, and where it has an agreement of its own', async () => {
+test('routing is told which credentials are the account’s own, where it has an agreement of its own, and where an address', async () => {
   const key = makeApiKey(randomBytes);
   const own = { accountId: 'acct_1', last4: '', baseUrl: '', createdAt: '1' };
-  door.accounts.add(key, { key: keyWith(), account: accountWith({ providerKeys: [{ ...own, handle: 'cred_1', provider: 'openai', zdr: true }, { ...own, handle: 'cred_2', provider: 'mistral', zdr: false }] }) });
+  door.accounts.add(key, { key: keyWith(), account: accountWith({ providerKeys: [{ ...own, handle: 'cred_1', provider: 'openai', zdr: true }, { ...own, handle: 'cred_2', provider: 'mistral', zdr: false, baseUrl: 'https://models.example.com' }] }) });
   const asked: unknown[] = [];
-  door.routes.set('ListModels', ({ byokProviders, byokZdrProviders }) => {
-    asked.push({ byokProviders, byokZdrProviders });
+  door.routes.set('ListModels', ({ byokProviders, byokZdrProviders, byokOwnAddressProviders }) => {
+    asked.push({ byokProviders, byokZdrProviders, byokOwnAddressProviders });
     return NOTHING;
   });
   await door.get('/v1/models', { headers: { authorization: `Bearer ${key}` } });
-  expect(asked).toEqual([{ byokProviders: ['openai', 'mistral'], byokZdrProviders: ['openai'] }]);
+  expect(asked).toEqual([{ byokProviders: ['openai', 'mistral'], byokZdrProviders: ['openai'], byokOwnAddressProviders: ['mistral'] }]);
 });

@@ -31,7 +31,7 @@ export async function answerModels(routing: RpcClient, { caller, model, isDetail
   try {
     const { models, ...missing } = await routing.unary<ListModelsRequest, ListModelsResponse__Output>(
       'ListModels',
-      { allowModels: allowedModelsOf(caller, 'byName'), denyModels: account.denyModels, allowProviders: account.allowProviders, denyProviders: account.denyProviders, byokProviders: own.providers, byokZdrProviders: own.zdrProviders, detail: isDetailed, model: model === undefined || isAuto ? '' : model },
+      { allowModels: allowedModelsOf(caller, 'byName'), denyModels: account.denyModels, allowProviders: account.allowProviders, denyProviders: account.denyProviders, byokProviders: own.providers, byokZdrProviders: own.zdrProviders, byokOwnAddressProviders: own.ownAddressProviders, detail: isDetailed, model: model === undefined || isAuto ? '' : model },
       { deadlineMs: LIST_DEADLINE_MS },
     );
     if (model === undefined) return { kind: 'ok', body: renderModelList(models, variant, isDetailed) };

@@ -318,7 +318,7 @@ export const ProviderKey = z
   .meta({ id: 'ProviderKey', description: 'A credential of the account at a provider. The secret is never answered.' });
 export const ProviderKeys = listOf(ProviderKey).extend({ providers: z.array(z.string()).meta({ description: 'Ids of all that a credential may be given for here.' }) });
 export const ProviderKeyRequest = z
-  .strictObject({ secret: z.string().min(1).max(16_384), zdr: z.boolean().nullish().meta({ description: 'There is an agreement of zero data retention for it.' }), base_url: z.string().min(1).max(2_048).nullish() })
+  .strictObject({ secret: z.string().min(1).max(16_384), zdr: z.boolean().nullish().meta({ description: 'There is an agreement of zero data retention for it; with `base_url`: what is there keeps nothing, and trains on nothing.' }), base_url: z.string().min(1).max(2_048).nullish() })
   .meta({ id: 'ProviderKeyRequest' });
 export const ProviderKeyDeleted = z.object({ provider: z.string(), deleted: z.literal(true) }).meta({ id: 'ProviderKeyDeleted' });
 const pluginOption = z.looseObject({

@@ -90,7 +90,7 @@ test('a provider that the account or the request leaves out makes no image, what
   expect(orders.map(({ model }) => model.id)).toEqual(Array(3).fill('simulator/model'));
   for (const policy of [without('openai', 'simulator'), only(['anthropic']), only(['openai'], ['simulator'])]) expect(await setUp().prepare({}, policy)).toMatchObject({ problem: { kind: 'conflict' } });
   expect(await setUp().prepare({ model: 'openai/model' }, without('openai'))).toMatchObject({ problem: { kind: 'conflict' } });
-  const own: ToolPayer = { byok: true, ownCredentials: [{ provider: 'openai', handle: 'cred_1', zdr: false }] };
+  const own: ToolPayer = { byok: true, ownCredentials: [{ provider: 'openai', handle: 'cred_1', zdr: false, ownAddress: false }] };
   expect(await call(undefined, {}, own, without('openai'))).toMatchObject({ stage: { status: 'failed', detail: { reason: 'no_model' } } });
   expect(orders).toHaveLength(3);
 });
@@ -124,7 +124,7 @@ test.each<[string, DataPolicy, object]>([
   const { prepare, call, orders } = setUp();
   expect(await prepare(options, policy)).toMatchObject({ problem: { kind: 'conflict', param: 'plugins', message: expect.stringMatching(/left out by: lists of models\.$/) } });
   // A call of a model that was offered it all the same, and one on own credentials, which are under the lists too.
-  const own: ToolPayer = { byok: true, ownCredentials: [{ provider: 'openai', handle: 'cred_1', zdr: false }] };
+  const own: ToolPayer = { byok: true, ownCredentials: [{ provider: 'openai', handle: 'cred_1', zdr: false, ownAddress: false }] };
   for (const payer of [OPERATOR, own]) expect(await call(undefined, options, payer, policy)).toMatchObject({ images: [], stage: { status: 'failed' } });
   expect(orders).toEqual([]);
 });
@@ -135,7 +135,7 @@ test('a conflict names all that leaves none', async () => {
 });
 
 test("what runs on the account's own credentials spends none of the operator's, and the policy is that credential's", async () => {
-  const own = (zdr: boolean): ToolPayer => ({ byok: true, ownCredentials: [{ provider: 'openai', handle: 'cred_1', zdr }] });
+  const own = (zdr: boolean): ToolPayer => ({ byok: true, ownCredentials: [{ provider: 'openai', handle: 'cred_1', zdr, ownAddress: false }] });
   const { call, orders } = setUp([{ ...KEEPS, hasAgreement: true }, KEEPS_NOTHING]);
   await call(undefined, {}, own(false));
   expect(orders).toMatchObject([{ model: { id: 'openai/model' }, byokHandle: 'cred_1' }]);
@@ -147,8 +147,22 @@ test("what runs on the account's own credentials spends none of the operator's, 
   expect(orders).toHaveLength(2);
 });
 
+test("what a provider promises says nothing of an address of the account's: its own word alone does", async () => {
+  const at = (zdr: boolean): ToolPayer & { readonly byok: true } => ({ byok: true, ownCredentials: [{ provider: 'simulator', handle: 'cred_1', zdr, ownAddress: true }] });
+  const { call, orders } = setUp([{ ...KEEPS_NOTHING, trainsOnData: true }, KEEPS_NOTHING]);
+  for (const policy of [{ zdr: true, denyTraining: false }, { zdr: false, denyTraining: true }]) {
+    expect(await call(undefined, {}, at(false), policy)).toMatchObject({ stage: { status: 'failed', feeNanoUsd: 0n, detail: { reason: 'no_model' } } });
+    expect(orders).toEqual([]);
+    await call(undefined, {}, at(true), policy);
+    expect(orders.splice(0)).toMatchObject([{ model: { trainsOnData: true }, byokHandle: 'cred_1' }]);
+  }
+  // The operator's credential is used at the provider's own address.
+  await call(undefined, {}, { ...at(false), byok: false }, { zdr: true, denyTraining: true });
+  expect(orders).toMatchObject([{ model: { trainsOnData: false }, byokHandle: undefined }]);
+});
+
 test("a policy that a credential of the account's own meets is no conflict: on that the image is made, and on the operator's not", async () => {
-  const ownCredentials = [{ provider: 'openai', handle: 'cred_1', zdr: true }];
+  const ownCredentials = [{ provider: 'openai', handle: 'cred_1', zdr: true, ownAddress: false }];
   const policy: DataPolicy = { zdr: true, denyTraining: false, ownCredentials };
   const { prepare, call, orders } = setUp([KEEPS]);
   expect(await prepare({}, policy)).toMatchObject({ kind: 'prepared', tools: [{ name: 'generate_image', feeNanoUsdMax: 40_000_001n + 40_960_000n + 100n }] });

@@ -6,10 +6,12 @@ export interface OwnCredential {
   'provider'?: (string);
   'handle'?: (string);
   'zdr'?: (boolean);
+  'ownAddress'?: (boolean);
 }
 
 export interface OwnCredential__Output {
   'provider': (string);
   'handle': (string);
   'zdr': (boolean);
+  'ownAddress': (boolean);
 }

@@ -35,6 +35,7 @@ export interface DecideRequest {
   'decisionId'?: (string);
   'endpointId'?: (string);
   'homeEndpointId'?: (string);
+  'byokOwnAddressProviders'?: (string)[];
   '_maxTokens'?: "maxTokens";
   '_preferredMaxLatency'?: "preferredMaxLatency";
   '_preferredMinThroughput'?: "preferredMinThroughput";
@@ -72,6 +73,7 @@ export interface DecideRequest__Output {
   'decisionId': (string);
   'endpointId': (string);
   'homeEndpointId': (string);
+  'byokOwnAddressProviders': (string)[];
   '_maxTokens'?: "maxTokens";
   '_preferredMaxLatency'?: "preferredMaxLatency";
   '_preferredMinThroughput'?: "preferredMinThroughput";

@@ -11,6 +11,7 @@ export interface ListModelsRequest {
   'allowProviders'?: (string)[];
   'denyProviders'?: (string)[];
   'byokZdrProviders'?: (string)[];
+  'byokOwnAddressProviders'?: (string)[];
 }
 
 export interface ListModelsRequest__Output {
@@ -22,4 +23,5 @@ export interface ListModelsRequest__Output {
   'allowProviders': (string)[];
   'denyProviders': (string)[];
   'byokZdrProviders': (string)[];
+  'byokOwnAddressProviders': (string)[];
 }
