@@ -179,7 +179,7 @@ export function planOf({ route, promptBytes }: Traffic, { account }: Caller, pro
     return [
       {
         endpointId: `${provider}/m`, provider, model: 'maker/m', providerModelId: 'm', wireProtocol: 'openai-chat', card: messageOf(card), maxTokensParam: 'max_tokens', maxOutputTokens: 8_192,
-        contextWindow: 0, dropParams: [], hiddenReasoning: false, temperatureMax: 0, reasoningEffort: '', firstByteTimeoutMs: 10_000, wholeTimeoutMs: 0, sunsetDate: '', byok: account.providerKeys.length > 0, steps,
+        contextWindow: 0, dropParams: [], hiddenReasoning: false, temperatureMax: 0, reasoningEffort: '', firstByteTimeoutMs: 10_000, wholeTimeoutMs: 0, sunsetDate: '', byok: account.providerKeys.length > 0, modelAliases: [], steps,
       },
     ];
   });

@@ -100,7 +100,7 @@ export function composeEdge(config: EdgeConfig, { clock, randomBytes, log, withP
     // Links are there before the first request is.
     for (const neighbour of neighbours) neighbour.isConnected();
     const cutKey = (keyId: string): void => log.warn('A key was declared compromised: its requests were cut.', { key_id: keyId, requests: running.cut(keyId) });
-    const authenticator = createAuthenticator({ accounts, bus, clock, pepper: config.KEY_PEPPER, variant: config.CONTRACT_VARIANT, onCompromised: cutKey, isServing: () => !running.isEmpty() });
+    const authenticator = createAuthenticator({ accounts, bus, clock, pepper: config.KEY_PEPPER, variant: config.CONTRACT_VARIANT, onCompromised: cutKey, isServing: () => !running.isEmpty(), isRunning: (keyId) => running.has(keyId) });
     observeKeys(metrics, authenticator);
     stopAuthenticator = () => authenticator.stop();
     await authenticator.start();
@@ -137,7 +137,7 @@ export function composeEdge(config: EdgeConfig, { clock, randomBytes, log, withP
       repeats,
       sessionNames: createSessionNames(config.KEY_PEPPER.unwrap()),
       gate,
-      neighbours: { routing: createKeptPlans(createRoutingClient(routing, clock), { clock, makeId, onReused: () => edgeMetrics.planReused() }), quota: advances, workers: workerClients, waitingRoom, clock, heartbeatMs: config.HEARTBEAT_MS, checkSchema: schemas.check, retries: createRetryBudget(clock), plugins: pluginsPort, withMessages, wastedRuns: createFloodGuard(clock, WASTED_RUNS_PER_MINUTE_MAX, 60_000), unhealedAnswers: createFloodGuard(clock, UNHEALED_ANSWERS_PER_MINUTE_MAX, 60_000), moved: createMovedConversations(clock) },
+      neighbours: { routing: createKeptPlans(createRoutingClient(routing, clock), { clock, makeId, onReused: () => edgeMetrics.planReused() }), quota: advances, workers: workerClients, waitingRoom, clock, presentCaller: (caller) => authenticator.present(caller), heartbeatMs: config.HEARTBEAT_MS, checkSchema: schemas.check, retries: createRetryBudget(clock), plugins: pluginsPort, withMessages, wastedRuns: createFloodGuard(clock, WASTED_RUNS_PER_MINUTE_MAX, 60_000), unhealedAnswers: createFloodGuard(clock, UNHEALED_ANSWERS_PER_MINUTE_MAX, 60_000), moved: createMovedConversations(clock) },
       makeId,
       clock,
       bodyBytesMax: config.BODY_BYTES_MAX,

@@ -293,6 +293,12 @@ describe('the shipped catalog', () => {
     expect(at(272_001)).toBe(10_000_000_000n);
   });
 
+  test('tells what lists may call a model beside its id, so that a later list can be held against the plan', async () => {
+    const catalog = await load(['openai', 'anthropic']);
+    const told = (model: string) => decideResponse(decide(plainRequest(model), { catalog, live: new Map() }, 1), '', [], undefined, catalog.models).attempts?.[0]?.modelAliases;
+    expect([told('anthropic/claude-opus-4.5'), told('openai/gpt-4o-mini')]).toEqual([['claude-opus-4-5'], undefined]);
+  });
+
   test('tells both prices, since only the provider counts the prompt, and no steps where there are none', async () => {
     const catalog = await load(['openai']);
     const told = (model: string) => decideResponse(decide(plainRequest(model), { catalog, live: new Map() }, 1), '');

@@ -105,7 +105,7 @@ export function createRoutingHandlers({ holder, quality, conversations, live, de
     }
     metrics.decided(result.kind, (clock.monotonicMs() - startedMs) / 1_000);
     const isUnknown = result.kind === 'model-not-found';
-    const answer = decideResponse(result, decisionId, isUnknown ? unsetProviders(catalog, request) : [], isUnknown ? nearestModel(catalog, providers, request) : undefined);
+    const answer = decideResponse(result, decisionId, isUnknown ? unsetProviders(catalog, request) : [], isUnknown ? nearestModel(catalog, providers, request) : undefined, catalog.models);
     if (result.kind === 'no-eligible-provider' && result.excludedBy.includes('parameters')) answer.untakenParams = untakenParams(catalog, request);
     answer.ignoredParams = [...unknownProviders(message.provider, providers), ...unknownModels(catalog, request)];
     if (reuse !== undefined) answer.reuse = reuse;

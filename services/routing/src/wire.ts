@@ -5,6 +5,7 @@ import { unreachable } from '@signalbox/kernel/assert';
 import { Fault } from '@signalbox/kernel/fault';
 import { effortOf, nearestEffort } from '@signalbox/kernel/param-names';
 import type { PriceCard, PriceStep } from '@signalbox/kernel/tokens';
+import type { Model } from '@signalbox/router-core/catalog';
 import type { Attempt, Plan, Refusal } from '@signalbox/router-core/decide';
 import type { Changes } from '@signalbox/router-core/record';
 import type { Side } from '@signalbox/router-core/what-if';
@@ -135,7 +136,13 @@ function withEffort(dropParams: readonly string[], { reasoningEfforts }: Attempt
   return { dropParams: nearest === undefined ? [...dropParams, 'reasoning_effort'] : [...dropParams], reasoningEffort: nearest ?? '' };
 }
 
-function attemptMessage({ endpoint, card, steps, dropParams, firstByteTimeoutMs, wholeTimeoutMs, byok }: Attempt): PlannedAttempt {
+/** Names beside its id and bare id, which tell themselves. */
+function aliasesOf({ id, aliases }: Model): string[] {
+  return aliases.filter((alias) => alias !== id.slice(id.indexOf('/') + 1));
+}
+
+function attemptMessage({ endpoint, card, steps, dropParams, firstByteTimeoutMs, wholeTimeoutMs, byok }: Attempt, model: Model | undefined): PlannedAttempt {
+  const modelAliases = model === undefined ? [] : aliasesOf(model);
   return {
     ...withEffort(dropParams, endpoint),
     endpointId: endpoint.id,
@@ -154,6 +161,7 @@ function attemptMessage({ endpoint, card, steps, dropParams, firstByteTimeoutMs,
     sunsetDate: endpoint.sunsetDate ?? '',
     byok,
     ...(steps.length === 0 ? {} : { steps: stepMessages(steps) }),
+    ...(modelAliases.length === 0 ? {} : { modelAliases }),
   };
 }
 
@@ -170,13 +178,13 @@ export function planReuse({ reach }: Plan, askBeside: boolean): PlanReuse | unde
   return { forMs: REUSE_MS, fromPromptTokens, askBeside, ...(Number.isFinite(toPromptTokens) ? { toPromptTokens } : {}) };
 }
 
-/** Of a model that was not found: `unset`, providers that would serve it; `nearest`, what its name means. */
-export function decideResponse(result: Plan | Refusal, decisionId: string, unset: readonly string[] = [], nearest?: NearestModel): DecideResponse {
+/** Of a model that was not found: `unset`, providers that would serve it; `nearest`, what its name means. `models`: of the catalog, in its order. */
+export function decideResponse(result: Plan | Refusal, decisionId: string, unset: readonly string[] = [], nearest?: NearestModel, models: readonly Model[] = []): DecideResponse {
   switch (result.kind) {
     case 'plan':
       return {
         decisionId,
-        attempts: result.attempts.map(attemptMessage),
+        attempts: result.attempts.map((attempt) => attemptMessage(attempt, models[attempt.endpoint.modelIndex])),
         referenceCard: result.reference === undefined ? null : cardMessage(result.reference.card),
         ...(result.reference === undefined || result.reference.steps.length === 0 ? {} : { referenceSteps: stepMessages(result.reference.steps) }),
       };

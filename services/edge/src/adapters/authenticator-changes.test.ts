@@ -1,7 +1,9 @@
 /** What the authenticator learns of changes that no event tells it of. */
 import { describe, expect, test } from '@jest/globals';
 import { Fault, type FaultCode } from '@signalbox/kernel/fault';
+import type { Caller } from '../domain/ports.js';
 import { bench, revoked, type Bench } from '../testing/authenticator-bench.js';
+import { accountWith, keyWith } from '../testing/callers.js';
 
 describe('a change of which no event is heard', () => {
   const told = { keyId: 'key_1', accountId: 'acct_1', reason: 'revoked' };
@@ -207,5 +209,67 @@ describe('while no key is used and nothing runs', () => {
     accounts.changes.push({ ...told, reason: 'compromised' });
     await clock.advanceAsync(900);
     expect(cut).toEqual(['key_1']);
+  });
+});
+
+describe('what is known of a caller by now', () => {
+  const lists = { key: keyWith(), account: accountWith({ denyModels: ['a/x'] }) };
+  const callerOf = async ({ authenticator, key }: Bench): Promise<Caller> => {
+    const found = await authenticator.authenticate(key);
+    if (found.kind !== 'caller') throw new Error('The key must be good.');
+    return found.caller;
+  };
+
+  test('is the caller itself while nothing was changed, or nothing is cached', async () => {
+    const made = await bench();
+    const caller = await callerOf(made);
+    expect(made.authenticator.present(caller)).toBe(caller);
+    await made.invalidate({ keyId: '', accountId: 'acct_1', reason: 'account_changed' });
+    expect(made.authenticator.present(caller)).toBe(caller);
+  });
+
+  test('are the new lists as soon as they are heard of, though no other request comes', async () => {
+    const made = await bench(undefined, undefined, (keyId) => keyId === 'key_1');
+    const caller = await callerOf(made);
+    made.accounts.add(made.key, lists);
+    await made.invalidate({ keyId: '', accountId: 'acct_1', reason: 'account_changed' });
+    expect(made.authenticator.present(caller).account.denyModels).toEqual(['a/x']);
+  });
+
+  test('are those of an account that was suspended, too', async () => {
+    const made = await bench(undefined, undefined, () => true);
+    const caller = await callerOf(made);
+    made.accounts.add(made.key, { ...lists, account: { ...lists.account, suspended: true } });
+    await made.invalidate({ keyId: '', accountId: 'acct_1', reason: 'account_changed' });
+    expect(made.authenticator.present(caller).account.denyModels).toEqual(['a/x']);
+  });
+
+  test('is asked for again where something is changed while the answer is on its way', async () => {
+    const made = await bench(undefined, undefined, () => true);
+    const caller = await callerOf(made);
+    let open: () => void = () => undefined;
+    made.accounts.gate = new Promise((resolve) => (open = resolve));
+    await made.invalidate({ keyId: '', accountId: 'acct_1', reason: 'account_changed' });
+    made.accounts.add(made.key, lists);
+    await made.invalidate({ keyId: '', accountId: 'acct_1', reason: 'account_changed' });
+    made.accounts.gate = undefined;
+    open();
+    await made.clock.settle();
+    expect(made.authenticator.present(caller).account.denyModels).toEqual(['a/x']);
+  });
+
+  test('costs no look-up of a key that nothing runs with', async () => {
+    const made = await bench(undefined, undefined, () => false);
+    await callerOf(made);
+    await made.invalidate({ keyId: '', accountId: 'acct_1', reason: 'account_changed' });
+    expect(made.accounts.lookUps).toBe(1);
+  });
+
+  test('does not come from an accounts that is away, which nobody hears of', async () => {
+    const made = await bench(undefined, undefined, () => true);
+    const caller = await callerOf(made);
+    made.accounts.isAway = true;
+    await made.invalidate({ keyId: '', accountId: 'acct_1', reason: 'account_changed' });
+    expect(made.authenticator.present(caller)).toBe(caller);
   });
 });

@@ -34,6 +34,8 @@ const UNHEARD_MS_MAX = 900;
 const STALE_MS_MAX = 600_000;
 const RETRY_AWAY_MS = 500;
 const LOOKUPS_AT_ONCE_MAX = 1_024;
+/** What is asked anew for a running request is asked so often while more is changed. */
+const RENEWALS_MAX = 5;
 const LOOKUP_DEADLINE_MS = 1_500;
 
 export type Authentication =
@@ -95,6 +97,8 @@ export interface AuthenticatorOptions {
   readonly onCompromised?: (keyId: string) => void;
   /** True while something runs that a compromised key must end. Absent: always, so that accounts is never asked less often. */
   readonly isServing?: () => boolean;
+  /** True while a request runs with the key: what was changed of it is then asked for at once, by nobody's request. Absent: never. */
+  readonly isRunning?: (keyId: string) => boolean;
   /** Keys and sessions remembered at most. */
   readonly keysMax?: number;
 }
@@ -112,6 +116,8 @@ export interface Authenticator {
   invalidate(changed: { readonly keyId: string; readonly accountId: string; readonly isCompromised: boolean }): void;
   /** Drops a session that has just been ended here; other replicas learn it by event. */
   forgetSession(token: string): void;
+  /** What is cached by now of the caller's key, whatever became of it; the caller itself where nothing is. Asks nobody. */
+  present(caller: Caller): Caller;
   /** HMAC-SHA-256 of a key or token under the pepper, and the pepper's id: how accounts knows it. */
   digest(key: string): { readonly digest: Buffer; readonly pepperId: string };
   /** True for a key that is cached and may be used as far as is known: answering it costs no look-up. */
@@ -126,7 +132,7 @@ export interface Authenticator {
   counts(): { readonly cached: number; readonly lookedUp: number; readonly malformed: number };
 }
 
-export function createAuthenticator({ accounts, bus, clock, pepper, variant, onCompromised = () => undefined, isServing = () => true, keysMax = CACHE_KEYS_MAX }: AuthenticatorOptions): Authenticator {
+export function createAuthenticator({ accounts, bus, clock, pepper, variant, onCompromised = () => undefined, isServing = () => true, isRunning = () => false, keysMax = CACHE_KEYS_MAX }: AuthenticatorOptions): Authenticator {
   const digestsOfKey = new Map<string, Set<string>>();
   const digestsOfAccount = new Map<string, Set<string>>();
   const unindex = (map: Map<string, Set<string>>, id: string | undefined, digest: string): void => {
@@ -178,7 +184,11 @@ export function createAuthenticator({ accounts, bus, clock, pepper, variant, onC
   };
 
   const drop = (map: Map<string, Set<string>>, id: string): void => {
-    for (const digest of [...(map.get(id) ?? [])]) cache.delete(digest);
+    for (const digest of [...(map.get(id) ?? [])]) {
+      const keyId = cache.peek(digest)?.caller?.key.id;
+      cache.delete(digest);
+      if (keyId !== undefined && isRunning(keyId)) void renew(digest);
+    }
   };
 
   /** What accounts says, and when it ends whatever the key says. */
@@ -227,6 +237,19 @@ export function createAuthenticator({ accounts, bus, clock, pepper, variant, onC
       });
     running.set(digest, promise);
     return promise;
+  };
+
+  /** Until the answer stands: what is changed meanwhile may be of this very key. Where accounts is away the next request asks. */
+  const renew = async (digest: string): Promise<void> => {
+    let begun: number | undefined;
+    try {
+      for (let asked = 0; asked < RENEWALS_MAX && begun !== generation; asked += 1) {
+        begun = generation;
+        await lookUp(digest, '');
+      }
+    } catch {
+      // Nothing is known of it.
+    }
   };
 
   /** While accounts is away a warm key never waits for it: the recheck runs beside, at most each half second. */
@@ -351,6 +374,14 @@ export function createAuthenticator({ accounts, bus, clock, pepper, variant, onC
     forgetSession: (token) => {
       outdateRunning();
       cache.delete(sessionName(token));
+    },
+    present: (caller) => {
+      let latest: Entry | undefined;
+      for (const digest of digestsOfKey.get(caller.key.id) ?? []) {
+        const entry = cache.peek(digest);
+        if (entry !== undefined && entry.fetchedAtMs >= (latest?.fetchedAtMs ?? 0)) latest = entry;
+      }
+      return latest?.caller ?? caller;
     },
     digest: (key) => ({ digest: createHmac('sha256', pepperText).update(key).digest(), pepperId }),
     isWarm: (key) => {

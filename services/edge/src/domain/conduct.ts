@@ -2,13 +2,13 @@
 import type { DecideRequest, DecideResponse__Output } from '@signalbox/contracts/routing';
 import type { CardFees } from '@signalbox/kernel/card-fees';
 import { toFault } from '@signalbox/kernel/fault';
-import { isAutoModelId } from '@signalbox/kernel/model-lists';
 import { admit, ATTEMPTS_MAX, growHold, isOwn, partsAreBounded, type Admitted } from './admission.js';
 import { dispatchPlan } from './dispatch-plan.js';
 import { allowedModelsOf } from './limits.js';
 import { sessionOf } from './moved-conversations.js';
 import type { Neighbours } from './neighbours.js';
 import { ownCredentialsOf } from './own-credentials.js';
+import { attemptsLeft, listKindOf } from './present-lists.js';
 import { observeAnswer, preparePlugins, withFees } from './plugin-run.js';
 import { conductRounds, type Conducted, type RoundStart } from './tool-rounds.js';
 import type { ServerTools, Turn } from './turn.js';
@@ -88,8 +88,14 @@ function dispatchRounds(neighbours: Neighbours, turn: Turn, plan: DecideResponse
     onWaste: () => wastedRuns?.note(accountId),
     tend: (provider, attempt) => workers.tend(provider, turn.requestId, attempt),
     dispatch: async (next, start, fees) => {
-      const ordered = planOf(start, fees);
-      const room = start.round === 1 ? admitted : await growHold(quota, next, ordered, admitted, start);
+      const whole = planOf(start, fees);
+      const left = start.round === 1 ? undefined : attemptsLeft(neighbours, next, whole.attempts);
+      if (left?.attempts.length === 0) {
+        next.answer.refuse({ kind: 'routing', decision: { ...whole, refusal: 'NO_ELIGIBLE_PROVIDER', excludedBy: [...left.excludedBy], attempts: [] }, model: turn.request.model });
+        return { attempts: start.before, result: 'refused' };
+      }
+      const ordered = left === undefined ? whole : { ...whole, attempts: [...left.attempts] };
+      const room = start.round === 1 ? admitted : await growHold(quota, next, whole, admitted, start);
       if (room === undefined) return 'no-room';
       const conducted = await dispatchPlan(neighbours, next, ordered, room, start);
       // What it is charged at are the cards of its last round.
@@ -140,7 +146,7 @@ function decideRequest(turn: Turn, homeEndpointId = ''): DecideRequest {
     minQuantization: request.minQuantization,
     maxQuantization: request.maxQuantization,
     provider: request.provider ?? null,
-    allowModels: allowedModelsOf(caller, isAutoModelId(request.model) && request.models.every(isAutoModelId) ? 'viaAuto' : 'byName'),
+    allowModels: allowedModelsOf(caller, listKindOf(request)),
     denyModels: account.denyModels,
     allowProviders: account.allowProviders,
     denyProviders: account.denyProviders,

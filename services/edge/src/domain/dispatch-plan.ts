@@ -15,6 +15,7 @@ import { runAttempt, type Activity, type Reserve } from './dispatch.js';
 import { healingTermsOf } from './healing.js';
 import type { Neighbours } from './neighbours.js';
 import { ownCredentialsOf } from './own-credentials.js';
+import { attemptsLeft } from './present-lists.js';
 import { tending, written } from './tellings.js';
 import type { Conducted, RoundStart } from './tool-rounds.js';
 import type { Turn } from './turn.js';
@@ -192,6 +193,8 @@ async function tryPlan(neighbours: Neighbours, turn: Turn, plan: DecideResponse_
         break;
     }
     if (!(report.failed?.retryable ?? false)) break;
+    const next = attempts.splice(reports.length);
+    attempts.push(...attemptsLeft(neighbours, turn, next).attempts);
   }
   const settling = settleReserve();
   if (settling !== undefined) {

@@ -26,6 +26,8 @@ export interface PluginNeighbours {
   /** Watches accounts whose plugins ran for requests that were then refused. */
   readonly wastedRuns?: FloodGuard | undefined;
   readonly clock: Clock;
+  /** What has become known of a caller while its request runs, without asking; the caller itself where nothing has. Absent: nothing ever does. */
+  readonly presentCaller?: ((caller: Caller) => Caller) | undefined;
 }
 
 export interface PreparedTurn {
@@ -78,7 +80,7 @@ export async function preparePlugins(neighbours: PluginNeighbours, turn: Turn): 
     turn: {
       ...turn,
       request: withTheirTools(prepared.messages.length === 0 ? request : withMessages(request, Buffer.from(prepared.messages)), prepared.tools),
-      ...(prepared.tools.length === 0 ? {} : { tools: serverTools(plugins, turn, prepared) }),
+      ...(prepared.tools.length === 0 ? {} : { tools: serverTools(neighbours, plugins, turn, prepared) }),
       answer: createPluginAnswer(answer, { stages, citations: prepared.citations, files: prepared.files, onWaste: () => wastedRuns?.note(caller.account.id) }),
       silentSinceMs: startedMs,
       ...(feeNanoUsd > 0n ? { feeNanoUsd } : {}),
@@ -93,14 +95,17 @@ const stageOf = ({ name, plugin, status, durationMs, feeNanoUsd, detail, boughtP
 
 const withTheirTools = (request: ChatRequest, tools: readonly Tool__Output[]): ChatRequest => (tools.length === 0 ? request : withTools(request, tools.map(({ definition }) => Buffer.from(definition).toString('utf8'))));
 
-function serverTools(plugins: PluginsPort, turn: Turn, { tools, toolRoundsMax }: PrepareResponse__Output): ServerTools {
+function serverTools({ presentCaller }: PluginNeighbours, plugins: PluginsPort, turn: Turn, { tools, toolRoundsMax }: PrepareResponse__Output): ServerTools {
+  const { caller } = turn;
   const asked = pluginsRequest(turn);
   return {
     names: new Set(tools.map(({ name }) => name)),
     spending: new Map(tools.filter(({ feeNanoUsdMax, imagesMax }) => BigInt(feeNanoUsdMax) > 0n || imagesMax > 0).map(({ name, feeNanoUsdMax, imagesMax }) => [name, { feeNanoUsdMax: BigInt(feeNanoUsdMax), imagesMax }])),
     roundsMax: toolRoundsMax,
     run: async (call, byok, signal) => {
-      const { requestId = '', accountId = '', plugins: wishes = [], zdr = false, denyTraining = false, allowedProviders = [], deniedProviders = [], models = null, ownCredentials = [] } = asked;
+      // Lists that the account has changed since bind what is to be sent.
+      const now = presentCaller?.(caller) ?? caller;
+      const { requestId = '', accountId = '', plugins: wishes = [], zdr = false, denyTraining = false, allowedProviders = [], deniedProviders = [], models = null, ownCredentials = [] } = now === caller ? asked : pluginsRequest({ ...turn, caller: now });
       const { content, stage, images } = await plugins.runTool({ requestId, accountId, plugins: wishes, name: call.name, arguments: call.arguments, zdr, denyTraining, allowedProviders, deniedProviders, models, byok, ownCredentials }, signal);
       return { content, stage: stage === null ? { ...failedStage(call.name), plugin: '' } : stageOf(stage), images };
     },

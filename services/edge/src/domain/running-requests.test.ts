@@ -19,6 +19,17 @@ test('cuts what runs with a key, and neither what has ended nor what others run'
   expect([running.cut('key_c'), cuts]).toEqual([1, ['second', 'fifth']]);
 });
 
+test('tells what runs with a key, until all of it has ended', () => {
+  const running = createRunningRequests();
+  const leave = [running.enter('key_a', () => undefined), running.enter('key_a', () => undefined)];
+  const told = () => [running.has('key_a'), running.has('key_b')];
+  expect(told()).toEqual([true, false]);
+  leave[0]?.();
+  expect(told()).toEqual([true, false]);
+  leave[1]?.();
+  expect(told()).toEqual([false, false]);
+});
+
 test('stops all that run, of whatever key', () => {
   const running = createRunningRequests();
   const ended: string[] = [];

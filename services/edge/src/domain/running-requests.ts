@@ -14,6 +14,8 @@ export interface RunningRequests {
   cut(keyId: string): number;
   /** Stops all. */
   stop(): void;
+  /** True while one runs with the key. */
+  has(keyId: string): boolean;
   /** True while there is none. */
   isEmpty(): boolean;
 }
@@ -46,6 +48,7 @@ export function createRunningRequests(): RunningRequests {
     stop: () => {
       for (const running of [...byKey.values()]) for (const end of running.all()) end('stop');
     },
+    has: (keyId) => byKey.has(keyId),
     isEmpty: () => byKey.size === 0,
   };
 }

@@ -25,14 +25,14 @@ export interface Bench {
   invalidate(event: KeyInvalidated): Promise<void>;
 }
 
-export async function bench(keysMax?: number, isServing?: () => boolean): Promise<Bench> {
+export async function bench(keysMax?: number, isServing?: () => boolean, isRunning?: (keyId: string) => boolean): Promise<Bench> {
   const clock = createFakeClock();
   const bus = createMemoryBus({ clock });
   const accounts = createFakeAccounts();
   const key = makeApiKey(randomBytes);
   accounts.add(key, { key: keyWith(), account: accountWith() });
   const cut: string[] = [];
-  const authenticator = createAuthenticator({ accounts, bus, clock, pepper: new Secret(PEPPER), variant: 'A', onCompromised: (keyId) => void cut.push(keyId), ...(keysMax === undefined ? {} : { keysMax }), ...(isServing === undefined ? {} : { isServing }) });
+  const authenticator = createAuthenticator({ accounts, bus, clock, pepper: new Secret(PEPPER), variant: 'A', onCompromised: (keyId) => void cut.push(keyId), ...(keysMax === undefined ? {} : { keysMax }), ...(isServing === undefined ? {} : { isServing }), ...(isRunning === undefined ? {} : { isRunning }) });
   await authenticator.start();
   // Past the first answer of what was changed.
   await clock.advanceAsync(1);

@@ -63,6 +63,7 @@ export function plannedAt(provider: string, over: Partial<PlannedAttempt__Output
     firstByteTimeoutMs: 10_000, wholeTimeoutMs: 0, sunsetDate: '',
     byok: false,
     steps: [],
+    modelAliases: [],
     ...over,
   };
 }

@@ -6,7 +6,7 @@ import { Fault } from '@signalbox/kernel/fault';
 import { createFakeClock, type FakeClock } from '@signalbox/testkit/clock';
 import type { Neighbours } from '../domain/conduct.js';
 import { failureOf } from '../domain/attempt-failures.js';
-import type { Admission, AttemptListener } from '../domain/ports.js';
+import type { Admission, AttemptListener, Caller } from '../domain/ports.js';
 import { createWaitingRoom } from '../domain/waiting-room.js';
 import { createRetryBudget, type RetryBudget } from '../domain/retry-budget.js';
 import type { SchemaCheck } from '../domain/healing.js';
@@ -61,6 +61,10 @@ export interface FakeNeighbours extends Neighbours {
   checkSchema: SchemaCheck;
   retries: RetryBudget;
   plan: DecideResponse__Output | Fault;
+  /** Who calls, as it became known while the request runs; undefined = as before. */
+  present: Caller | undefined;
+  /** How often that was asked. */
+  presentAsked: number;
   /** What routing was asked. */
   readonly decided: DecideRequest[];
   /** Endpoints whose plans of before are not to be used again. */
@@ -97,6 +101,12 @@ export function createFakeNeighbours(plan: DecideResponse__Output, clock: FakeCl
     checkSchema: () => Promise.resolve(undefined),
     retries: createRetryBudget(clock),
     plan,
+    present: undefined,
+    presentAsked: 0,
+    presentCaller: (caller) => {
+      neighbours.presentAsked += 1;
+      return neighbours.present ?? caller;
+    },
     decided: [],
     doubted: [],
     admissions: [admissionOf('ADMITTED', { heldNanoUsd: '1000000000' })],

@@ -310,6 +310,7 @@ export function writePlannedAttempt(w: Writer, m: PlannedAttempt): void {
   if (m.wholeTimeoutMs !== undefined && m.wholeTimeoutMs !== 0) { w.uint32(136); w.uint32(m.wholeTimeoutMs); }
   if (m.sunsetDate !== undefined && m.sunsetDate !== '') { w.uint32(146); w.string(m.sunsetDate); }
   if (m.reasoningEffort !== undefined && m.reasoningEffort !== '') { w.uint32(154); w.string(m.reasoningEffort); }
+  if (m.modelAliases !== undefined) for (const one of m.modelAliases) { w.uint32(162); w.string(one); }
 }
 export function readPlannedAttempt(r: Reader, end: number): PlannedAttemptOut {
   let v1: string = '';
@@ -330,6 +331,7 @@ export function readPlannedAttempt(r: Reader, end: number): PlannedAttemptOut {
   let v17: number = 0;
   let v18: string = '';
   let v19: string = '';
+  const v20: string[] = [];
   while (r.at < end) {
     const tag = r.uint32();
     switch (tag) {
@@ -351,11 +353,12 @@ export function readPlannedAttempt(r: Reader, end: number): PlannedAttemptOut {
       case 136: v17 = r.uint32(); break;
       case 146: v18 = r.string(end); break;
       case 154: v19 = r.string(end); break;
+      case 162: v20.push(r.string(end)); break;
       default: r.skip(tag, end);
     }
   }
   r.check(end);
-  return { endpointId: v1, provider: v2, model: v3, providerModelId: v4, wireProtocol: v5, card: v6, maxTokensParam: v7, maxOutputTokens: v8, contextWindow: v9, dropParams: v10, hiddenReasoning: v11, temperatureMax: v12, firstByteTimeoutMs: v13, byok: v15, steps: v16, wholeTimeoutMs: v17, sunsetDate: v18, reasoningEffort: v19 } as PlannedAttemptOut;
+  return { endpointId: v1, provider: v2, model: v3, providerModelId: v4, wireProtocol: v5, card: v6, maxTokensParam: v7, maxOutputTokens: v8, contextWindow: v9, dropParams: v10, hiddenReasoning: v11, temperatureMax: v12, firstByteTimeoutMs: v13, byok: v15, steps: v16, wholeTimeoutMs: v17, sunsetDate: v18, reasoningEffort: v19, modelAliases: v20 } as PlannedAttemptOut;
 }
 export function copyPlannedAttempt(m: PlannedAttempt): PlannedAttemptOut {
   const v1 = m.endpointId !== undefined && m.endpointId !== null ? m.endpointId : '';
@@ -376,7 +379,8 @@ export function copyPlannedAttempt(m: PlannedAttempt): PlannedAttemptOut {
   const v17 = m.wholeTimeoutMs !== undefined && m.wholeTimeoutMs !== null ? m.wholeTimeoutMs >>> 0 : 0;
   const v18 = m.sunsetDate !== undefined && m.sunsetDate !== null ? m.sunsetDate : '';
   const v19 = m.reasoningEffort !== undefined && m.reasoningEffort !== null ? m.reasoningEffort : '';
-  return { endpointId: v1, provider: v2, model: v3, providerModelId: v4, wireProtocol: v5, card: v6, maxTokensParam: v7, maxOutputTokens: v8, contextWindow: v9, dropParams: v10, hiddenReasoning: v11, temperatureMax: v12, firstByteTimeoutMs: v13, byok: v15, steps: v16, wholeTimeoutMs: v17, sunsetDate: v18, reasoningEffort: v19 } as PlannedAttemptOut;
+  const v20 = m.modelAliases === undefined ? [] : m.modelAliases.slice();
+  return { endpointId: v1, provider: v2, model: v3, providerModelId: v4, wireProtocol: v5, card: v6, maxTokensParam: v7, maxOutputTokens: v8, contextWindow: v9, dropParams: v10, hiddenReasoning: v11, temperatureMax: v12, firstByteTimeoutMs: v13, byok: v15, steps: v16, wholeTimeoutMs: v17, sunsetDate: v18, reasoningEffort: v19, modelAliases: v20 } as PlannedAttemptOut;
 }
 
 export function writeDecideResponse(w: Writer, m: DecideResponse): void {

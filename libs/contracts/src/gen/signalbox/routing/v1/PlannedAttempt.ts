@@ -23,6 +23,7 @@ export interface PlannedAttempt {
   'wholeTimeoutMs'?: (number);
   'sunsetDate'?: (string);
   'reasoningEffort'?: (string);
+  'modelAliases'?: (string)[];
 }
 
 export interface PlannedAttempt__Output {
@@ -44,4 +45,5 @@ export interface PlannedAttempt__Output {
   'wholeTimeoutMs': (number);
   'sunsetDate': (string);
   'reasoningEffort': (string);
+  'modelAliases': (string)[];
 }
