@@ -2,10 +2,10 @@
 import { describe, expect, test } from '@jest/globals';
 import { sse, type FakeProvider, type ScriptedAnswer } from '@signalbox/testkit/fake-provider';
 import { eventually } from './eventually.js';
-import { completionOf, contentOf, errorOf, header, streamOf, type Got } from './http.js';
+import { completionOf, contentOf, errorOf, header, send, streamOf, type Got } from './http.js';
 import { problems } from './schemas.js';
 import { completion, delta, GREETING, streamed } from './upstreams.js';
-import { HELLO, PINNED, type World } from './world.js';
+import { HELLO, PINNED, type TestAccount, type World } from './world.js';
 
 /** Served by groq and cerebras alike; spread, so that none fails five times in a row and its breaker stays closed. */
 const PAIR_MODELS = ['meta-llama/llama-3.3-70b-instruct', 'qwen/qwen3-32b', 'meta-llama/llama-3.1-70b-instruct', 'openai/gpt-oss-120b'] as const;
@@ -42,7 +42,7 @@ export function describeFaults(world: () => World): void {
   const single = (): FakeProvider => world().upstreams.single;
   const post = (key: string, body: object, signal: AbortSignal): Promise<Response> =>
     fetch(`${world().gateway.baseUrl}/v1/chat/completions`, { method: 'POST', signal, headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' }, body: JSON.stringify(body) });
-  const chat = (model: string, more: object = {}): Promise<Got> => world().chat({ model, messages: HELLO, ...more });
+  const chat = (model: string, more: object = {}, { key }: Pick<TestAccount, 'key'> = world().account): Promise<Got> => world().chat({ model, messages: HELLO, ...more }, { key });
 
   describe('providers that break', () => {
     let slow: Promise<Got> | undefined;
@@ -119,6 +119,20 @@ export function describeFaults(world: () => World): void {
     test('a refused credential of ours is never shown as 401', async () => {
       world().upstreams.refusing.enqueue({ status: 401, body: { error: { message: 'bad key', code: 'invalid_api_key' } } });
       expect((await chat('deepseek/deepseek-v4-flash')).status).toBe(503);
+    });
+
+    test('a provider that the account denies while its request runs is not asked for it', async () => {
+      const account = await world().newAccount({});
+      const of = (method: 'GET' | 'PUT', path: string, body?: object): Promise<Got> => send(world().gateway.baseUrl, { method, path, key: account.key, ...(body === undefined ? {} : { body }) });
+      const statuses: number[] = [];
+      const deny = async (): Promise<void> => {
+        statuses.push((await of('PUT', '/api/policy', { deny_providers: ['groq', 'cerebras'] })).status, (await of('GET', '/v1/models')).status);
+      };
+      pair().enqueue({ chunks: [deny], cut: true }, completion('of a provider that was denied'));
+      const asked = pair().requests.length;
+      const got = await chat(PAIR_MODELS[0], {}, account);
+      pair().clear();
+      expect([got.status, statuses, pair().requests.length - asked]).toEqual([503, [200, 200], 1]);
     });
 
     test('a fallback list is tried in order in variant A, and ignored in variant B', async () => {

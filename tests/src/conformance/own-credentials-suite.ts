@@ -168,6 +168,16 @@ export function describeOwnCredentials(world: () => World): void {
       expect((await put(account, { secret: SECRET, base_url: `${own.baseUrl}/mine` })).status).toBe(200);
       await served(account);
       expect(own.requests.at(-1)?.path).toBe('/v1/mine/chat/completions');
+      // What the provider promises says nothing of that address: the account's own word does.
+      const asked = own.requests.length;
+      for (const wish of [{ zdr: true }, { data_collection: 'deny' }]) {
+        const got = await ask(world(), account, wish);
+        expect([got.status, errorOf(got).code]).toEqual([404, 'no_eligible_provider']);
+      }
+      expect(own.requests).toHaveLength(asked);
+      expect((await put(account, { secret: SECRET, base_url: `${own.baseUrl}/mine`, zdr: true })).status).toBe(200);
+      own.enqueue(completion('Hello.'));
+      expect((await ask(world(), account, { zdr: true, data_collection: 'deny' })).status).toBe(200);
     });
   });
 }
