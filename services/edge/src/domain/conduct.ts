@@ -39,7 +39,9 @@ export async function conduct(neighbours: Neighbours, turn: Turn): Promise<Condu
 async function conductWithPlugins(neighbours: Neighbours, turn: Turn): Promise<Conducted> {
   const prepared = await preparePlugins(neighbours, turn);
   if (prepared === undefined) return REFUSED;
-  const conducted = await conductPrepared(neighbours, prepared.turn);
+  // They may have run for long: what is planned and admitted only now is under what is known now.
+  const caller = neighbours.presentCaller?.(turn.caller) ?? turn.caller;
+  const conducted = await conductPrepared(neighbours, { ...prepared.turn, caller });
   if (conducted.result === 'answered' && prepared.observes) observeAnswer(neighbours, turn);
   return conducted;
 }

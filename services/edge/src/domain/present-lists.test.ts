@@ -6,6 +6,7 @@ import { calling, ours, saying, story as roundsStory } from '../testing/rounds-s
 import { story } from '../testing/story.js';
 import type { FakeNeighbours, Script } from '../testing/neighbours.js';
 import type { ChatRequest } from './chat-request.js';
+import { conduct } from './conduct.js';
 import type { Caller } from './ports.js';
 
 type Terms = Parameters<typeof callerWith>[0];
@@ -76,8 +77,21 @@ describe('failover', () => {
     await run();
     const { fake, run: runRounds } = roundsStory({ rounds: [(call) => call.play(...saying())] });
     await runRounds();
-    expect([neighbours.presentAsked, fake.presentAsked]).toEqual([0, 0]);
+    // That one had plugins, which take their time.
+    expect([neighbours.presentAsked, fake.presentAsked]).toEqual([0, 1]);
   });
+});
+
+test('what is planned after plugins ran is under the lists of then', async () => {
+  const { fake, neighbours, turn } = roundsStory({ rounds: [(call) => call.play(...saying())] });
+  const { plugins } = neighbours;
+  if (plugins === undefined) throw new Error('There are plugins.');
+  const prepare: typeof plugins.prepare = (asked, signal) => {
+    fake.present = callerWith({ account: { denyProviders: ['b'] } });
+    return plugins.prepare(asked, signal);
+  };
+  await conduct({ ...neighbours, plugins: { ...plugins, prepare } }, turn);
+  expect(fake.decided).toMatchObject([{ denyProviders: ['b'] }]);
 });
 
 describe('later rounds', () => {
