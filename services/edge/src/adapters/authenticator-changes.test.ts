@@ -244,6 +244,30 @@ describe('what is known of a caller by now', () => {
     expect(made.authenticator.present(caller).account.denyModels).toEqual(['a/x']);
   });
 
+  test('are never again the lists of before, while what is told twice is asked for anew', async () => {
+    const made = await bench(undefined, undefined, () => true);
+    const caller = await callerOf(made);
+    const change = { keyId: '', accountId: 'acct_1', reason: 'account_changed' };
+    const denied = () => made.authenticator.present(caller).account.denyModels;
+    made.accounts.add(made.key, lists);
+    await made.invalidate(change);
+    // Nobody answers: what is cached is dropped, and nothing takes its place.
+    made.accounts.gate = new Promise(() => undefined);
+    await made.invalidate(change);
+    expect([made.accounts.lookUps, made.authenticator.size(), denied()]).toEqual([3, 0, ['a/x']]);
+  });
+
+  test('are not forgotten where the recheck of each minute, and no notice, brought them', async () => {
+    const made = await bench(undefined, undefined, () => true);
+    const caller = await callerOf(made);
+    made.accounts.add(made.key, lists);
+    await made.clock.advanceAsync(60_001);
+    await callerOf(made);
+    made.accounts.gate = new Promise(() => undefined);
+    await made.invalidate({ keyId: '', accountId: 'acct_1', reason: 'account_changed' });
+    expect(made.authenticator.present(caller).account.denyModels).toEqual(['a/x']);
+  });
+
   test('is asked for again where something is changed while the answer is on its way', async () => {
     const made = await bench(undefined, undefined, () => true);
     const caller = await callerOf(made);
@@ -263,6 +287,17 @@ describe('what is known of a caller by now', () => {
     await callerOf(made);
     await made.invalidate({ keyId: '', accountId: 'acct_1', reason: 'account_changed' });
     expect(made.accounts.lookUps).toBe(1);
+  });
+
+  test('is what another request of the key brought, where accounts was away at first', async () => {
+    const made = await bench(undefined, undefined, () => true);
+    const caller = await callerOf(made);
+    made.accounts.add(made.key, lists);
+    made.accounts.isAway = true;
+    await made.invalidate({ keyId: '', accountId: 'acct_1', reason: 'account_changed' });
+    made.accounts.isAway = false;
+    await callerOf(made);
+    expect(made.authenticator.present(caller).account.denyModels).toEqual(['a/x']);
   });
 
   test('does not come from an accounts that is away, which nobody hears of', async () => {

@@ -152,6 +152,8 @@ export function createAuthenticator({ accounts, bus, clock, pepper, variant, onC
   });
   // Apart from the keys that exist, so that a flood of wrong ones never drives those out.
   const unknown = new LRUCache<string, Entry>({ max: UNKNOWN_KEYS_MAX });
+  // What took a caller's place: a second notice of a change must not bring back what was known before the first.
+  const successors = new WeakMap<Caller, Caller>();
   // From the SHA-256 of a presented key to its digest: the keyed digest costs more than all the rest of a warm look-up.
   const digests = new LRUCache<string, string>({ max: keysMax });
   const running = new Map<string, Promise<Entry>>();
@@ -185,9 +187,9 @@ export function createAuthenticator({ accounts, bus, clock, pepper, variant, onC
 
   const drop = (map: Map<string, Set<string>>, id: string): void => {
     for (const digest of [...(map.get(id) ?? [])]) {
-      const keyId = cache.peek(digest)?.caller?.key.id;
+      const caller = cache.peek(digest)?.caller;
       cache.delete(digest);
-      if (keyId !== undefined && isRunning(keyId)) void renew(digest);
+      if (caller !== undefined && isRunning(caller.key.id)) void renew(digest, caller);
     }
   };
 
@@ -222,6 +224,8 @@ export function createAuthenticator({ accounts, bus, clock, pepper, variant, onC
           } else {
             index(digestsOfKey, caller.key.id, digest);
             index(digestsOfAccount, caller.account.id, digest);
+            const before = cache.peek(digest)?.caller;
+            if (before !== undefined) successors.set(before, caller);
             cache.set(digest, entry);
             unknown.delete(digest);
           }
@@ -240,12 +244,13 @@ export function createAuthenticator({ accounts, bus, clock, pepper, variant, onC
   };
 
   /** Until the answer stands: what is changed meanwhile may be of this very key. Where accounts is away the next request asks. */
-  const renew = async (digest: string): Promise<void> => {
+  const renew = async (digest: string, before: Caller): Promise<void> => {
     let begun: number | undefined;
     try {
       for (let asked = 0; asked < RENEWALS_MAX && begun !== generation; asked += 1) {
         begun = generation;
-        await lookUp(digest, '');
+        const { caller } = await lookUp(digest, '');
+        if (caller !== undefined) successors.set(before, caller);
       }
     } catch {
       // Nothing is known of it.
@@ -381,7 +386,10 @@ export function createAuthenticator({ accounts, bus, clock, pepper, variant, onC
         const entry = cache.peek(digest);
         if (entry !== undefined && entry.fetchedAtMs >= (latest?.fetchedAtMs ?? 0)) latest = entry;
       }
-      return latest?.caller ?? caller;
+      if (latest?.caller !== undefined) return latest.caller;
+      let now = caller;
+      for (let next = successors.get(now); next !== undefined; next = successors.get(now)) now = next;
+      return now;
     },
     digest: (key) => ({ digest: createHmac('sha256', pepperText).update(key).digest(), pepperId }),
     isWarm: (key) => {
