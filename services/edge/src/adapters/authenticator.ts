@@ -250,7 +250,8 @@ export function createAuthenticator({ accounts, bus, clock, pepper, variant, onC
       for (let asked = 0; asked < RENEWALS_MAX && begun !== generation; asked += 1) {
         begun = generation;
         const { caller } = await lookUp(digest, '');
-        if (caller !== undefined) successors.set(before, caller);
+        // A look-up that was joined may be the one that brought what was dropped.
+        if (caller !== undefined && caller !== before) successors.set(before, caller);
       }
     } catch {
       // Nothing is known of it.
