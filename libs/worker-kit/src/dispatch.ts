@@ -2,6 +2,7 @@
 import type { DispatchEvent, DispatchRequest__Output, Failed } from '@signalbox/contracts/worker';
 import type { Clock } from '@signalbox/kernel/clock';
 import { Fault } from '@signalbox/kernel/fault';
+import { LiveMap } from '@signalbox/kernel/live-map';
 import { completionTokens, promptTokens } from '@signalbox/kernel/tokens';
 import type { CallInfo, Emitter } from '@signalbox/rpc/call';
 import type { Log } from '@signalbox/runtime/log';
@@ -102,9 +103,17 @@ export function createDispatcher(options: DispatchOptions): Dispatcher {
   const { upstream, journal, observations, metrics, clock, bodies = createBodiesInWork(bodiesBytesMax()) } = options;
   const warnSuspect = rareWarning(options.log, clock, 'Usage figures are hard to believe.');
   const warnUnasked = rareWarning(options.log, clock, 'A credential of an account could not be asked for.');
-  /** Under way at their providers, by request and attempt. */
-  const underWay = new Map<string, Conversation>();
+  /** Streams under way at their providers, by request and attempt: what may be stopped. */
+  const streams = new LiveMap<string, Conversation>();
   const nameOf = ({ requestId, attempt }: { readonly requestId: string; readonly attempt: number }): string => `${requestId}/${String(attempt)}`;
+  const holdStream = async (name: string, conversation: Conversation): Promise<Ending> => {
+    streams.set(name, conversation);
+    try {
+      return await conversation.hold();
+    } finally {
+      streams.delete(name);
+    }
+  };
   let inFlight = 0;
   let draining = 0;
   const idleWaiters = new Set<() => void>();
@@ -284,14 +293,7 @@ export function createDispatcher(options: DispatchOptions): Dispatcher {
     });
     if (request.tended) journal.tend(request.requestId, request.attempt);
     const conversation = new Conversation({ adapter, upstream, journal, clock, drains, request, upstreamRequest, place, call, emit, growth: HoldGrowth.of(request, options.extendHold ?? NEVER_EXTENDS, clock), onBegun: probe?.begun });
-    const name = nameOf(request);
-    underWay.set(name, conversation);
-    let ending: Ending;
-    try {
-      ending = await conversation.hold();
-    } finally {
-      underWay.delete(name);
-    }
+    const ending = await (request.clientStream ? holdStream(nameOf(request), conversation) : conversation.hold());
     const { attempt } = conversation;
     const pool = learn(ending, credentials, credential, request.providerModelId, own !== undefined);
     if (isFailed(ending) && ending.failure.class === 'CREDENTIAL' && ending.failure.status === 401 && credential.secret !== undefined) adapter.onCredentialRefused?.(credential.secret);
@@ -377,7 +379,7 @@ export function createDispatcher(options: DispatchOptions): Dispatcher {
         }
       }
     },
-    stop: (requestId, attempt) => underWay.get(nameOf({ requestId, attempt }))?.stop(),
+    stop: (requestId, attempt) => streams.get(nameOf({ requestId, attempt }))?.stop(),
     inFlight: () => inFlight,
     idle: () =>
       inFlight === 0
