@@ -1,6 +1,7 @@
 /** A client's JSON: one pass for bounds, duplicate keys and where each top-level value lies, and only then the parser. */
 import { isAscii, isUtf8 } from 'node:buffer';
 import { KeyStack, keyText } from './json-keys.js';
+import { ALL_WHOLE, LONG_STRING_BYTES, readLongString, shortenedJson, type LongString, type LongStringKind, type WholeLengths } from './json-long-text.js';
 
 /** Nesting allowed, the outermost object counted; at most 32, a bit a level. Deeper input could overflow recursive code behind us. */
 export const JSON_DEPTH_MAX = 32;
@@ -23,9 +24,16 @@ interface InvalidJson {
   readonly reason: JsonScanReason;
 }
 
-type JsonScan = { readonly kind: 'ok'; readonly fields: ReadonlyMap<string, ByteRange> } | InvalidJson;
+type JsonScan = { readonly kind: 'ok'; readonly fields: ReadonlyMap<string, ByteRange>; readonly longStrings: readonly LongString[] } | InvalidJson;
 
-export type JsonObjectRead = { readonly kind: 'ok'; readonly object: Readonly<Record<string, unknown>>; readonly fields: ReadonlyMap<string, ByteRange> } | InvalidJson;
+export interface ParsedJson {
+  readonly kind: 'ok';
+  readonly object: Readonly<Record<string, unknown>>;
+  readonly fields: ReadonlyMap<string, ByteRange>;
+  readonly wholeLengths: WholeLengths;
+}
+
+export type JsonObjectRead = ParsedJson | InvalidJson;
 
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
@@ -153,16 +161,18 @@ export interface ScannedJson {
   readonly body: Buffer;
   readonly encoding: 'latin1' | 'utf8';
   readonly fields: ReadonlyMap<string, ByteRange>;
+  /** To be shortened. */
+  readonly longStrings: readonly LongString[];
 }
 
-/** The first half of `parseJsonObject`. */
-export function scanJsonObject(body: Buffer): ScannedJson | InvalidJson {
+/** The first half of `parseJsonObject`. With `shortens` the long strings of `messages` are checked here, and their ends alone are parsed. */
+export function scanJsonObject(body: Buffer, shortens = false): ScannedJson | InvalidJson {
   const encoding = isAscii(body) ? 'latin1' : 'utf8';
   if (encoding === 'utf8' && !isUtf8(body)) return { kind: 'invalid', reason: 'bad-utf8' };
   keys.reset(body);
   try {
-    const scan = scanObject(body);
-    return scan.kind === 'invalid' ? scan : { kind: 'scanned', body, encoding, fields: scan.fields };
+    const scan = scanObject(body, shortens);
+    return scan.kind === 'invalid' ? scan : { kind: 'scanned', body, encoding, fields: scan.fields, longStrings: scan.longStrings };
   } catch (error) {
     if (error instanceof SyntaxError) return { kind: 'invalid', reason: 'syntax' };
     throw error;
@@ -172,9 +182,10 @@ export function scanJsonObject(body: Buffer): ScannedJson | InvalidJson {
 }
 
 /** The second half: nothing of `body` may have changed in between. */
-export function parseScanned({ body, encoding, fields }: ScannedJson): JsonObjectRead {
+export function parseScanned({ body, encoding, fields, longStrings }: ScannedJson): JsonObjectRead {
   try {
-    return { kind: 'ok', object: JSON.parse(body.toString(encoding)) as Readonly<Record<string, unknown>>, fields };
+    const { json, wholeLengths } = longStrings.length === 0 ? { json: body.toString(encoding), wholeLengths: ALL_WHOLE } : shortenedJson(body, encoding, longStrings);
+    return { kind: 'ok', object: JSON.parse(json) as Readonly<Record<string, unknown>>, fields, wholeLengths };
   } catch (error) {
     if (error instanceof SyntaxError) return { kind: 'invalid', reason: 'syntax' };
     throw error;
@@ -186,14 +197,15 @@ export function parseScanned({ body, encoding, fields }: ScannedJson): JsonObjec
  * no key `__proto__`; answers the byte range of each top-level value beside it. Accepts exactly what `JSON.parse`
  * accepts within these bounds, which are checked before it runs. Never throws; does not recurse.
  */
-export function parseJsonObject(body: Buffer): JsonObjectRead {
-  const scanned = scanJsonObject(body);
+export function parseJsonObject(body: Buffer, shortens = false): JsonObjectRead {
+  const scanned = scanJsonObject(body, shortens);
   return scanned.kind === 'invalid' ? scanned : parseScanned(scanned);
 }
 
 /** The bounds and the keys, and the grammar as far as they need it; throws SyntaxError on a key with a wrong escape. */
-function scanObject(body: Buffer): JsonScan {
+function scanObject(body: Buffer, shortens: boolean): JsonScan {
   const fields = new Map<string, ByteRange>();
+  let longStrings = NO_LONG_STRINGS;
   const first = skipSpace(body, 0);
   if (at(body, first) !== OPEN_BRACE) return { kind: 'invalid', reason: isJson(body) ? 'not-object' : 'syntax' };
 
@@ -206,6 +218,9 @@ function scanObject(body: Buffer): JsonScan {
   let nodes = 1;
   let topKey = '';
   let topStart = 0;
+  /** Of the key that was read last: of a value that stands in an object, its own. */
+  let keyStart = 0;
+  let keyEnd = 0;
   const syntax = { kind: 'invalid', reason: 'syntax' } as const;
 
   for (;;) {
@@ -232,14 +247,15 @@ function scanObject(body: Buffer): JsonScan {
       if (byte !== QUOTE) return syntax;
       const end = skipString(body, i);
       if (end === -1) return syntax;
-      const keyStart = i + 1;
-      const verdict = keys.add(keyStart, end - 1);
+      keyStart = i + 1;
+      keyEnd = end - 1;
+      const verdict = keys.add(keyStart, keyEnd);
       if (verdict !== 'ok') return { kind: 'invalid', reason: verdict };
       i = skipSpace(body, end);
       if (at(body, i) !== COLON) return syntax;
       i = skipSpace(body, i + 1);
       if (depth === 1) {
-        topKey = keyText(body, keyStart, end - 1);
+        topKey = keyText(body, keyStart, keyEnd);
         topStart = i;
       }
       state = VALUE;
@@ -258,11 +274,29 @@ function scanObject(body: Buffer): JsonScan {
     }
     const end = skipScalar(body, i);
     if (end === -1) return syntax;
+    if (shortens && end - i > LONG_STRING_BYTES + 2 && topKey === 'messages' && (levels & 1) === 1) {
+      const kind = longStringKind(body, depth, keyStart, keyEnd, i);
+      const long = kind === undefined ? undefined : readLongString(body, kind, i + 1, end - 1);
+      if (kind !== undefined && long === undefined) return syntax;
+      if (long !== undefined) longStrings = [...longStrings, long];
+    }
     if (depth === 1) fields.set(topKey, { start: i, end });
     i = end;
     state = AFTER_VALUE;
   }
-  return skipSpace(body, i) === body.length ? { kind: 'ok', fields } : syntax;
+  return skipSpace(body, i) === body.length ? { kind: 'ok', fields, longStrings } : syntax;
+}
+
+const NO_LONG_STRINGS: readonly LongString[] = [];
+const MEDIA_KEYS = ['data', 'file_data'];
+
+/** What a string within `messages` is by its depth and its key: text of a message or of a part of its content, or media inside a part. Undefined = it is parsed whole. */
+function longStringKind(body: Buffer, depth: number, keyStart: number, keyEnd: number, quote: number): LongStringKind | undefined {
+  const key = depth === 3 || depth === 5 || depth === 6 ? body.toString('latin1', keyStart, keyEnd) : '';
+  if (depth === 3) return key === 'content' ? 'text' : undefined;
+  if (depth === 5) return key === 'text' ? 'text' : undefined;
+  const isMedia = MEDIA_KEYS.includes(key) || (key === 'url' && body.toString('latin1', quote + 1, quote + 6).toLowerCase() === 'data:');
+  return isMedia ? 'media' : undefined;
 }
 
 /** True for a scalar alone, or what looks like an array: enough to say "not an object" rather than "not JSON". */

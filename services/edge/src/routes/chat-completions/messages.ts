@@ -1,4 +1,5 @@
 /** Checks of `messages` (contract, section 3). */
+import { ALL_WHOLE, lengthOf, type WholeLengths } from '../../wire/json-long-text.js';
 import { asArray, asObject, asOneOf, asString, isAbsent, isObject, missing, own, required, withoutNulls, wrongType, wrongValue, type JsonObject } from './checks.js';
 
 export interface MessageFacts {
@@ -36,6 +37,8 @@ const OPENING_MAX = 1_024;
 const OPENING_END = 128;
 
 interface Findings {
+  /** Of strings that were shortened. */
+  readonly wholeLengths: WholeLengths;
   count: number;
   vision: boolean;
   imageCount: number;
@@ -53,16 +56,16 @@ interface Findings {
 }
 
 /** Throws Invalid on the first message that breaks the contract. */
-export function checkMessages(value: unknown): MessageFacts {
+export function checkMessages(value: unknown, wholeLengths: WholeLengths = ALL_WHOLE): MessageFacts {
   const messages = asArray(required(value, 'messages'), 'messages');
   if (messages.length === 0) throw wrongValue('messages', 'at least one message');
-  const found: Findings = { count: messages.length, vision: false, imageCount: 0, fileInput: false, audioInput: false, hasUnboundedParts: false, inlineMediaChars: 0, mediaParts: 0, opening: '', hasUnsendable: false, storedParam: undefined, calledTools: undefined, calls: undefined };
+  const found: Findings = { wholeLengths, count: messages.length, vision: false, imageCount: 0, fileInput: false, audioInput: false, hasUnboundedParts: false, inlineMediaChars: 0, mediaParts: 0, opening: '', hasUnsendable: false, storedParam: undefined, calledTools: undefined, calls: undefined };
   let hasUser = false;
   for (let index = 0; index < messages.length; index += 1) {
     const item = messages[index];
     const role = plainRole(item) ?? checkMessage(item, `messages.[${index}]`, found);
     const isOpening = role === 'system' || role === 'developer' || (role === 'user' && !hasUser);
-    if (isOpening && found.opening.length < OPENING_MAX) found.opening += `${role}\n${openingText(isObject(item) ? own(item, 'content') : undefined)}\n`;
+    if (isOpening && found.opening.length < OPENING_MAX) found.opening += `${role}\n${openingText(isObject(item) ? own(item, 'content') : undefined, wholeLengths)}\n`;
     hasUser ||= role === 'user';
   }
   found.opening = found.opening.slice(0, OPENING_MAX);
@@ -99,20 +102,20 @@ function sendable(message: JsonObject): JsonObject {
   return kept;
 }
 
-function openingText(content: unknown): string {
-  if (typeof content === 'string') return bothEnds(content);
+function openingText(content: unknown, wholeLengths: WholeLengths): string {
+  if (typeof content === 'string') return bothEnds(content, wholeLengths);
   if (!Array.isArray(content)) return '';
   let text = '';
   for (const part of content as readonly unknown[]) {
     if (text.length >= OPENING_MAX) break;
     const value = isObject(part) ? own(part, 'text') : undefined;
-    if (typeof value === 'string') text += bothEnds(value);
+    if (typeof value === 'string') text += bothEnds(value, wholeLengths);
   }
   return text;
 }
 
-function bothEnds(text: string): string {
-  return text.length <= 2 * OPENING_END ? text : `${text.slice(0, OPENING_END)}${text.length}${text.slice(-OPENING_END)}`;
+function bothEnds(text: string, { texts }: WholeLengths): string {
+  return text.length <= 2 * OPENING_END ? text : `${text.slice(0, OPENING_END)}${lengthOf(text, texts)}${text.slice(-OPENING_END)}`;
 }
 
 function checkMessage(item: unknown, param: string, found: Findings): Role {
@@ -207,11 +210,11 @@ function checkImage(image: JsonObject, param: string, found: Findings): void {
   found.imageCount += 1;
   found.mediaParts += 1;
   // Whatever an image's bytes are, and wherever they lie, what a provider counts it as is bounded (domain/prompt-overheads.ts).
-  if (isData) found.inlineMediaChars += url.length;
+  if (isData) found.inlineMediaChars += lengthOf(url, found.wholeLengths.media);
 }
 
 function checkAudio(audio: JsonObject, param: string, found: Findings): void {
-  found.inlineMediaChars += asString(required(own(audio, 'data'), `${param}.data`), `${param}.data`, { min: 1 }).length;
+  found.inlineMediaChars += lengthOf(asString(required(own(audio, 'data'), `${param}.data`), `${param}.data`, { min: 1 }), found.wholeLengths.media);
   found.mediaParts += 1;
   asString(required(own(audio, 'format'), `${param}.format`), `${param}.format`, { min: 1 });
   found.audioInput = true;
@@ -224,7 +227,7 @@ function checkFile(file: JsonObject, param: string, found: Findings): void {
   }
   if (isAbsent(own(file, 'file_data')) && isAbsent(own(file, 'file_id'))) throw missing(`${param}.file_data`);
   const data = own(file, 'file_data');
-  if (typeof data === 'string') found.inlineMediaChars += data.length;
+  if (typeof data === 'string') found.inlineMediaChars += lengthOf(data, found.wholeLengths.media);
   found.mediaParts += 1;
   found.fileInput = true;
   // Text in a file is compressed as a rule: its bytes do not bound its tokens.

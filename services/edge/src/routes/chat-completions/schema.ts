@@ -8,7 +8,8 @@ import { calledToolBytes } from '../../domain/prompt-overheads.js';
 import { TOOLS_MAX } from '../../domain/tool-request.js';
 import { apiError, type ApiError } from '../../wire/errors.js';
 import { unescapedBytes } from '../../wire/json-escapes.js';
-import { parseJsonObject, parseScanned, scanJsonObject, type ByteRange, type JsonObjectRead, type JsonScanReason } from '../../wire/json-scan.js';
+import { ALL_WHOLE } from '../../wire/json-long-text.js';
+import { parseJsonObject, parseScanned, scanJsonObject, type ByteRange, type JsonObjectRead, type JsonScanReason, type ParsedJson } from '../../wire/json-scan.js';
 import { asArray, asBoolean, asInteger, asName, asNumber, asObject, asOneOf, asString, asStrings, Invalid, isAbsent, isObject, own, required, withoutNulls, wrongType, wrongValue, type JsonObject } from './checks.js';
 import { checkMessages, sendableMessages, type MessageFacts } from './messages.js';
 import { readPlugins, readPositive, readPrivacy, readProvider, readQuantization, unknownPreferences } from './preferences.js';
@@ -177,12 +178,12 @@ export type NameSession = (sessionId: string | undefined, opening: string) => st
 
 /** Never throws on any bytes. Parses the body once; what is forwarded are ranges of `body`, which must not change after. */
 export function readChatRequest(body: Buffer, variant: Variant, nameSession: NameSession): ChatRequestResult {
-  return requestOf(body, parseJsonObject(body), variant, nameSession);
+  return requestOf(body, parseJsonObject(body, true), variant, nameSession);
 }
 
 /** Likewise, with others' turns between the steps: of 100,000 values each takes tens of milliseconds. */
 export async function readLargeChatRequest(body: Buffer, variant: Variant, nameSession: NameSession, nextTurn: () => Promise<void>): Promise<ChatRequestResult> {
-  const scanned = scanJsonObject(body);
+  const scanned = scanJsonObject(body, true);
   if (scanned.kind === 'invalid') return requestOf(body, scanned, variant, nameSession);
   await nextTurn();
   const json = parseScanned(scanned);
@@ -193,7 +194,7 @@ export async function readLargeChatRequest(body: Buffer, variant: Variant, nameS
 function requestOf(body: Buffer, json: JsonObjectRead, variant: Variant, nameSession: NameSession): ChatRequestResult {
   if (json.kind === 'invalid') return { kind: 'invalid', error: apiError('bad_json', { message: SCAN_MESSAGES[json.reason] }) };
   try {
-    return { kind: 'ok', request: read(body, json.object, json.fields, variant, nameSession) };
+    return { kind: 'ok', request: read(body, json, variant, nameSession) };
   } catch (error) {
     if (error instanceof Invalid) return { kind: 'invalid', error: error.error };
     throw error;
@@ -207,13 +208,13 @@ function knownToB(object: JsonObject): JsonObject {
   return known;
 }
 
-function read(body: Buffer, object: JsonObject, ranges: ReadonlyMap<string, ByteRange>, variant: Variant, nameSession: NameSession): ChatRequest {
+function read(body: Buffer, { object, fields: ranges, wholeLengths }: ParsedJson, variant: Variant, nameSession: NameSession): ChatRequest {
   const ours = variant === 'A' ? object : knownToB(object);
   const model = asName(required(own(ours, 'model'), 'model'), 'model', { min: 1, max: MODEL_ID_MAX });
-  const messages = checkMessages(own(ours, 'messages'));
+  const messages = checkMessages(own(ours, 'messages'), wholeLengths);
   const tools = own(ours, 'tools');
   const hasTools = Array.isArray(tools) && tools.length > 0;
-  const { fields, waitingToolFields, params, promptBytes, ignoredParams } = split(body, object, ours, ranges, hasTools, messages.hasUnsendable ? sendableMessages(own(ours, 'messages')) : undefined);
+  const { fields, waitingToolFields, params, promptBytes, ignoredParams } = split(body, object, ours, ranges, hasTools, messages.hasUnsendable ? sendableMessages(wholeLengths === ALL_WHOLE ? own(ours, 'messages') : wholeMessages(body, ranges)) : undefined);
   const { stream, includeUsage } = readStream(ours);
   const maxTokens = readMaxTokens(ours);
   if (maxTokens !== undefined) params.push('max_tokens');
@@ -279,6 +280,12 @@ function read(body: Buffer, object: JsonObject, ranges: ReadonlyMap<string, Byte
     session: nameSession(isAbsent(sessionId) ? undefined : asName(sessionId, 'session_id', { min: 1, max: SESSION_ID_MAX }), messages.opening),
     promptText: choosesModel(model, models) ? promptWindow(own(ours, 'messages')) : '',
   };
+}
+
+/** With the strings that were shortened. */
+function wholeMessages(body: Buffer, ranges: ReadonlyMap<string, ByteRange>): unknown {
+  const range = ranges.get('messages');
+  return range === undefined ? undefined : JSON.parse(body.toString('utf8', range.start, range.end));
 }
 
 /** What the prompt probably is in tokens. */

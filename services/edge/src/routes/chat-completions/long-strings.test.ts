@@ -1,0 +1,129 @@
+/** Long strings of messages are parsed in part: nothing that is read of a request may show it. */
+import { describe, expect, test } from '@jest/globals';
+import { LONG_STRING_BYTES } from '../../wire/json-long-text.js';
+import { parseJsonObject, type ParsedJson } from '../../wire/json-scan.js';
+import { checkMessages, type MessageFacts } from './messages.js';
+import { promptWindow } from './prompt-window.js';
+import { readChatRequest } from './schema.js';
+
+/** A generator of numbers below a bound, the same at each run. */
+function numbers(seed: number): (bound: number) => number {
+  let state = seed;
+  return (bound) => {
+    state = (Math.imul(state, 1_103_515_245) + 12_345) >>> 0;
+    return Math.floor((state / 2 ** 32) * bound);
+  };
+}
+
+/** JSON text of a string of about so many bytes, of characters and escapes of all lengths. */
+function longJson(next: (bound: number) => number, bytes: number): string {
+  const pieces = ['abcd ', 'x', 'é', '字', '😀', '\\n', '\\"', '\\\\', '\\u0041', '\\ud83d\\ude00', '\\ud83d', '\\u00e9', '\\/', '{', 'the box at the junction '.repeat(20)];
+  // Long runs of a few kinds, as texts are.
+  let json = '';
+  while (json.length < bytes) {
+    const kinds = Array.from({ length: 1 + next(3) }, () => pieces[next(pieces.length)] ?? '');
+    for (let i = 0; i < 200; i += 1) json += kinds[next(kinds.length)] ?? '';
+  }
+  return json;
+}
+
+const parsed = (body: string, shortens: boolean): ParsedJson => {
+  const json = parseJsonObject(Buffer.from(body), shortens);
+  if (json.kind === 'invalid') throw new Error(json.reason);
+  return json;
+};
+
+const factsOf = ({ object, wholeLengths }: ParsedJson): Omit<MessageFacts, 'wholeLengths'> => {
+  const facts: MessageFacts & { wholeLengths?: unknown } = checkMessages(object['messages'], wholeLengths);
+  delete facts.wholeLengths;
+  return facts;
+};
+
+const sizeOf = (value: unknown): number => JSON.stringify(value).length;
+
+describe('long strings of messages', () => {
+  test('are read as whole ones are, whatever they hold', () => {
+    const next = numbers(7);
+    for (let round = 0; round < 60; round += 1) {
+      const long = longJson(next, LONG_STRING_BYTES + next(60_000));
+      const other = longJson(next, next(30_000));
+      const bodies = [
+        `{"messages":[{"role":"system","content":"${other}"},{"role":"user","content":"${long}"}]}`,
+        `{"messages":[{"content":"${long}","role":"user"},{"role":"assistant","content":"${other}"},{"role":"user","content":[{"type":"text","text":"${other}"},{"text":"${long}","type":"text"}]}]}`,
+        `{"messages":[{"role":"user","content":[{"type":"text","text":"${long}"},{"type":"text","text":"${long}"}]}],"model":"x"}`,
+      ];
+      for (const body of bodies) {
+        const short = parsed(body, true);
+        const whole = parsed(body, false);
+        expect(factsOf(short)).toEqual(factsOf(whole));
+        expect(promptWindow(short.object['messages'])).toBe(promptWindow(whole.object['messages']));
+        expect([...short.fields]).toEqual([...whole.fields]);
+      }
+    }
+  });
+
+  test('are refused where the parser refuses them', () => {
+    const next = numbers(11);
+    const spoilers = ['\n', '\u0000', '\u001f', '\\', '\\x', '\\u12g4', '\\u00', '\t', '"', '\u007f', '\u2028', '\\\\', 'é'];
+    let refused = 0;
+    for (let round = 0; round < 300; round += 1) {
+      const long = longJson(next, LONG_STRING_BYTES + 2_000);
+      const at = next(3) === 0 ? next(40) : next(3) === 0 ? long.length - next(40) : next(long.length);
+      const body = `{"messages":[{"role":"user","content":"${long.slice(0, at)}${spoilers[next(spoilers.length)] ?? ''}${long.slice(at)}"}]}`;
+      let isJson = true;
+      try {
+        JSON.parse(body);
+      } catch {
+        isJson = false;
+        refused += 1;
+      }
+      expect(parseJsonObject(Buffer.from(body), true).kind).toBe(isJson ? 'ok' : 'invalid');
+    }
+    expect(refused).toBeGreaterThan(100);
+  });
+
+  test('are not copied: what is parsed of a megabyte is its ends, and of media nothing', () => {
+    const text = 'a line of text\n'.repeat(70_000);
+    const data = 'QUJD'.repeat(250_000);
+    const messages = [
+      { role: 'user', content: text },
+      { role: 'user', content: [{ type: 'text', text }, { type: 'image_url', image_url: { url: `data:image/png;base64,${data}` } }, { type: 'input_audio', input_audio: { data, format: 'wav' } }, { type: 'file', file: { filename: 'a.pdf', file_data: data } }] },
+    ];
+    const short = parsed(JSON.stringify({ messages }), true);
+    expect(sizeOf(short.object['messages'])).toBeLessThan(2 * 24_000 + 1_000);
+    expect(factsOf(short)).toEqual(factsOf(parsed(JSON.stringify({ messages }), false)));
+    expect(checkMessages(short.object['messages'], short.wholeLengths).inlineMediaChars).toBe(3 * data.length + 'data:image/png;base64,'.length);
+  });
+
+  test('are told from others that look like what is parsed of them', () => {
+    const long = `data:${'x'.repeat(40_000)}`;
+    const ends = parsed(JSON.stringify({ messages: [{ role: 'user', content: long }] }), true).object['messages'] as readonly { content: string }[];
+    const look = ends[0]?.content ?? '';
+    expect(look.length).toBeLessThan(long.length);
+    const messages = [{ role: 'user', content: long }, { role: 'user', content: [{ type: 'image_url', image_url: { url: look } }] }];
+    // What is taken for media counts for no tokens: a text must not lend a picture its length.
+    expect(checkMessages(parsed(JSON.stringify({ messages }), true).object['messages']).inlineMediaChars).toBe(look.length);
+    expect(factsOf(parsed(JSON.stringify({ messages }), true))).toEqual(factsOf(parsed(JSON.stringify({ messages }), false)));
+  });
+
+  test('go to the provider as they came, and whole where nulls beside them are left out', () => {
+    const content = 'say "this"\n'.repeat(5_000);
+    const nameSession = (_id: string | undefined, opening: string): string => opening;
+    for (const refusal of [undefined, null]) {
+      const messages = [{ role: 'user', content }, { role: 'assistant', content, ...(refusal === null ? { refusal } : {}) }, { role: 'user', content: [{ type: 'text', text: content }] }];
+      const read = readChatRequest(Buffer.from(JSON.stringify({ model: 'auto', messages })), 'A', nameSession);
+      if (read.kind === 'invalid') throw new Error('refused');
+      const sent: unknown = JSON.parse(String(read.request.fields.find(({ name }) => name === 'messages')?.value));
+      expect(sent).toEqual([{ role: 'user', content }, { role: 'assistant', content }, { role: 'user', content: [{ type: 'text', text: content }] }]);
+      expect(read.request.promptBytes).toBe(JSON.stringify(sent).length);
+    }
+  });
+
+  test('elsewhere are parsed whole', () => {
+    const text = 'y'.repeat(40_000);
+    const body = { user: text, tools: [{ content: text }], messages: [{ role: 'user', content: 'x', name: text, extra: { content: text } }], content: text };
+    expect(parsed(JSON.stringify(body), true).object).toEqual(body);
+    const messages = [{ role: 'user', content: text }];
+    expect(parsed(JSON.stringify({ messages }), false).object).toEqual({ messages });
+  });
+});
