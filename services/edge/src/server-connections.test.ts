@@ -8,6 +8,7 @@ import { connect, type Socket } from 'node:net';
 import { keyWith } from './testing/callers.js';
 import { BODY_BYTES_MAX, chatText, errorOf, hello, readRaw, startDoor, type Door } from './testing/door.js';
 import { events, type PlayedCall } from './testing/neighbours.js';
+import { ours, streaming, withTools } from './testing/rounds-story.js';
 import { answersWith } from './testing/scripts.js';
 
 const answers = answersWith('ok');
@@ -96,6 +97,21 @@ describe('connections', () => {
     expect(last).toMatch(/"error":\{"message":"[^"]*What was delivered is charged[^}]*"code":"overloaded"[^]*"finish_reason":"error"[^]*"usage":\{"prompt_tokens":10,"completion_tokens":5,[^]*"x_router":\{"provider":"a","cost_usd":0\.00002,/);
     expect(last.slice(last.indexOf('[DONE]'))).toMatch(/X-Router-Cost: 0\.000020000\r\n/i);
     expect([seen.split(' more').length, seen.split('x_router').length, door.neighbours.stopped, door.neighbours.outcomes, given?.isCancelled]).toEqual([2, 2, ['a#1'], ['a#1 DELIVERED'], false]);
+    socket.destroy();
+  });
+
+  test('so does one that is stopped between two rounds, at once', async () => {
+    withTools(door.neighbours, [], { runTool: (_request, signal) => new Promise((_, reject) => signal.addEventListener('abort', () => reject(new Error('aborted')))) });
+    door.neighbours.scripts.set('a', (call) => call.play(events.role(), events.text('Let me see. '), ...streaming(ours()).slice(1)));
+    const socket = door.raw(chatText(door.key, JSON.stringify({ ...hello, stream: true, plugins: ['code-exec'] })));
+    let seen = '';
+    socket.on('data', (bytes: Buffer) => (seen += bytes.toString()));
+    await until(() => seen.includes('Let me see. ') && door.neighbours.tended.length > 0);
+    door.stopRunning();
+    await until(() => door.metrics.inFlight() === 0 && seen.endsWith('\r\n\r\n'));
+    const last = seen.slice(seen.lastIndexOf('data: {'));
+    expect(last).toMatch(/"error":\{"message":"[^"]*What was delivered is charged[^}]*"code":"overloaded"[^]*"finish_reason":"error"[^]*"usage":\{"prompt_tokens":10,"completion_tokens":5,[^]*"x_router":\{"provider":"a","cost_usd":0\.00002,[^]*X-Router-Cost: 0\.000020000\r\n/i);
+    expect(door.neighbours.outcomes).toEqual(['a#1 DELIVERED']);
     socket.destroy();
   });
 

@@ -33,6 +33,8 @@ export interface Shown {
   /** Calls of the client's tools so far: their places are counted without ours. */
   clientCalls: number;
   route: Route | undefined;
+  /** The drain is over: no further round is asked, and what the rounds so far come to is told. */
+  isEnding: boolean;
   /** Monotonic milliseconds of the last byte. */
   lastSentMs: number;
 }
@@ -67,7 +69,24 @@ export class RoundAnswer implements Answer {
   ) {}
 
   attend(listener: ClientListener): void {
-    this.inner.attend(listener);
+    const { inner, shown } = this;
+    if (shown.isEnding) {
+      listener.onGone(false);
+      return;
+    }
+    inner.attend({
+      onSlow: (taken) => listener.onSlow(taken),
+      onDrain: () => listener.onDrain(),
+      onGone: (byItself) => listener.onGone(byItself),
+      onStop: () => {
+        const isFollowed = listener.onStop?.() === true;
+        if (!isFollowed && !shown.hasContent) return false;
+        shown.isEnding = true;
+        // Words of the rounds before are charged, and what they cost is known; of this one the client has none.
+        if (!isFollowed) listener.onGone(false);
+        return true;
+      },
+    });
   }
 
   /** The loop keeps the client's connection alive by itself: what is silent here need not be silent there. */

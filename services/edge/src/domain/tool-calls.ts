@@ -65,7 +65,7 @@ export class ToolCalls {
       return undefined;
     });
     const outcomes = await fewAtOnce(given, async (one) => (one === undefined || 'content' in one ? one : this.runTool(one, byok, signal)));
-    if (bought.length > 0) {
+    if (bought.length > 0 && !signal.aborted) {
       const contents = outcomes.map((outcome) => outcome?.content ?? SPENDING_CONTENT);
       const spentMax = bought.reduce((sum, { terms }) => sum + terms.feeNanoUsdMax, 0n);
       if (!(await hold(contents, feesOf(outcomes) + spentMax))) return 'no-room';

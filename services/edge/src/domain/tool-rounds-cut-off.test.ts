@@ -1,12 +1,14 @@
-import { expect, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
+import type { End__Output } from '@signalbox/contracts/worker';
+import { callerWith } from '../testing/callers.js';
 import { chunkOf, calling, ours, story, streaming, type Setting } from '../testing/rounds-story.js';
-import { events, type PlayedCall } from '../testing/neighbours.js';
+import { admissionOf, events, type PlayedCall } from '../testing/neighbours.js';
 
 const callsWhole = (call: PlayedCall): void => call.play(...calling(ours()));
 const callsStreamed = (call: PlayedCall): void => call.play(...streaming(ours()));
 const talksAndCalls = (call: PlayedCall): void => call.play(events.role(), chunkOf({ content: 'Let me see. ' }), ...streaming(ours()).slice(1));
 const begins = (call: PlayedCall): void => call.listener.onEvent(events.started());
-const stream: Setting['request'] = { stream: true };
+const stream: NonNullable<Setting['request']> = { stream: true };
 const untilAborted = (_request: unknown, signal: AbortSignal): Promise<never> => new Promise((_, reject) => signal.addEventListener('abort', () => reject(new Error('aborted'))));
 
 /** What workers hear when nobody is there any more, `byItself` or cut off by edge, once the story stands still. */
@@ -43,4 +45,82 @@ test.each<[string, Setting, readonly string[]]>([
   ['a stream that had no word yet', { request: stream, rounds: [callsStreamed, begins] }, ['a#2 DELIVERED', 'a#1 DELIVERED followed']],
 ])('so does one that leaves %s by itself', async (_what, setting, outcomes) => {
   expect((await heard(setting, true)).outcomes).toEqual(outcomes);
+});
+
+describe('a stream that is stopped at the end of a drain, once its client has words of it', () => {
+  const STOPPED: End__Output['cut'] = { class: 'STOPPED', status: 0, retryAfterMs: 0, publicMessage: '', publicParam: '', retryable: true };
+
+  /** Stopped once the story stands still; the answer as it ended. */
+  async function stopped(setting: Setting, told: { readonly onStop?: () => void } = {}) {
+    const { fake, answer, ran, neighbours, run } = story({ ...setting, request: stream });
+    Object.assign(fake, told);
+    const wasted: string[] = [];
+    Object.assign(neighbours, { wastedRuns: { note: (accountId: string) => void wasted.push(accountId), waitMs: () => 0 } });
+    const running = run();
+    await fake.clock.settle();
+    const isFollowed = answer.stop();
+    return { isFollowed, conducted: await running, fake, answer, ran, wasted };
+  }
+
+  test('says between two rounds what those so far are charged', async () => {
+    const { isFollowed, conducted, fake, answer } = await stopped({ rounds: [talksAndCalls], runTool: untilAborted });
+    expect([isFollowed, conducted.result, answer.said.at(-1), fake.calls.length]).toEqual([true, 'cut', 'refuse stopping', 1]);
+    expect([answer.refusal, answer.settlement?.end.costNanoUsd, answer.settlement?.attempts.length]).toEqual([{ kind: 'stopping', isCharged: true }, '20000', 1]);
+    expect([fake.outcomes, fake.stopped]).toEqual([['a#1 DELIVERED'], []]);
+  });
+
+  test('says so within a round that has given nothing yet, which is charged to nobody and leaves the hold to the one before', async () => {
+    const { conducted, fake, answer } = await stopped({ rounds: [talksAndCalls, begins] });
+    expect([conducted.result, answer.said.at(-1), fake.calls.map(({ isCancelled }) => isCancelled)]).toEqual(['cut', 'refuse stopping', [false, true]]);
+    expect([answer.settlement?.end.costNanoUsd, fake.outcomes]).toEqual(['20000', ['a#2 DISCARDED followed', 'a#1 DELIVERED']]);
+  });
+
+  test('begins no round that waited for its hold', async () => {
+    let grant: (isGranted: boolean) => void = () => undefined;
+    const { fake, answer, turn, neighbours, run } = story({ request: stream, rounds: [talksAndCalls] });
+    turn.caller = callerWith({ account: { costCaps: [{ period: 'month', capNanoUsd: '1000000000' }] } });
+    Object.assign(neighbours.quota, { extend: () => new Promise<boolean>((resolve) => (grant = resolve)) });
+    fake.admissions = [admissionOf('ADMITTED', { heldNanoUsd: '2000', heldTokens: '50', roomNanoUsd: '1000000000' })];
+    const running = run();
+    await fake.clock.settle();
+    expect(answer.stop()).toBe(true);
+    grant(true);
+    expect([(await running).result, fake.calls.length, answer.settlement?.end.costNanoUsd, fake.outcomes]).toEqual(['cut', 1, '20000', ['a#1 DELIVERED']]);
+  });
+
+  test('has the figures of all rounds where the last one is ended by its worker', async () => {
+    let second: PlayedCall | undefined;
+    const talks = (call: PlayedCall): void => {
+      second = call;
+      for (const event of [events.role(), events.text('It is')]) call.listener.onEvent(event);
+    };
+    const { conducted, answer, fake } = await stopped({ rounds: [talksAndCalls, talks] }, { onStop: () => second?.play(events.end({ finishReason: 'error', cut: STOPPED, costNanoUsd: '7' })) });
+    expect([conducted.result, answer.said.at(-1), answer.settlement?.end.costNanoUsd, fake.stopped]).toEqual(['cut', 'cut STOPPED', '20007', ['a#2']]);
+  });
+
+  test('runs no tool of a round that ends as it is stopped', async () => {
+    let first: PlayedCall | undefined;
+    const talks = (call: PlayedCall): void => {
+      first = call;
+      for (const event of [events.role(), chunkOf({ content: 'Let me see. ' })]) call.listener.onEvent(event);
+    };
+    const { conducted, answer, ran } = await stopped({ rounds: [talks], runTool: untilAborted }, { onStop: () => first?.play(...streaming(ours()).slice(1)) });
+    expect([conducted.result, answer.said.at(-1), answer.settlement?.end.costNanoUsd, ran]).toEqual(['cut', 'refuse stopping', '20000', []]);
+  });
+
+  test('buys nothing once it is stopped, and nothing counts as waste', async () => {
+    const paint = { id: 'call_p', name: 'generate_image', arguments: '{"prompt":"a fox"}' };
+    const offered = [{ name: 'generate_image', definition: Buffer.from('{"type":"function","function":{"name":"generate_image"}}'), feeNanoUsdMax: '50000000', imagesMax: 1 }];
+    const { conducted, ran, wasted, fake } = await stopped({ offered, runTool: untilAborted, rounds: [(call) => call.play(events.role(), chunkOf({ content: 'See. ' }), ...streaming(ours(), paint).slice(1))] });
+    expect([conducted.result, ran.map(({ name }) => name), wasted, fake.extended]).toEqual(['cut', ['code_exec'], [], []]);
+  });
+
+  test('is told nothing of figures where its client has had no word', async () => {
+    const { fake, answer, run } = story({ request: stream, rounds: [callsStreamed], runTool: untilAborted });
+    const running = run();
+    await fake.clock.settle();
+    expect(answer.stop()).toBe(false);
+    answer.leave(false);
+    expect([(await running).result, fake.outcomes]).toEqual(['gone', ['a#1 DISCARDED']]);
+  });
 });

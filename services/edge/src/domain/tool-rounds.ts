@@ -4,11 +4,12 @@ import type { End__Output, Failed__Output, Outcome } from '@signalbox/contracts/
 import type { CardFees } from '@signalbox/kernel/card-fees';
 import type { Clock, Timer } from '@signalbox/kernel/clock';
 import { toFault, type Fault } from '@signalbox/kernel/fault';
-import { NO_TOKENS, totalTokens, type TokenCounts } from '@signalbox/kernel/tokens';
+import { NO_TOKENS, totalTokens } from '@signalbox/kernel/tokens';
 import type { AttemptReport, PipelineStage, Route, Settlement } from './answer.js';
 import type { ChatRequest } from './chat-request.js';
 import { HEALING_FAILED, healingTermsOf } from './healing.js';
 import { imagesChunk, RoundAnswer, withImages, withoutCalls, type RoundEnd, type Shown } from './round-answer.js';
+import { summed } from './round-figures.js';
 import { TEND_MS, written } from './tellings.js';
 import { boughtOf, feesOf, ToolCalls } from './tool-calls.js';
 import { continuedRequest } from './tool-request.js';
@@ -70,26 +71,6 @@ interface Answered {
   readonly isUnseen: boolean;
 }
 
-const added = (a: TokenCounts, b: TokenCounts): TokenCounts => ({
-  inputUncached: a.inputUncached + b.inputUncached, cacheRead: a.cacheRead + b.cacheRead, cacheWrite: a.cacheWrite + b.cacheWrite, outputText: a.outputText + b.outputText,
-  outputReasoning: a.outputReasoning + b.outputReasoning, audio: a.audio + b.audio, image: a.image + b.image,
-});
-
-/** Figures of all rounds together; the rest is the last one's. */
-function summed(ends: readonly End__Output[], last: End__Output): End__Output {
-  const all = [...ends, last];
-  return {
-    ...last,
-    tokens: all.reduce((sum: TokenCounts, { tokens }) => added(sum, tokens ?? NO_TOKENS), NO_TOKENS),
-    costNanoUsd: String(all.reduce((sum, { costNanoUsd }) => sum + BigInt(costNanoUsd), 0n)),
-    savingsNanoUsd: String(all.reduce((sum, { savingsNanoUsd }) => sum + BigInt(savingsNanoUsd), 0n)),
-    source: all.find(({ source }) => source !== 'PROVIDER')?.source ?? last.source,
-    flags: [...new Set(all.flatMap(({ flags }) => flags))],
-    cachedKnown: all.every(({ cachedKnown }) => cachedKnown),
-    reasoningKnown: all.every(({ reasoningKnown }) => reasoningKnown),
-  };
-}
-
 class Rounds {
   private readonly shown: Shown;
   /** Attempts that answered the rounds so far; nobody has been told of them. */
@@ -124,7 +105,7 @@ class Rounds {
     this.calls = new ToolCalls(options.tools, (nanoUsd) => {
       this.unpaidNanoUsd = nanoUsd;
     });
-    this.shown = { hasContent: false, hasRole: false, clientCalls: 0, route: undefined, lastSentMs: turn.silentSinceMs ?? clock.monotonicMs() };
+    this.shown = { hasContent: false, hasRole: false, clientCalls: 0, route: undefined, isEnding: false, lastSentMs: turn.silentSinceMs ?? clock.monotonicMs() };
   }
 
   async run(): Promise<Conducted> {
@@ -155,12 +136,14 @@ class Rounds {
       latest = gathering;
       this.before = conducted.attempts;
       const { end } = gathering;
+      if (conducted.result === 'gone' && this.shown.isEnding && !answer.isGone()) return this.stopped(conducted);
       if (conducted.result === 'gone' || end === undefined) return this.left(conducted.isCutOff === true, this.isUnderWay(conducted));
       if (end.kind === 'refused' || end.kind === 'cut') return this.broken(end, conducted, gathering);
       this.note(gathering, end.settlement, conducted);
       const calls = gathering.ourCalls();
       const isCalling = calls.length > 0 && !gathering.hasClientCalls() && !this.isStopped(end);
       if (!isCalling || round > tools.roundsMax) return this.give(gathering, end, calls.length > 0);
+      if (this.shown.isEnding) return this.stopped();
       this.isJsonSpoiled ||= this.isHealed && gathering.hasShownWords;
       this.tend();
       const left = new AbortController();
@@ -169,7 +152,13 @@ class Rounds {
         isCutOff = !byItself;
         left.abort();
       };
-      answer.attend({ onSlow: () => undefined, onDrain: () => undefined, onGone });
+      const onStop = (): boolean => {
+        if (!this.shown.hasContent) return false;
+        this.shown.isEnding = true;
+        left.abort();
+        return true;
+      };
+      answer.attend({ onSlow: () => undefined, onDrain: () => undefined, onGone, onStop });
       const choice = round === tools.roundsMax ? 'none' : 'auto';
       const nextOf = (contents: readonly string[]): ChatRequest =>
         continuedRequest(request, [gathering.message(), ...contents.map((content, at) => JSON.stringify({ role: 'tool', tool_call_id: calls[at]?.id ?? '', content }))], choice);
@@ -178,9 +167,10 @@ class Rounds {
         const next = nextOf(contents);
         return this.options.hold({ ...turn, request: next }, this.startOf(round + 1, next), spentMax);
       });
-      if (outcomes === 'no-room' && !answer.isGone()) return this.stopForCap(gathering);
-      if (outcomes === 'no-room' || answer.isGone()) return this.left(isCutOff, false);
+      if (answer.isGone()) return this.left(isCutOff, false);
+      if (outcomes === 'no-room') return this.shown.isEnding ? this.stopped() : this.stopForCap(gathering);
       this.stages.push(...outcomes.map(({ stage }) => ({ ...stage, detail: { ...stage.detail, round } })));
+      if (this.shown.isEnding) return this.stopped();
       fees = { feeNanoUsd: feesOf(outcomes), bought: boughtOf(outcomes) };
       this.unpaidImages = outcomes.flatMap(({ images }) => images);
       request = nextOf(outcomes.map(({ content }) => content));
@@ -330,6 +320,18 @@ class Rounds {
     await this.deliver(false);
     this.showImages(route);
     answer.refuse({ kind: 'fault', fault }, this.lastSettlement());
+    return { attempts: this.before, result: 'cut' };
+  }
+
+  /** The drain is over, and the client has words of the rounds so far: it pays for those. A round that is under way has given it none, and is charged to nobody. */
+  private async stopped(conducted?: Conducted): Promise<Conducted> {
+    const { turn: { answer }, tell } = this.options;
+    const last = this.before.at(-1);
+    const isUnderWay = conducted !== undefined && this.isUnderWay(conducted) && last !== undefined;
+    await this.deliver(false, isUnderWay ? [tell(last.provider, this.before.length, 'DISCARDED', true)] : []);
+    if (answer.isGone()) return { attempts: this.before, result: 'gone' };
+    if (this.shown.route !== undefined) this.showImages(this.shown.route);
+    answer.refuse({ kind: 'stopping', isCharged: true }, this.lastSettlement());
     return { attempts: this.before, result: 'cut' };
   }
 

@@ -16,6 +16,8 @@ export interface RecordedAnswer extends Answer {
   drain(): void;
   /** Hangs up; `byItself` false: is cut off by edge. */
   leave(byItself?: boolean): void;
+  /** The drain is over: whether the end of the answer follows. */
+  stop(): boolean;
 }
 
 export function createRecordedAnswer(): RecordedAnswer {
@@ -39,6 +41,7 @@ export function createRecordedAnswer(): RecordedAnswer {
       isCut = !byItself;
       listener?.onGone(byItself);
     },
+    stop: () => listener?.onStop?.() ?? false,
     decided: () => undefined,
     keepAlive: () => void answer.said.push('keep-alive'),
     chunk: (_route, choices) => {

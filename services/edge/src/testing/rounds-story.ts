@@ -5,7 +5,7 @@ import type { ChatRequest } from '../domain/chat-request.js';
 import { conduct, type Neighbours } from '../domain/conduct.js';
 import { withMessages } from '../routes/chat-completions/with-messages.js';
 import { callerWith, plannedAt, planWith, requestWith } from './callers.js';
-import { createFakeNeighbours, events, type PlayedCall } from './neighbours.js';
+import { createFakeNeighbours, events, type FakeNeighbours, type PlayedCall } from './neighbours.js';
 import { createRecordedAnswer } from './recorded-answer.js';
 
 const CODE_EXEC: ManifestRecord = { id: 'code-exec', name: '', description: '', paid: false, kind: 'tool', fee_nano_usd: '0', zdr: true, data_collection_deny: true, options: {} };
@@ -45,13 +45,10 @@ export interface Setting {
   readonly offered?: readonly Tool__Output[];
 }
 
-export function story({ request = {}, tools, roundsMax = 8, rounds, runTool, providers = ['a'], offered = [] }: Setting) {
-  const fake = createFakeNeighbours(planWith(providers.map((provider) => plannedAt(provider))));
-  let played = 0;
-  for (const provider of providers) fake.scripts.set(provider, (call) => rounds[Math.min(played++, rounds.length - 1)]?.(call));
-  const ran: RunToolRequest[] = [];
+/** Neighbours whose plugins offer code_exec, and `offered` beside it; `ran` gets what is run. */
+export function withTools(fake: FakeNeighbours, ran: RunToolRequest[], { roundsMax = 8, runTool, offered = [] }: Partial<Pick<Setting, 'roundsMax' | 'offered'>> & { readonly runTool?: Setting['runTool'] | undefined } = {}): Neighbours {
   const prepared: PrepareResponse__Output = { problem: null, messages: Buffer.alloc(0), stages: [], citations: [], files: [], observes: false, tools: [{ name: 'code_exec', definition: Buffer.from(TOOL), feeNanoUsdMax: '0', imagesMax: 0 }, ...offered], toolRoundsMax: roundsMax };
-  const neighbours: Neighbours = Object.assign(fake, {
+  return Object.assign(fake, {
     withMessages,
     plugins: {
       manifests: () => Promise.resolve(new Map([['code-exec', CODE_EXEC]])),
@@ -63,6 +60,14 @@ export function story({ request = {}, tools, roundsMax = 8, rounds, runTool, pro
       observe: () => undefined,
     },
   });
+}
+
+export function story({ request = {}, tools, roundsMax = 8, rounds, runTool, providers = ['a'], offered = [] }: Setting) {
+  const fake = createFakeNeighbours(planWith(providers.map((provider) => plannedAt(provider))));
+  let played = 0;
+  for (const provider of providers) fake.scripts.set(provider, (call) => rounds[Math.min(played++, rounds.length - 1)]?.(call));
+  const ran: RunToolRequest[] = [];
+  const neighbours = withTools(fake, ran, { roundsMax, runTool, offered });
   const answer = createRecordedAnswer();
   const fields = [{ name: 'messages', value: Buffer.from(MESSAGES) }, ...(tools === undefined ? [] : [{ name: 'tools', value: Buffer.from(tools) }]), ...(request.fields ?? [])];
   const turn = { requestId: 'chatcmpl-0123456789', caller: callerWith(), answer, request: requestWith({ pluginIds: ['code-exec'], promptBytes: 100, messageCount: 1, ...request, fields }) };
