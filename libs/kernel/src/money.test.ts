@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { asNanoUsd, asPrice, attemptCost, formatUsd, formatUsdJson, formatUsdPerToken, parseUsd, reservationCost, usdNumberToNano } from './money.js';
+import { asNanoUsd, asPrice, attemptCost, formatUsd, formatUsdJson, formatUsdPerToken, parseUsd, reservationCost, roundedNano, usdNumberToNano } from './money.js';
 import { costOf, NO_TOKENS } from './tokens.js';
 
 const zero = asPrice(0n);
@@ -35,6 +35,22 @@ describe('money', () => {
   test('refuses what is finer than a nano-dollar instead of rounding it', () => {
     expect(() => usdNumberToNano(1e-10)).toThrow(RangeError);
     expect(() => parseUsd('0.0000000001')).toThrow(RangeError);
+  });
+
+  test.each([
+    [0, 0n], [0.0031, 3_100_000n], [1.455e-5, 14_550n], [1.4999e-9, 1n], [1.5e-9, 2n], [4.9e-10, 0n], [5e-10, 1n], [5e-324, 0n], [0.1 + 0.2, 300_000_000n], [123_456.123456789, 123_456_123_456_789n], [999_999.999999999, 999_999_999_999_999n], [1e6, 10n ** 15n], [1e21, 10n ** 30n],
+  ])('rounds %s dollars that somebody took to whole nano-dollars, half up', (usd, nano) => {
+    expect(roundedNano(usd)).toBe(nano);
+  });
+
+  test('each amount below a million dollars that is whole in nano-dollars is read as it was written', () => {
+    fc.assert(fc.property(fc.bigInt({ min: 0n, max: 10n ** 15n - 1n }), (nano) => {
+      expect(roundedNano(JSON.parse(formatUsdJson(nano)) as number)).toBe(nano);
+    }));
+  });
+
+  test.each([-1e-9, Number.NaN, Number.POSITIVE_INFINITY])('%s dollars is nothing that anybody took', (usd) => {
+    expect(() => roundedNano(usd)).toThrow(RangeError);
   });
 
   test('rounds a cost once, half up, and a reservation up', () => {

@@ -67,6 +67,26 @@ export function parseUsd(text: string): NanoUsd {
   return (sign === '-' ? -nano : nano) as NanoUsd;
 }
 
+/** A JSON number's shortest decimal text: all of its digits, and how many nano-dollars one of the last is, as a power of ten. */
+function digitsOf(text: string): { readonly digits: string; readonly scale: number } {
+  const [mantissa = '0', exponent = '0'] = text.split('e');
+  const [whole = '0', fraction = ''] = mantissa.replace('-', '').split('.');
+  return { digits: whole + fraction, scale: 9 + Number(exponent) - fraction.length };
+}
+
+/**
+ * Dollars that a provider says it took to whole nano-dollars, rounded once, half up: by the number's shortest decimal text,
+ * which is what was written wherever that has 15 digits or fewer, as every amount below a million dollars has that is whole
+ * in nano-dollars. Throws RangeError for what is not finite or below zero.
+ */
+export function roundedNano(value: number): NanoUsd {
+  if (!Number.isFinite(value) || value < 0) throw new RangeError('Expected a finite amount of zero or more.');
+  const { digits, scale } = digitsOf(String(value));
+  if (scale >= 0) return (BigInt(digits) * 10n ** BigInt(scale)) as NanoUsd;
+  const unit = 10n ** BigInt(-scale);
+  return ((BigInt(digits) + unit / 2n) / unit) as NanoUsd;
+}
+
 /**
  * Dollars from a catalog's or client's JSON number to nano-dollars, by its shortest decimal text.
  * Throws RangeError when it is not finite or finer than a nano-dollar.
@@ -75,11 +95,7 @@ export function usdNumberToNano(value: number): NanoUsd {
   if (!Number.isFinite(value)) throw new RangeError('Expected a finite amount.');
   const text = String(value);
   if (!text.includes('e')) return parseUsd(text);
-  const [mantissa = '0', exponent = '0'] = text.split('e');
-  const shift = Number(exponent);
-  const [whole = '0', fraction = ''] = mantissa.replace('-', '').split('.');
-  const digits = whole + fraction;
-  const scale = 9 + shift - fraction.length;
+  const { digits, scale } = digitsOf(text);
   if (scale < 0 && !/^0*$/.test(digits.slice(scale))) throw new RangeError('Finer than a nano-dollar.');
   const nano = scale >= 0 ? BigInt(digits) * 10n ** BigInt(scale) : BigInt(digits.slice(0, scale) || '0');
   return (value < 0 ? -nano : nano) as NanoUsd;

@@ -1,4 +1,5 @@
 /** What every wire gives back, whatever the provider speaks: canonical chunks, answers, usage and failures. */
+import type { NanoUsd } from '@signalbox/kernel/money';
 import { promptTokens, type TokenCounts } from '@signalbox/kernel/tokens';
 
 /** Names as in the worker contract. */
@@ -54,6 +55,8 @@ export interface Usage {
   readonly reasoningKnown: boolean;
   /** The figures contradict themselves: they were clamped. */
   readonly isSuspect: boolean;
+  /** Nano-USD that it says it takes for all of it; undefined = it says nothing, or what can be no cost. */
+  readonly costNanoUsd?: NanoUsd | undefined;
 }
 
 /** The input buckets alone of figures that need not be final; undefined when they hold none: no prompt has 0 tokens. */

@@ -1,6 +1,7 @@
 /** What an attempt cost: provider's figures first, else what was seen, at the card in force for so long a prompt. */
 import type { DispatchRequest__Output } from '@signalbox/contracts/worker';
 import { assert } from '@signalbox/kernel/assert';
+import { feesOfAttempt } from '@signalbox/kernel/card-fees';
 import { asNanoUsd, ZERO_NANO_USD, type NanoUsd } from '@signalbox/kernel/money';
 import { areTokenCounts, ATTEMPT_COST_NANO_USD_MAX, cardFor, completionTokens, costOf, NO_TOKENS, promptTokens, type PriceCard, type PriceStep, type TokenCounts } from '@signalbox/kernel/tokens';
 import type { Usage } from '@signalbox/wires/canonical';
@@ -39,6 +40,8 @@ export interface Charge<Of extends Cards = Cards> {
   readonly flags: string[];
   readonly costNanoUsd: NanoUsd;
   readonly savingsNanoUsd: NanoUsd;
+  /** What the provider itself says it takes, fees of plugins not included; undefined = the price card says. */
+  readonly toldNanoUsd: NanoUsd | undefined;
 }
 
 /** Output tokens that the provider was asked for at most, all choices together; Infinity without a bound. */
@@ -78,6 +81,11 @@ function isOutputFarOff(tokens: TokenCounts, { outputBytes, thoughtBytes }: Seen
   const text = Math.min(Math.ceil((outputBytes - thoughtBytes) / BYTES_PER_TOKEN), outputMax);
   if (tokens.outputReasoning > 0 || thoughtBytes === 0) return isFarOff(told - tokens.outputReasoning, text);
   return told < text && isFarOff(told, text);
+}
+
+/** The provider took far more than its price card says, by its own word: what is sold at that card is sold at a loss. */
+export function isDear({ toldNanoUsd, costNanoUsd, cards }: Charge): boolean {
+  return toldNanoUsd !== undefined && toldNanoUsd > (costNanoUsd - feesOfAttempt(costNanoUsd, cards.card.id).feeNanoUsd) * 3n;
 }
 
 /** The cards for a prompt of that many tokens, 0 or more; the first of `steps` is from 0. */
@@ -122,5 +130,5 @@ function chargeSeen<Of extends Cards>(seen: Seen, cards: Of, outputMax: number):
   const isNothing = seen.usage === undefined && !seen.isAnswered;
   const costNanoUsd = isNothing ? ZERO_NANO_USD : costOf(tokens, card);
   const savingsNanoUsd = reference === undefined || isNothing ? ZERO_NANO_USD : asNanoUsd(costOf(tokens, reference) - costNanoUsd);
-  return { cards, tokens, source: seen.usage === undefined ? 'ESTIMATED' : 'PROVIDER', flags, costNanoUsd, savingsNanoUsd };
+  return { cards, tokens, source: seen.usage === undefined ? 'ESTIMATED' : 'PROVIDER', flags, costNanoUsd, savingsNanoUsd, toldNanoUsd: seen.usage?.costNanoUsd };
 }

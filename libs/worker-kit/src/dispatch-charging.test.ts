@@ -6,6 +6,7 @@ import { silentLog } from '@signalbox/runtime/log';
 import { createMetrics } from '@signalbox/runtime/metrics';
 import { Secret } from '@signalbox/runtime/secret';
 import { sse } from '@signalbox/testkit/fake-provider';
+import { NO_QUIRKS } from '@signalbox/wires/openai-chat/quirks';
 import { createCredentialPool } from './credentials.js';
 import type { DispatchOptions } from './dispatch.js';
 import { createWorkerMetrics } from './metrics.js';
@@ -69,6 +70,38 @@ describe('usage that is hard to believe', () => {
     await own.close();
     expect(rig.ends.map(({ flags }) => flags)).toEqual([['suspect']]);
     expect([alarmed, lines]).toEqual([0, []]);
+  });
+});
+
+describe('what a provider says that it takes', () => {
+  const answers = (cost: unknown): void => rig.provider.enqueue({ chunks: [text('Hello'), chunk([{ index: 0, delta: {}, finish_reason: 'stop' }]), chunk([], { usage: { ...USAGE, cost } }), sse('[DONE]')] });
+  const withCosts = (over: Partial<DispatchOptions> = {}): object[] => {
+    const lines: object[] = [];
+    const adapter = createOpenAiChatAdapter({ provider: 'fake', baseUrl: rig.provider.baseUrl, quirks: { ...NO_QUIRKS, tellsCost: true } });
+    rig.use(rig.clock, { adapter, log: { ...silentLog, warn: (line, fields = {}) => void lines.push({ line, ...fields }) }, ...over });
+    return lines;
+  };
+
+  test.each<[unknown, bigint | undefined]>([[0.00001, 10_000n], [0.00006, 60_000n], [0, 0n], [-1, undefined], ['1', undefined], [undefined, undefined]])('of %s dollars is written beside the cost at the price card, which is what is charged', async (cost, told) => {
+    const lines = withCosts();
+    answers(cost);
+    const events = await rig.run(requestOf());
+    expect(rig.ends[0]).toMatchObject({ costNanoUsd: 20_000n, source: 'PROVIDER', flags: [] });
+    expect([rig.ends[0]?.toldNanoUsd, events.at(-1)?.end?.costNanoUsd, lines]).toEqual([told, '20000', []]);
+  });
+
+  test('is told of in the log where it is more than three times the price', async () => {
+    const lines = withCosts();
+    answers(0.000060001);
+    await rig.run(requestOf());
+    expect(lines).toEqual([{ line: 'The provider took more than three times what its price card says.', provider: 'fake', model: 'fake-1', request_id: expect.any(String) as unknown, told_nano_usd: '60001', card_nano_usd: '20000' }]);
+  });
+
+  test('of an account’s own credential is no cost of ours', async () => {
+    const lines = withCosts({ ownCredentials: { resolve: () => ({ adapter: createOpenAiChatAdapter({ provider: 'fake', baseUrl: rig.provider.baseUrl, quirks: { ...NO_QUIRKS, tellsCost: true } }), pool: createCredentialPool([new Secret('sk-own')], rig.clock), isAtOwnAddress: false }) } });
+    answers(7);
+    await rig.run(requestOf({ byok: true, byokHandle: 'cred_1' }));
+    expect([rig.ends[0]?.costNanoUsd, rig.ends[0]?.toldNanoUsd, lines]).toEqual([20_000n, undefined, []]);
   });
 });
 

@@ -9,7 +9,7 @@ import type { Log } from '@signalbox/runtime/log';
 import { failure, type Failure } from '@signalbox/wires/canonical';
 import type { Ending } from './attempt.js';
 import { bodiesBytesMax, createBodiesInWork, type BodiesInWork } from './bodies-in-work.js';
-import { BYTES_PER_TOKEN, cardsAt, chargeOf, type Charge } from './charge.js';
+import { BYTES_PER_TOKEN, cardsAt, chargeOf, isDear, type Charge } from './charge.js';
 import { Conversation, type Drains } from './conversation.js';
 import { withoutSecret, type Credential, type CredentialPool, type TakenCredential } from './credentials.js';
 import { readTerms, wholeHold, type Terms } from './dispatch-terms.js';
@@ -102,6 +102,7 @@ function inTime(writing: Promise<void>, clock: Clock, isAlone: () => boolean): P
 export function createDispatcher(options: DispatchOptions): Dispatcher {
   const { upstream, journal, observations, metrics, clock, bodies = createBodiesInWork(bodiesBytesMax()) } = options;
   const warnSuspect = rareWarning(options.log, clock, 'Usage figures are hard to believe.');
+  const warnDear = rareWarning(options.log, clock, 'The provider took more than three times what its price card says.');
   const warnUnasked = rareWarning(options.log, clock, 'A credential of an account could not be asked for.');
   /** Streams under way at their providers, by request and attempt: what may be stopped. */
   const streams = new LiveMap<string, Conversation>();
@@ -308,6 +309,8 @@ export function createDispatcher(options: DispatchOptions): Dispatcher {
       tokens: charge.tokens,
       costNanoUsd: charge.costNanoUsd,
       savingsNanoUsd: charge.savingsNanoUsd,
+      // What an account's own credential or address tells is no cost of the operator's.
+      toldNanoUsd: own === undefined ? charge.toldNanoUsd : undefined,
       cards: cards === quoted ? undefined : { card: cards.cardMessage, referenceCard: cards.referenceMessage },
       source: charge.source,
       flags: charge.flags,
@@ -337,6 +340,7 @@ export function createDispatcher(options: DispatchOptions): Dispatcher {
         booked_output: completionTokens(charge.tokens), own_output: Math.ceil(seen.outputBytes / BYTES_PER_TOKEN),
       });
     }
+    if (own === undefined && isDear(charge)) warnDear({ provider: adapter.provider, model: request.providerModelId, request_id: request.requestId, told_nano_usd: String(charge.toldNanoUsd), card_nano_usd: charge.costNanoUsd.toString() });
     // An attempt that the caller gave up says nothing about the endpoint; nor does what an account's own credential or address fails at.
     const tells = own === undefined ? !saysNothing(reason?.class, request.byok) : reason === undefined && !own.isAtOwnAddress;
     if (ending.kind !== 'abandoned' && tells) {

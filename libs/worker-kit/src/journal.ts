@@ -50,6 +50,8 @@ export interface AttemptStart {
 export interface AttemptEnd {
   readonly tokens: TokenCounts;
   readonly costNanoUsd: NanoUsd;
+  /** What the provider says it takes itself, where it says so: the operator's cost, and nothing of what the account is charged. */
+  readonly toldNanoUsd?: NanoUsd | undefined;
   /** Signed: reference cost minus cost. */
   readonly savingsNanoUsd: NanoUsd;
   /** What both are computed from, where the prompt that the provider told has other cards than the estimate at the start. */

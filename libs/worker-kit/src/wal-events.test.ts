@@ -14,7 +14,7 @@ const start = fc.record({
 }) as unknown as fc.Arbitrary<AttemptStart>;
 const tokens = fc.record({ inputUncached: count, cacheRead: count, cacheWrite: count, outputText: count, outputReasoning: count, audio: count, image: count });
 const end = fc.record({
-  tokens, costNanoUsd: nano, savingsNanoUsd: nano, source: fc.constantFrom('PROVIDER', 'ESTIMATED'), flags: fc.array(text, { maxLength: 3 }), status: fc.nat({ max: 599 }), failure: fc.constantFrom('FAILURE_CLASS_UNSPECIFIED', 'DISCONNECTED'),
+  tokens, costNanoUsd: nano, savingsNanoUsd: nano, toldNanoUsd: fc.option(nano, { nil: undefined }), source: fc.constantFrom('PROVIDER', 'ESTIMATED'), flags: fc.array(text, { maxLength: 3 }), status: fc.nat({ max: 599 }), failure: fc.constantFrom('FAILURE_CLASS_UNSPECIFIED', 'DISCONNECTED'),
   ttftMs: count, totalMs: count, finishReason: text, callsOnly: fc.boolean(), undelivered: fc.boolean(), clientLeft: fc.boolean(), endedAtMs: count, cards: fc.option(fc.record({ card, referenceCard: fc.option(card) }), { nil: undefined }),
 }) as unknown as fc.Arbitrary<AttemptEnd>;
 

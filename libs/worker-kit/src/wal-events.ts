@@ -73,6 +73,7 @@ export function completeEvent(event: AttemptEvent, end: AttemptEnd): void {
   event.tokens = end.tokens;
   event.costNanoUsd = String(end.costNanoUsd);
   event.savingsNanoUsd = String(end.savingsNanoUsd);
+  if (end.toldNanoUsd !== undefined) event.toldNanoUsd = String(end.toldNanoUsd);
   event.source = end.source;
   event.flags = end.flags;
   event.status = end.status;
@@ -105,8 +106,8 @@ export function encodedStart({ seq, tokens }: AttemptEvent, head: Buffer): Buffe
 /** The record of an end; without a `head` all of the event is encoded. */
 export function encodedEnd(event: AttemptEvent, head: Buffer | undefined): Buffer {
   if (head === undefined) return endedCodec.encode(event);
-  const { seq, tokens, costNanoUsd, savingsNanoUsd, source, flags, status, failure, ttftMs, totalMs, finishReason, endedAtMs, deliveredUnknown, callsOnly, undelivered, clientLeft } = event;
-  return endedCodec.encodeBehind(head, { seq, tokens, costNanoUsd, savingsNanoUsd, source, flags, status, failure, ttftMs, totalMs, finishReason, endedAtMs, deliveredUnknown, callsOnly, undelivered, clientLeft });
+  const { seq, tokens, costNanoUsd, savingsNanoUsd, toldNanoUsd, source, flags, status, failure, ttftMs, totalMs, finishReason, endedAtMs, deliveredUnknown, callsOnly, undelivered, clientLeft } = event;
+  return endedCodec.encodeBehind(head, { seq, tokens, costNanoUsd, savingsNanoUsd, source, flags, status, failure, ttftMs, totalMs, finishReason, endedAtMs, deliveredUnknown, callsOnly, undelivered, clientLeft, ...(toldNanoUsd === undefined ? {} : { toldNanoUsd }) });
 }
 
 /** `delivered` with the estimated prompt where it tells none. */

@@ -71,12 +71,14 @@ interface Told {
   /** Of plugins, and what of it was bought of the painter. */
   readonly fee?: number;
   readonly bought?: number;
+  /** What the provider says it took. */
+  readonly took?: number;
 }
 const card = { id: 'card_1', inputUncached: '1000000', outputText: '2000000' };
-const ended = ({ id, account, model = 'm/one', provider = 'p', key = 'key_1', atMs = JANUARY + HOUR, output = 5, attempt = 1, retryOf = [], failed = false, byok = false, month = '2026-01', savings = '7', totalMs = 9, ttftMs = 3, fee = 0, bought = 0 }: Told) => ({
+const ended = ({ id, account, model = 'm/one', provider = 'p', key = 'key_1', atMs = JANUARY + HOUR, output = 5, attempt = 1, retryOf = [], failed = false, byok = false, month = '2026-01', savings = '7', totalMs = 9, ttftMs = 3, fee = 0, bought = 0, took }: Told) => ({
   requestId: id, attempt, accountId: account, keyId: key, retryOf, card: fee === 0 ? card : { ...card, id: cardIdWith(card.id, { feeNanoUsd: BigInt(fee), bought: bought === 0 ? [] : [{ provider: 'painter', nanoUsd: BigInt(bought) }] }), requestNanoUsd: String(fee) }, periods: { day: '2026-01-01', week: '2026-W01', month, plan: month }, tokens: failed ? null : { inputUncached: 10, outputText: output },
   costNanoUsd: failed ? '0' : String(10 + output * 2 + fee), savingsNanoUsd: failed ? '0' : savings, source: 'PROVIDER' as const, provider, model, endedAtMs: String(atMs), status: failed ? 500 : 200,
-  failure: failed ? ('PROVIDER_ERROR' as const) : ('FAILURE_CLASS_UNSPECIFIED' as const), decisionId: 'dec_1', ttftMs, totalMs, byok,
+  failure: failed ? ('PROVIDER_ERROR' as const) : ('FAILURE_CLASS_UNSPECIFIED' as const), decisionId: 'dec_1', ttftMs, totalMs, byok, ...(took === undefined ? {} : { toldNanoUsd: String(took) }),
 });
 const outcome = ({ id, account, attempt = 1, failed = false, concluded = false }: Told) => ({ requestId: id, attempt, accountId: account, outcome: failed ? ('DISCARDED' as const) : ('DELIVERED' as const), toldByEdge: !concluded });
 const message = (usage: UsageRecorded): BusMessage => ({ subject: 'usage.v1.0', payload: codec.encode(usage), deliveries: 1 });
@@ -287,6 +289,28 @@ describe('comparing', () => {
     // Facts that come after it are booked as if it were not there.
     await book({ id: 'd3', account: 'd', provider: 'bill', atMs: FEBRUARY, month: '2026-02' });
     expect(await violations()).toEqual([]);
+  });
+
+  test('what a provider says it took is our cost from the first, beside the charge at the price card', async () => {
+    const told = { account: 'took', provider: 'taker', atMs: FEBRUARY, month: '2026-02' };
+    await book(
+      { id: 'took1', ...told, took: 33 }, { id: 'took2', ...told, took: 20 }, { id: 'took3', ...told, took: 0 }, { id: 'took4', ...told },
+      { id: 'took5', ...told, took: 25, fee: 1_000 }, { id: 'took6', ...told, took: 9_999, byok: true }, { id: 'took7', ...told, failed: true, took: 4 },
+    );
+    await books.importProviderUsage('taker', [{ day, costNanoUsd: 33n + 20n + 0n + 20n + 25n + 4n, tokens: 75n }], clock.nowMs());
+    expect(await provider('taker')).toEqual([[day, 102n, 102n, 'matched']]);
+    const rows = (await store.ledger({ accountId: 'took', fromMs: 0n, toMs: 0n, after: 0n, limit: 100 })).filter(({ kind }) => kind === 'adjustment');
+    expect(rows.map(({ requestId, attempt, amountNanoUsd, appliesTo, charged, period }) => [requestId, attempt, amountNanoUsd, appliesTo, charged, period])).toEqual(
+      [['took1', 13n], ['took3', -20n], ['took5', 5n], ['took7', 4n]].map(([id, amount]) => [id, 1, amount, 'cost', false, '2026-02']),
+    );
+    expect(await Promise.all(['took1', 'took3', 'took5', 'took7'].map(async (id) => { const found = await books.request('took', id); return [found?.chargeNanoUsd, found?.adjustments]; }))).toEqual([[20n, []], [20n, []], [1_020n, []], [0n, []]]);
+    // An invoice may say better still.
+    expect(await books.adjustCost({ requestId: 'took1', attempt: 1, costNanoUsd: 30n, reason: 'invoice' }, '2026-02', clock.nowMs())).toMatchObject({ amountNanoUsd: -3n });
+    await sql`delete from attempt_days where account_id = 'took'`.execute(database.db);
+    expect(await books.recount('took', false)).toMatchObject([{ attemptDays: 1, brokenInvariants: [] }]);
+    expect(await violations('took')).toEqual([]);
+    await books.importProviderUsage('taker', [{ day, costNanoUsd: 99n, tokens: 75n }], clock.nowMs());
+    expect(await provider('taker')).toEqual([[day, 99n, 99n, 'matched']]);
   });
 
   test('tells of writers that are behind', async () => {

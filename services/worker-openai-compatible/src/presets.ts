@@ -58,8 +58,8 @@ export const PRESETS = {
   moonshot: { baseUrl: 'https://api.moonshot.ai/v1', credentials: ['MOONSHOT_API_KEY'], baseUrlVariable: 'MOONSHOT_BASE_URL', quirks: { ...OPEN_HOST, thinking: 'switch', inlinesImages: true, dropFields: PLATFORM } },
   nebius: { baseUrl: 'https://api.tokenfactory.nebius.com/v1', credentials: ['NEBIUS_API_KEY'], baseUrlVariable: 'NEBIUS_BASE_URL', quirks: OPEN_HOST },
   novita: { baseUrl: 'https://api.novita.ai/openai/v1', credentials: ['NOVITA_API_KEY'], baseUrlVariable: 'NOVITA_BASE_URL', quirks: OPEN_HOST },
-  // Its data policy is that of whoever it picks; routing keeps requests with privacy wishes away from it.
-  openrouter: { baseUrl: 'https://openrouter.ai/api/v1', credentials: ['OPENROUTER_API_KEY'], baseUrlVariable: 'OPENROUTER_BASE_URL', quirks: { ...HOST, takesCacheMarks: true, thoughtFields: ['reasoning', 'reasoning_content', 'reasoning_details'] } },
+  // Its data policy and its price are those of whoever it picks: routing keeps requests with privacy wishes away from it, and what it takes is told with usage.
+  openrouter: { baseUrl: 'https://openrouter.ai/api/v1', credentials: ['OPENROUTER_API_KEY'], baseUrlVariable: 'OPENROUTER_BASE_URL', quirks: { ...HOST, takesCacheMarks: true, tellsCost: true, thoughtFields: ['reasoning', 'reasoning_content', 'reasoning_details'] } },
   // A search engine's answer machine: no tools, turns that alternate, no sampling beyond temperature and top_p, usage unasked.
   perplexity: {
     baseUrl: 'https://api.perplexity.ai',

@@ -167,6 +167,27 @@ describe('streams as hosts write them', () => {
     expect(transducer.push(Buffer.from('data: [DONE]\n\n'))).toMatchObject([{ type: 'failed', failure: { class: 'PROVIDER_ERROR' } }]);
   });
 
+  test('what a host takes is read where its word for it is known, and nowhere else', () => {
+    const costOf = (tellsCost: boolean): unknown => {
+      const transducer = createChatTransducer('seed', 1, tellsCost);
+      transducer.push(fixture('openrouter'));
+      return transducer.summary().usage?.costNanoUsd;
+    };
+    expect([costOf(true), costOf(false)]).toEqual([3_100_000n, undefined]);
+  });
+
+  test.each([
+    ['0.00001455', 14_550n], ['1.455e-05', 14_550n], ['0', 0n], ['0.0000000005', 1n], ['0.00000000049', 0n], ['1000000', 10n ** 15n],
+    ['1000000.1', undefined], ['-0.01', undefined], ['1e999', undefined], ['"0.01"', undefined], ['null', undefined], ['{"total_cost":1}', undefined],
+  ])('a whole answer for %s dollars costs %s', (cost, nano) => {
+    const answer = (usage: string): Buffer => Buffer.from(`{"id":"x","choices":[{"index":0,"message":{"role":"assistant","content":"Hi"},"finish_reason":"stop"}],"usage":{"prompt_tokens":7,"completion_tokens":2${usage}}}`);
+    const read = (usage: string): unknown => {
+      const result = readChatAnswer(answer(usage), 'seed', true);
+      return result.ok ? [result.answer.usage?.tokens.inputUncached, result.answer.usage?.costNanoUsd] : result;
+    };
+    expect([read(`,"cost":${cost}`), read('')]).toEqual([[7, nano], [7, undefined]]);
+  });
+
   test('openrouter tells in mid-stream that the host behind it failed', () => {
     expect(told([fixture('openrouter-cut')])).toMatchObject({ content: 'Half', finishes: [], last: { type: 'failed', failure: { class: 'PROVIDER_ERROR', publicMessage: '' } } });
   });

@@ -43,6 +43,8 @@ export interface ChatQuirks {
   readonly takesCacheMarks: boolean;
   /** A client's address is not passed on: the host would follow it from inside the operator's network, or follows none. Images are sent inline. */
   readonly inlinesImages: boolean;
+  /** `usage.cost` is what the host takes for the answer, in dollars. Elsewhere it may be anything. */
+  readonly tellsCost: boolean;
   /** OpenAI's models from GPT-5.6 on think by default, and take tools on this wire only where they are told not to: they are, where a client says nothing of it. */
   readonly stillsForTools: boolean;
 }
@@ -67,6 +69,7 @@ export const NO_QUIRKS: ChatQuirks = {
   stopMax: STOP_MAX,
   takesCacheMarks: false,
   inlinesImages: false,
+  tellsCost: false,
   stillsForTools: false,
 };
 /** Of OpenAI itself, and where its models are served as it does. */

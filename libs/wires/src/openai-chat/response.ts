@@ -81,17 +81,17 @@ function answerOf(fields: JsonObject, usage: Usage | undefined, said: Pick<Answe
   return { ok: true, answer };
 }
 
-/** `seed` makes ids for tool calls that came without one. Never throws. */
-export function readChatAnswer(bytes: Uint8Array, seed: string): AnswerResult {
-  return readSafely(() => readBody(bytes, seed));
+/** `seed` makes ids for tool calls that came without one. `tellsCost`: of the host. Never throws. */
+export function readChatAnswer(bytes: Uint8Array, seed: string, tellsCost = false): AnswerResult {
+  return readSafely(() => readBody(bytes, seed, tellsCost));
 }
 
-function readBody(bytes: Uint8Array, seed: string): AnswerResult {
+function readBody(bytes: Uint8Array, seed: string, tellsCost: boolean): AnswerResult {
   const body = Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
   const plain = readPlainAnswer(body);
   const fields = plain?.fields ?? readAnswerJson(body)?.object;
   if (fields === undefined) return { ok: false, failure: failure('GARBAGE', true, 200), usage: undefined };
-  const usage = readUsage(fields['usage']);
+  const usage = readUsage(fields['usage'], tellsCost);
   const error = errorIn(fields);
   const failing = error === undefined ? undefined : classifyErrorFrame(error);
   if (failing !== undefined && failing.class !== 'CONTENT_POLICY') return { ok: false, failure: failing, usage };

@@ -60,6 +60,7 @@ class ChatTransducer implements StreamTransducer {
   constructor(
     private readonly seed: string,
     private readonly choicesAsked: number,
+    private readonly tellsCost: boolean,
   ) {
     this.sse = createSseParser((bytes, from, to) => this.onData(bytes, from, to));
   }
@@ -286,7 +287,7 @@ class ChatTransducer implements StreamTransducer {
     told.serviceTier = labelOf(frame['service_tier']) || told.serviceTier;
     // Groq's older streams tell usage under x_groq.
     const usage = frame['usage'] ?? (isObject(frame['x_groq']) ? frame['x_groq']['usage'] : undefined);
-    const read = usage === undefined || usage === null ? undefined : readUsage(usage);
+    const read = usage === undefined || usage === null ? undefined : readUsage(usage, this.tellsCost);
     if (usage !== undefined && usage !== null) told.usageUnreadable = read === undefined;
     if (read !== undefined) {
       told.usage = read;
@@ -387,7 +388,7 @@ function closedCalls({ calls }: OpenChoice, reason: FinishReason): readonly obje
   return calls === undefined || reason === 'length' ? [] : calls.close();
 }
 
-/** `seed` makes ids for tool calls that came without one. `choicesAsked`: fewer than those do not make a stream finished. */
-export function createChatTransducer(seed: string, choicesAsked = 1): StreamTransducer {
-  return new ChatTransducer(seed, choicesAsked);
+/** `seed` makes ids for tool calls that came without one. `choicesAsked`: fewer than those do not make a stream finished. `tellsCost`: of the host. */
+export function createChatTransducer(seed: string, choicesAsked = 1, tellsCost = false): StreamTransducer {
+  return new ChatTransducer(seed, choicesAsked, tellsCost);
 }

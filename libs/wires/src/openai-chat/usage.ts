@@ -1,4 +1,6 @@
 /** `usage` of the OpenAI wire to disjoint buckets. */
+import { roundedNano, type NanoUsd } from '@signalbox/kernel/money';
+import { ATTEMPT_COST_NANO_USD_MAX } from '@signalbox/kernel/tokens';
 import { isObject, type JsonObject, type Usage } from '../canonical.js';
 import { tokenCount as count } from '../token-count.js';
 
@@ -7,8 +9,15 @@ function isOfResearch(raw: JsonObject): boolean {
   return count(raw['reasoning_tokens']) !== undefined && (count(raw['citation_tokens']) ?? count(raw['num_search_queries'])) !== undefined;
 }
 
-/** undefined when there is no usable figure: the caller estimates. Explicit zeros are figures. */
-export function readUsage(raw: unknown): Usage | undefined {
+/** `cost` of a host that takes dollars by what it says there; undefined for what the ledger could not book. */
+function costOf(told: unknown): NanoUsd | undefined {
+  if (typeof told !== 'number' || !Number.isFinite(told) || told < 0) return undefined;
+  const cost = roundedNano(told);
+  return cost <= ATTEMPT_COST_NANO_USD_MAX ? cost : undefined;
+}
+
+/** undefined when there is no usable figure: the caller estimates. Explicit zeros are figures. `tellsCost`: the host's `cost` is what it takes, in dollars. */
+export function readUsage(raw: unknown, tellsCost = false): Usage | undefined {
   if (!isObject(raw)) return undefined;
   const told = count(raw['prompt_tokens']);
   const completion = count(raw['completion_tokens']);
@@ -36,5 +45,6 @@ export function readUsage(raw: unknown): Usage | undefined {
     cachedKnown: cachedTold !== undefined,
     reasoningKnown: reasoningTold !== undefined,
     isSuspect: (cachedTold ?? 0) + writtenTold > prompt || (reasoningTold ?? 0) > output,
+    ...(tellsCost ? { costNanoUsd: costOf(raw['cost']) } : {}),
   };
 }

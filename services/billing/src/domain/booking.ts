@@ -1,5 +1,7 @@
 /** From facts to ledger rows: pure, so that the same facts in any order and any number of times give the same sums. */
 import { assert } from '@signalbox/kernel/assert';
+import { feesOfAttempt } from '@signalbox/kernel/card-fees';
+import { asNanoUsd } from '@signalbox/kernel/money';
 import { correctionOf, fold, isWhole } from '@signalbox/ledger-core/fold';
 import type { ChargePeriods } from '@signalbox/ledger-core/totals';
 import type { CheckedAttempt, CheckedOutcome } from './check.js';
@@ -43,6 +45,8 @@ function bookedTo(periods: ChargePeriods, books: Books | undefined): ChargePerio
   return { ...periods, month: books.open };
 }
 
+/** As the operator's own corrections, which say why. */
+const TOLD_DETAIL = JSON.stringify({ reason: 'told by the provider' });
 const NO_FLAGS: readonly string[] = [];
 
 const NONE: readonly never[] = [];
@@ -100,6 +104,8 @@ export function* bookInParts({ attempts, outcomes, requests, heads, nowMs, books
     if (account === undefined) accounts.set(state.accountId, (account = new OpenAccount(state.accountId, heads.get(state.accountId) ?? NEW_HEAD, addRow)));
     for (const attempt of ended) account.attempt(attemptRow(attempt, books), attempt.fact.byok);
     if (!charge(account, requestId, state, nowMs, books)) unrecorded.push(...told);
+    // Behind the charge, which repeats the attempt before it and takes no row of its own.
+    for (const attempt of ended) learn(account, attempt, books);
     // What is booked may be forgotten between parts.
     touched.delete(requestId);
   }
@@ -124,6 +130,16 @@ function attemptRow(attempt: CheckedAttempt, books: Books | undefined): DraftEnt
     accountId: attempt.accountId, seq: 0n, kind: 'attempt', requestId: attempt.requestId, attempt: fact.attempt, amountNanoUsd: fact.costNanoUsd, tokens: fact.byok ? 0n : tokens, byokTokens: fact.byok ? tokens : 0n, source: attempt.source,
     flags: month === attempt.periods.month ? attempt.flags : [...attempt.flags, LATE_FLAG], provider: attempt.provider, period: month, atMs: attempt.endedAtMs, appliesTo: '', cardId: attempt.cardId, keyId: attempt.keyId, detail: attempt.detail, hash: '',
   };
+}
+
+/** What the provider says it took is the operator's cost; the charge stays what the answer said (BILLING, section 5). */
+function learn(account: OpenAccount, attempt: CheckedAttempt, books: Books | undefined): void {
+  const { toldNanoUsd, fact } = attempt;
+  if (toldNanoUsd === undefined) return;
+  const amountNanoUsd = asNanoUsd(toldNanoUsd + feesOfAttempt(fact.costNanoUsd, attempt.cardId).feeNanoUsd - fact.costNanoUsd);
+  if (amountNanoUsd === 0n) return;
+  const row = attemptRow(attempt, books);
+  account.cost({ ...row, kind: 'adjustment', amountNanoUsd, tokens: 0n, byokTokens: 0n, source: 'provider', flags: row.period === attempt.periods.month ? NO_FLAGS : [LATE_FLAG], appliesTo: 'cost', detail: TOLD_DETAIL });
 }
 
 /** Adds the charge row, or an adjustment, that the request's facts ask for. False = nothing is to be added. */

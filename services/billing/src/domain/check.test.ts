@@ -64,6 +64,8 @@ test.each<[string, Partial<AttemptMessage>, string]>([
   ['no tokens and a cost beside the fee', { tokens: tokensOf(0, 0), costNanoUsd: '8' }, 'cost_mismatch'],
   ['a cost below zero', { costNanoUsd: '-1' }, 'absurd_cost'],
   ['a cost beyond any attempt', { costNanoUsd: String(ATTEMPT_COST_NANO_USD_MAX + 1n) }, 'absurd_cost'],
+  ['less than nothing that the provider took', { toldNanoUsd: '-1' }, 'absurd_cost'],
+  ['more than any attempt costs that the provider took', { toldNanoUsd: String(ATTEMPT_COST_NANO_USD_MAX + 1n) }, 'absurd_cost'],
   ['a price below zero', { card: { ...CARD, outputText: '-1' } }, 'absurd_cost'],
   ['tokens below zero', { tokens: tokensOf(-1, 5) }, 'absurd_tokens'],
   ['tokens without a card', { card: null }, 'no_card'],

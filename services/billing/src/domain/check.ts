@@ -21,6 +21,8 @@ export interface CheckedAttempt {
   readonly periods: ChargePeriods;
   readonly endedAtMs: bigint;
   readonly usage: AttemptUsage;
+  /** What the provider took by its own word, without fees of plugins; absent = it said nothing, or an account's own credential paid. */
+  readonly toldNanoUsd?: bigint;
   /** A JSON object, not part of the hash: an AttemptDetail, and more for people and reports. */
   readonly detail: string;
 }
@@ -80,6 +82,8 @@ export function checkAttempt(message: AttemptMessage): CheckedAttempt | Refusal 
   if (!areTokenCounts(tokens)) return 'absurd_tokens';
   const cost = BigInt(message.costNanoUsd);
   if (cost < 0n || cost > ATTEMPT_COST_NANO_USD_MAX) return 'absurd_cost';
+  const told = message.toldNanoUsd === undefined || message.byok ? undefined : BigInt(message.toldNanoUsd);
+  if (told !== undefined && (told < 0n || told > ATTEMPT_COST_NANO_USD_MAX)) return 'absurd_cost';
   const source = SOURCES[message.source];
   if (source === undefined) return 'unknown_source';
   const hasTokens = totalTokens(tokens) > 0;
@@ -107,6 +111,7 @@ export function checkAttempt(message: AttemptMessage): CheckedAttempt | Refusal 
     endedAtMs: BigInt(message.endedAtMs),
     usage: { model: shareText(message.model), promptTokens: promptTokens(tokens), completionTokens: completionTokens(tokens), savingsNanoUsd: BigInt(message.savingsNanoUsd), totalMs: message.totalMs, ttftMs: message.ttftMs },
     detail: attemptDetail(message, retryOf, tokens, rests),
+    ...(told === undefined ? {} : { toldNanoUsd: told }),
   };
 }
 

@@ -16,6 +16,7 @@ export interface AttemptMessage {
   readonly tokens: TokenCounts | null;
   readonly costNanoUsd: string;
   readonly savingsNanoUsd: string;
+  readonly toldNanoUsd?: string | undefined;
   readonly source: string;
   readonly flags: readonly string[];
   readonly byok: boolean;

@@ -87,6 +87,12 @@ export class OpenAccount {
     if (!byok) this.#attempts.add(dayOf(row.atMs), row);
   }
 
+  /** What is learnt of an attempt's cost: it counts on the day of the attempt. */
+  cost(row: DraftEntry): void {
+    this.append(row);
+    this.#attempts.learn(dayOf(row.atMs), row.provider, row.amountNanoUsd);
+  }
+
   /** All that was told of the request is in the sums, and no round of it is still to come. */
   settled(requestId: string): void {
     this.#settled.push(requestId);

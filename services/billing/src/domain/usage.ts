@@ -201,6 +201,11 @@ export class AttemptTally {
     for (const { provider: maker, nanoUsd } of bought) this.#sumOf(day, maker).costNanoUsd += nanoUsd;
   }
 
+  /** Of an attempt that is counted: its cost is another than its card says. */
+  learn(day: string, provider: string, nanoUsd: bigint): void {
+    this.#sumOf(day, provider).costNanoUsd += nanoUsd;
+  }
+
   deltas(): readonly AttemptDelta[] {
     return [...this.#sums.values()];
   }

@@ -9,7 +9,8 @@ export function keptRows(entries: readonly LedgerEntry[], outcomes: readonly Che
     requestId, accountId, kind: 'outcome', attempt: fact.attempt, detail: { charged: [], outcomes: [[fact.attempt, fact.outcome, fact.toldByEdge]] },
     keyId: '', amountNanoUsd: 0n, tokens: 0n, byokTokens: 0n, source: '', provider: '', cardId: '', period: '', atMs: 0n,
   }));
-  const rows = entries.map((entry): StoredRow =>
+  // What is learnt of a cost is no matter of a request's charge.
+  const rows = entries.filter(({ appliesTo }) => appliesTo !== 'cost').map((entry): StoredRow =>
     entry.kind === 'attempt' ? { ...entry, kind: 'attempt', detail: JSON.parse(entry.detail) as AttemptDetail } : { ...entry, kind: entry.kind, detail: JSON.parse(entry.detail) as ChargeDetail },
   );
   return [...told, ...rows];

@@ -95,6 +95,7 @@ export function writeAttemptEnded(w: Writer, m: AttemptEnded): void {
   if (m.earlierNanoUsd !== undefined && !isZero(m.earlierNanoUsd)) { w.uint32(264); w.int64(m.earlierNanoUsd); }
   if (m.earlierTokens !== undefined && !isZero(m.earlierTokens)) { w.uint32(272); w.int64(m.earlierTokens); }
   if (m.clientLeft === true) { w.uint32(280); w.bool(m.clientLeft); }
+  if (m.toldNanoUsd !== undefined && m.toldNanoUsd !== null) { w.uint32(288); w.int64(m.toldNanoUsd); }
 }
 export function readAttemptEnded(r: Reader, end: number): AttemptEndedOut {
   let v1: string = '0';
@@ -132,6 +133,7 @@ export function readAttemptEnded(r: Reader, end: number): AttemptEndedOut {
   let v33: string = '0';
   let v34: string = '0';
   let v35: boolean = false;
+  let v36: string | undefined;
   while (r.at < end) {
     const tag = r.uint32();
     switch (tag) {
@@ -171,11 +173,12 @@ export function readAttemptEnded(r: Reader, end: number): AttemptEndedOut {
       case 264: v33 = r.int64(); break;
       case 272: v34 = r.int64(); break;
       case 280: v35 = r.bool(); break;
+      case 288: v36 = r.int64(); break;
       default: r.skip(tag, end);
     }
   }
   r.check(end);
-  return { seq: v1, requestId: v2, attempt: v3, retryOf: v4, accountId: v5, keyId: v6, model: v7, provider: v8, endpointId: v9, card: v10, tokens: v11, costNanoUsd: v12, savingsNanoUsd: v13, source: v14, flags: v15, byok: v16, periods: v17, status: v18, failure: v19, ttftMs: v20, totalMs: v21, finishReason: v22, routedFrom: v23, decisionId: v24, startedAtMs: v25, endedAtMs: v26, referenceCard: v27, deliveredUnknown: v28, traceparent: v29, callsOnly: v30, undelivered: v31, rounds: v32, earlierNanoUsd: v33, earlierTokens: v34, clientLeft: v35 } as AttemptEndedOut;
+  return { seq: v1, requestId: v2, attempt: v3, retryOf: v4, accountId: v5, keyId: v6, model: v7, provider: v8, endpointId: v9, card: v10, tokens: v11, costNanoUsd: v12, savingsNanoUsd: v13, source: v14, flags: v15, byok: v16, periods: v17, status: v18, failure: v19, ttftMs: v20, totalMs: v21, finishReason: v22, routedFrom: v23, decisionId: v24, startedAtMs: v25, endedAtMs: v26, referenceCard: v27, deliveredUnknown: v28, traceparent: v29, callsOnly: v30, undelivered: v31, rounds: v32, earlierNanoUsd: v33, earlierTokens: v34, clientLeft: v35, toldNanoUsd: v36 } as AttemptEndedOut;
 }
 export function copyAttemptEnded(m: AttemptEnded): AttemptEndedOut {
   const v1 = m.seq !== undefined && m.seq !== null ? copyInt64(m.seq) : '0';
@@ -213,7 +216,8 @@ export function copyAttemptEnded(m: AttemptEnded): AttemptEndedOut {
   const v33 = m.earlierNanoUsd !== undefined && m.earlierNanoUsd !== null ? copyInt64(m.earlierNanoUsd) : '0';
   const v34 = m.earlierTokens !== undefined && m.earlierTokens !== null ? copyInt64(m.earlierTokens) : '0';
   const v35 = m.clientLeft !== undefined && m.clientLeft !== null ? m.clientLeft : false;
-  return { seq: v1, requestId: v2, attempt: v3, retryOf: v4, accountId: v5, keyId: v6, model: v7, provider: v8, endpointId: v9, card: v10, tokens: v11, costNanoUsd: v12, savingsNanoUsd: v13, source: v14, flags: v15, byok: v16, periods: v17, status: v18, failure: v19, ttftMs: v20, totalMs: v21, finishReason: v22, routedFrom: v23, decisionId: v24, startedAtMs: v25, endedAtMs: v26, referenceCard: v27, deliveredUnknown: v28, traceparent: v29, callsOnly: v30, undelivered: v31, rounds: v32, earlierNanoUsd: v33, earlierTokens: v34, clientLeft: v35 } as AttemptEndedOut;
+  const v36 = m.toldNanoUsd !== undefined && m.toldNanoUsd !== null ? copyInt64(m.toldNanoUsd) : undefined;
+  return { seq: v1, requestId: v2, attempt: v3, retryOf: v4, accountId: v5, keyId: v6, model: v7, provider: v8, endpointId: v9, card: v10, tokens: v11, costNanoUsd: v12, savingsNanoUsd: v13, source: v14, flags: v15, byok: v16, periods: v17, status: v18, failure: v19, ttftMs: v20, totalMs: v21, finishReason: v22, routedFrom: v23, decisionId: v24, startedAtMs: v25, endedAtMs: v26, referenceCard: v27, deliveredUnknown: v28, traceparent: v29, callsOnly: v30, undelivered: v31, rounds: v32, earlierNanoUsd: v33, earlierTokens: v34, clientLeft: v35, toldNanoUsd: v36 } as AttemptEndedOut;
 }
 
 export function writeOutcomeTold(w: Writer, m: OutcomeTold): void {

@@ -44,6 +44,8 @@ export interface AttemptEnded {
   'earlierNanoUsd'?: (number | string | Long);
   'earlierTokens'?: (number | string | Long);
   'clientLeft'?: (boolean);
+  'toldNanoUsd'?: (number | string | Long);
+  '_toldNanoUsd'?: "toldNanoUsd";
 }
 
 export interface AttemptEnded__Output {
@@ -82,4 +84,6 @@ export interface AttemptEnded__Output {
   'earlierNanoUsd': (string);
   'earlierTokens': (string);
   'clientLeft': (boolean);
+  'toldNanoUsd'?: (string);
+  '_toldNanoUsd'?: "toldNanoUsd";
 }
