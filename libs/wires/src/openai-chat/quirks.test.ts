@@ -64,6 +64,18 @@ describe('quirks of hosts', () => {
     ],
     ['marks of a cache, for a host that reads them', { takesCacheMarks: true, developerAsSystem: true }, { messages: [{ role: 'developer', content: [{ type: 'text', text: 'x', cache_control: { type: 'ephemeral' } }] }] }, { messages: [{ role: 'system', content: [{ type: 'text', text: 'x', cache_control: { type: 'ephemeral' } }] }] }],
     [
+      'marks of an hour, whose price is in no card, wherever they stand and however they are written',
+      { takesCacheMarks: true },
+      {
+        messages: JSON.parse('[{"role":"system","content":"s","cache_control":{"type":"ephemeral","ttl":"1h"}},{"role":"user","content":[{"type":"text","text":"x","cache_control":{"type":"ephemeral","ttl":"1h"}},{"type":"text","text":"y"}]},{"role":"assistant","content":"a","tool_calls":[{"id":"c","type":"function","function":{"name":"a","arguments":"{}"},"cache_control":{"ttl":"1h"}}]},{"role":"tool","tool_call_id":"c","content":"1","cache_control":null}]') as unknown,
+        tools: [{ ...tool('a'), cache_control: { type: 'ephemeral', ttl: '1h' } }, { type: 'function', function: { name: 'b', parameters: { properties: { cache_control: { ttl: '1h' } } }, cache_control: { ttl: '1h' } } }],
+      },
+      {
+        messages: [{ role: 'system', content: 's', cache_control: { type: 'ephemeral' } }, { role: 'user', content: [{ type: 'text', text: 'x', cache_control: { type: 'ephemeral' } }, { type: 'text', text: 'y' }] }, { role: 'assistant', content: 'a', tool_calls: [{ id: 'c', type: 'function', function: { name: 'a', arguments: '{}' }, cache_control: { type: 'ephemeral' } }] }, { role: 'tool', tool_call_id: 'c', content: '1' }],
+        tools: [{ ...tool('a'), cache_control: { type: 'ephemeral' } }, { type: 'function', function: { name: 'b', parameters: { properties: { cache_control: { ttl: '1h' } } }, cache_control: { type: 'ephemeral' } } }],
+      },
+    ],
+    [
       'words right behind results, where the assistant must answer those first',
       { answersResults: true },
       { messages: [{ role: 'assistant', tool_calls: [] }, { role: 'tool', content: '1' }, { role: 'tool', content: '2' }, { role: 'user', content: 'x' }, { role: 'user', content: 'y' }, { role: 'tool', content: '3' }, { role: 'assistant', content: 'z' }] },
@@ -115,6 +127,12 @@ describe('quirks of hosts', () => {
   test('without quirks the bytes of every field are those that came', () => {
     const fields = [{ name: 'messages', value: Buffer.from('[ {"role" : "developer"} ]') }, { name: 'stop', value: Buffer.from('["a"]') }];
     expect(adaptFields(fields, NO_QUIRKS)).toBe(fields);
+  });
+
+  test('a mark whose name is written in escapes is a plain one, too', () => {
+    const fields = [{ name: 'messages', value: Buffer.from('[{"role":"user","content":[{"type":"text","text":"x","cache\\u005fcontrol":{"type":"ephemeral","ttl":"1h"}}]}]') }];
+    const [adapted] = adaptFields(fields, { ...NO_QUIRKS, takesCacheMarks: true });
+    expect(JSON.parse(Buffer.from(adapted?.value ?? []).toString())).toEqual([{ role: 'user', content: [{ type: 'text', text: 'x', cache_control: { type: 'ephemeral' } }] }]);
   });
 
   test('a whole conversation without a thought keeps its bytes', () => {

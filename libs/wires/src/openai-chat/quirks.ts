@@ -39,7 +39,7 @@ export interface ChatQuirks {
   readonly thinksInStreams: RegExp | undefined;
   /** Stop sequences the host takes; more are cut off. */
   readonly stopMax: number;
-  /** The host reads `cache_control`. Strict ones refuse it, the others cache by themselves: it is left out. */
+  /** The host reads `cache_control`: it is sent as a mark of five minutes, whatever it asks for. Strict ones refuse it, the others cache by themselves: it is left out. */
   readonly takesCacheMarks: boolean;
   /** A client's address is not passed on: the host would follow it from inside the operator's network, or follows none. Images are sent inline. */
   readonly inlinesImages: boolean;
@@ -140,6 +140,10 @@ const CALL_PLACE = 'index';
 const CALL_PLACE_MARK = `"${CALL_PLACE}"`;
 const CACHE_FIELD = 'cache_control';
 const CACHE_MARK = `"${CACHE_FIELD}"`;
+/** Of five minutes: what an hour costs to write is in no price card. */
+const PLAIN_MARK = { type: 'ephemeral' };
+/** Letters and the like that nobody has to escape: a name may be written so. */
+const ASCII_ESCAPES = ['\\u002', '\\u003', '\\u004', '\\u005', '\\u006', '\\u007'] as const;
 
 function isKept(name: string, { messageFields, thoughtFields, takesCacheMarks }: ChatQuirks): boolean {
   if (name === CACHE_FIELD && !takesCacheMarks) return false;
@@ -150,17 +154,23 @@ function isKept(name: string, { messageFields, thoughtFields, takesCacheMarks }:
 function adaptToolCall(call: unknown, quirks: ChatQuirks): unknown {
   if (!isObject(call)) return call;
   const kept = quirks.messageFields === undefined ? Object.fromEntries(Object.entries(call).filter(([name]) => name !== CALL_PLACE && isKept(name, quirks))) : picked(call, ['id', 'type', 'function']);
-  return quirks.shortToolCallIds && typeof kept['id'] === 'string' ? { ...kept, id: shortId(kept['id']) } : kept;
+  return withCacheMark(quirks.shortToolCallIds && typeof kept['id'] === 'string' ? { ...kept, id: shortId(kept['id']) } : kept, quirks);
 }
 
-function withoutCacheMark(holder: unknown): unknown {
+/** With its mark as the host may have it: plain, or not at all. */
+function withCacheMark(holder: unknown, { takesCacheMarks }: ChatQuirks): unknown {
   if (!isObject(holder) || !Object.hasOwn(holder, CACHE_FIELD)) return holder;
-  const { [CACHE_FIELD]: _mark, ...rest } = holder;
-  return rest;
+  const { [CACHE_FIELD]: mark, ...rest } = holder;
+  return takesCacheMarks && isObject(mark) ? { ...rest, [CACHE_FIELD]: PLAIN_MARK } : rest;
+}
+
+/** Where the host refuses marks, one that is hidden is the client's own loss; where it reads them it is the operator's. */
+function mayHoldMarks(json: Buffer, { takesCacheMarks }: ChatQuirks): boolean {
+  return json.includes(CACHE_MARK) || (takesCacheMarks && ASCII_ESCAPES.some((escape) => json.includes(escape)));
 }
 
 function adaptPart(told: unknown, quirks: ChatQuirks): unknown {
-  const part = quirks.takesCacheMarks ? told : withoutCacheMark(told);
+  const part = withCacheMark(told, quirks);
   const file = quirks.filePart !== 'file' && isObject(part) && part['type'] === 'file' ? part['file'] : undefined;
   if (!isObject(file) || typeof file['file_data'] !== 'string') return part;
   return { type: 'document_url', document_url: file['file_data'], ...(typeof file['filename'] === 'string' ? { document_name: file['filename'] } : {}) };
@@ -174,7 +184,7 @@ function adaptMessage(message: unknown, quirks: ChatQuirks): unknown {
   if (quirks.shortToolCallIds && typeof adapted['tool_call_id'] === 'string') adapted['tool_call_id'] = shortId(adapted['tool_call_id']);
   if (Array.isArray(adapted['tool_calls'])) adapted['tool_calls'] = (adapted['tool_calls'] as readonly unknown[]).map((call) => adaptToolCall(call, quirks));
   if (Array.isArray(adapted['content'])) adapted['content'] = (adapted['content'] as readonly unknown[]).map((part) => adaptPart(part, quirks));
-  return adapted;
+  return withCacheMark(adapted, quirks);
 }
 
 const ACKNOWLEDGED = { role: 'assistant', content: 'OK.' };
@@ -190,7 +200,7 @@ function concerns(messages: Buffer, quirks: ChatQuirks): boolean {
   const hasAssistant = messages.includes('"assistant"');
   if (hasAssistant && (messages.includes(CALL_PLACE_MARK) || THOUGHT_MARKS.some((mark) => messages.includes(mark)))) return true;
   if (quirks.developerAsSystem && messages.includes('"developer"')) return true;
-  if (!quirks.takesCacheMarks && messages.includes(CACHE_MARK)) return true;
+  if (mayHoldMarks(messages, quirks)) return true;
   if (quirks.filePart !== 'file' && messages.includes('"file"')) return true;
   return (quirks.messageFields !== undefined || quirks.shortToolCallIds || quirks.answersResults) && (hasAssistant || messages.includes('"tool"') || messages.includes('"name"'));
 }
@@ -204,13 +214,13 @@ function adaptMessages(value: Uint8Array, quirks: ChatQuirks): Uint8Array {
   return json(quirks.answersResults ? answerResults(adapted) : adapted);
 }
 
-/** The tools without marks of a cache; what is called so in their schemas stays. */
+/** The tools with plain marks of a cache, or with none; what is called so in their schemas stays. */
 function adaptTools(value: Uint8Array, quirks: ChatQuirks): Uint8Array {
-  if (quirks.takesCacheMarks || !bufferOf(value).includes(CACHE_MARK)) return value;
+  if (!mayHoldMarks(bufferOf(value), quirks)) return value;
   const tools = parsed(value);
   if (!Array.isArray(tools)) return value;
-  const adapted = (tools as readonly unknown[]).map(withoutCacheMark);
-  return json(adapted.map((tool) => (isObject(tool) && isObject(tool['function']) ? { ...tool, function: withoutCacheMark(tool['function']) } : tool)));
+  const adapted = (tools as readonly unknown[]).map((tool) => withCacheMark(tool, quirks));
+  return json(adapted.map((tool) => (isObject(tool) && isObject(tool['function']) ? { ...tool, function: withCacheMark(tool['function'], quirks) } : tool)));
 }
 
 interface Tooling {
