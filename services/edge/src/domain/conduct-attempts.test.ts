@@ -318,7 +318,7 @@ describe('attempts', () => {
 
   test.each([
     ['of a stream hung up by itself', true, true, 'client_left', ['a#1 DELIVERED']],
-    ['of a stream was cut off by us', true, false, undefined, []],
+    ['of a stream was cut off by us', true, false, undefined, ['a#1 DISCARDED']],
     ['of a whole answer hung up by itself', false, true, 'client_left', ['a#1 DELIVERED']],
     ['of a whole answer was cut off by us', false, false, undefined, ['a#1 DISCARDED']],
   ] as const)('a worker hears whether its client %s', async (_case, stream, byItself, why, outcomes) => {

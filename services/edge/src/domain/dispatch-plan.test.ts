@@ -104,7 +104,7 @@ describe('an answer that does not fit what was asked for', () => {
 });
 
 test.each<[string, boolean, readonly string[]]>([
-  ['before a word is for its worker to conclude: nobody says that it was delivered', false, []],
+  ['before a word is not paid for', false, ['a#1 DISCARDED']],
   ['after a word is delivered', true, ['a#1 DELIVERED']],
 ])('a stream whose client edge cuts off %s', async (_case, hasWord, told) => {
   const { neighbours, answer, run } = story({ a: (call) => call.listener.onEvent(hasWord ? events.text('hi') : events.role()) }, { request: { stream: true } });
@@ -113,6 +113,16 @@ test.each<[string, boolean, readonly string[]]>([
   answer.leave(false);
   expect((await running).result).toBe('gone');
   expect([neighbours.calls[0]?.cancelledFor, neighbours.outcomes]).toEqual([undefined, told]);
+});
+
+test('nor is one that is cut off while all that was generated is held back, as its worker cannot know', async () => {
+  const { neighbours, answer, run } = story({ a: (call) => [events.role(), events.text('Sure, here it is: ')].forEach((event) => call.listener.onEvent(event)) }, { request: { stream: true, needs: { responseFormat: 'json_object' } } });
+  const running = run();
+  await neighbours.clock.settle();
+  expect([answer.said, answer.stop()]).toEqual([[], false]);
+  answer.leave(false);
+  expect((await running).result).toBe('gone');
+  expect([neighbours.calls[0]?.isCancelled, neighbours.outcomes]).toEqual([true, ['a#1 DISCARDED']]);
 });
 
 describe('a later round', () => {

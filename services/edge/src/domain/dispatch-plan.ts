@@ -94,8 +94,8 @@ async function tryPlan(neighbours: Neighbours, turn: Turn, plan: DecideResponse_
   };
   /**
    * Of a request that edge cut off: true once each of its workers has written down that its attempt is not charged, as edge
-   * said of each, so that whatever they conclude or book, the same request may be run again. Not of a stream, whose worker
-   * alone knows what it gave, of rounds, nor where an answer was kept in reserve.
+   * said of each, so that whatever they conclude or book, the same request may be run again. Not of a stream, whose client
+   * is told to wait, of rounds, nor where an answer was kept in reserve.
    */
   const isUncharged = async (): Promise<boolean> => turn.keepClaim !== undefined && start === undefined && !request.stream && reserve === undefined && untold.length === 0 && (await written(allTold, clock));
   const terms = healingTermsOf(request);
@@ -164,9 +164,9 @@ async function tryPlan(neighbours: Neighbours, turn: Turn, plan: DecideResponse_
         // The worker concludes the same from the cancel, unless its last event had already left. Unless it is known to
         // be in a journal, earlier attempts are left to their workers, which conclude by themselves.
         if (result.wasSent) {
-          // Of a stream that was cut off before a word its worker alone knows what had been generated; of a whole answer nothing was given.
+          // Who was cut off before a word was given nothing, whatever had been generated, was on its way or was held back to be healed, which is all that its worker knows.
           if (result.isOwed) void tell(provider, number, 'DELIVERED');
-          else if (start === undefined && !request.stream) void tell(provider, number, 'DISCARDED');
+          else if (start === undefined) void tell(provider, number, 'DISCARDED');
           if (isSuperseding) void tellEarlier('SUPERSEDED');
         } else if (settleReserve() === undefined) void discard();
         if (start === undefined || result.wasSent) reports.push(report);

@@ -108,9 +108,14 @@ describe('a stream that is stopped at the end of a drain, once its client has wo
     expect([conducted.result, answer.said.at(-1), answer.settlement?.end.costNanoUsd, ran]).toEqual(['cut', 'refuse stopping', '20000', []]);
   });
 
-  test('buys nothing once it is stopped, and nothing counts as waste', async () => {
+  const PAINTED = { content: '{"status":"completed"}', stage: { name: 'image-gen', plugin: 'image-gen', status: 'completed', durationMs: 3, feeNanoUsd: '40000000', boughtProvider: 'painter', boughtNanoUsd: '30000000', detail: Buffer.alloc(0) }, images: [{ mediaType: 'image/png', data: Buffer.from('x') }] };
+
+  test('buys nothing once it is stopped, and nothing counts as waste, nor what was bought for a round that is given up', async () => {
     const paint = { id: 'call_p', name: 'generate_image', arguments: '{"prompt":"a fox"}' };
     const offered = [{ name: 'generate_image', definition: Buffer.from('{"type":"function","function":{"name":"generate_image"}}'), feeNanoUsdMax: '50000000', imagesMax: 1 }];
+    const bought = await stopped({ offered, runTool: () => Promise.resolve(PAINTED), rounds: [(call) => call.play(events.role(), chunkOf({ content: 'See. ' }), ...streaming(paint).slice(1)), begins] });
+    expect([bought.conducted.result, bought.ran.map(({ name }) => name), bought.wasted, bought.answer.raw.some((text) => text.includes('"images"'))]).toEqual(['cut', ['generate_image'], [], false]);
+    expect([bought.answer.settlement?.end.costNanoUsd, bought.answer.settlement?.pipeline?.map(({ feeNanoUsd }) => feeNanoUsd), bought.fake.outcomes]).toEqual(['20000', [0n], ['a#2 DISCARDED followed', 'a#1 DELIVERED']]);
     const { conducted, ran, wasted, fake } = await stopped({ offered, runTool: untilAborted, rounds: [(call) => call.play(events.role(), chunkOf({ content: 'See. ' }), ...streaming(ours(), paint).slice(1))] });
     expect([conducted.result, ran.map(({ name }) => name), wasted, fake.extended]).toEqual(['cut', ['code_exec'], [], []]);
   });

@@ -328,6 +328,8 @@ class Rounds {
     const { turn: { answer }, tell } = this.options;
     const last = this.before.at(-1);
     const isUnderWay = conducted !== undefined && this.isUnderWay(conducted) && last !== undefined;
+    // What was bought for a round that is asked no more is our loss, and no fault of the account's.
+    this.unpaidNanoUsd = 0n;
     await this.deliver(false, isUnderWay ? [tell(last.provider, this.before.length, 'DISCARDED', true)] : []);
     if (answer.isGone()) return { attempts: this.before, result: 'gone' };
     if (this.shown.route !== undefined) this.showImages(this.shown.route);
