@@ -18,7 +18,7 @@ const LETTER_U = 0x75;
 const PLAIN_ESCAPES = [0x22, 0x5c, 0x2f, 0x62, 0x66, 0x6e, 0x72, 0x74];
 
 /** Begins what stands for media that were left out: nobody outside can write it, so that no other string is taken for one. */
-const OMITTED = `data:${randomBytes(16).toString('hex')}`;
+export const OMITTED = `data:${randomBytes(16).toString('hex')}`;
 
 export type LongStringKind = 'text' | 'media';
 
@@ -112,26 +112,4 @@ export function readLongString(body: Buffer, kind: LongStringKind, start: number
   if (!walk.on(kind === 'text' ? end - TAIL_BYTES : end)) return undefined;
   const tailStart = walk.at;
   return walk.on(end) ? { kind, start, end, headEnd, tailStart, units: walk.units } : undefined;
-}
-
-/** The body as text with its long strings shortened, which are given in their order; notes what each whole one measures. */
-export function shortenedJson(body: Buffer, encoding: 'latin1' | 'utf8', longStrings: readonly LongString[]): { readonly json: string; readonly wholeLengths: WholeLengths } {
-  const texts = new Map<string, number>();
-  const media = new Map<string, number>();
-  let json = '';
-  let from = 0;
-  for (const { kind, start, end, headEnd, tailStart, units } of longStrings) {
-    json += body.toString(encoding, from, start);
-    if (kind === 'media') {
-      const omitted = `${OMITTED}${String(media.size)}`;
-      media.set(omitted, units);
-      json += omitted;
-    } else {
-      const ends = body.toString(encoding, start, headEnd) + body.toString(encoding, tailStart, end);
-      texts.set(String(JSON.parse(`"${ends}"`)), units);
-      json += ends;
-    }
-    from = end;
-  }
-  return { json: json + body.toString(encoding, from), wholeLengths: { texts, media } };
 }

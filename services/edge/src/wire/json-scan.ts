@@ -1,7 +1,8 @@
 /** A client's JSON: one pass for bounds, duplicate keys and where each top-level value lies, and only then the parser. */
 import { isAscii, isUtf8 } from 'node:buffer';
 import { KeyStack, keyText } from './json-keys.js';
-import { ALL_WHOLE, LONG_STRING_BYTES, readLongString, shortenedJson, type LongString, type LongStringKind, type WholeLengths } from './json-long-text.js';
+import { ALL_WHOLE, LONG_STRING_BYTES, readLongString, type LongString, type LongStringKind, type WholeLengths } from './json-long-text.js';
+import { parseInPieces, PIECE_BYTES, type BodyParts, type ByteRange, type ScannedJson } from './json-pieces.js';
 
 /** Nesting allowed, the outermost object counted; at most 32, a bit a level. Deeper input could overflow recursive code behind us. */
 export const JSON_DEPTH_MAX = 32;
@@ -10,13 +11,6 @@ export const JSON_NODES_MAX = 100_000;
 /** Bytes of a string that are looked at one by one before the native search takes over. */
 const PLAIN_BYTES = 32;
 
-export interface ByteRange {
-  /** First byte of the value. */
-  readonly start: number;
-  /** One past its last byte. */
-  readonly end: number;
-}
-
 export type JsonScanReason = 'syntax' | 'not-object' | 'too-deep' | 'too-many-nodes' | 'duplicate-key' | 'forbidden-key' | 'bad-utf8';
 
 interface InvalidJson {
@@ -24,7 +18,7 @@ interface InvalidJson {
   readonly reason: JsonScanReason;
 }
 
-type JsonScan = { readonly kind: 'ok'; readonly fields: ReadonlyMap<string, ByteRange>; readonly longStrings: readonly LongString[] } | InvalidJson;
+type JsonScan = ({ readonly kind: 'ok' } & BodyParts) | InvalidJson;
 
 export interface ParsedJson {
   readonly kind: 'ok';
@@ -155,16 +149,6 @@ function isWord(body: Buffer, from: number, word: string): boolean {
 const keys = new KeyStack();
 const NO_BODY = Buffer.alloc(0);
 
-/** A body within the bounds, which may still be no JSON: what the strings hold is left to the parser. */
-export interface ScannedJson {
-  readonly kind: 'scanned';
-  readonly body: Buffer;
-  readonly encoding: 'latin1' | 'utf8';
-  readonly fields: ReadonlyMap<string, ByteRange>;
-  /** To be shortened. */
-  readonly longStrings: readonly LongString[];
-}
-
 /** The first half of `parseJsonObject`. With `shortens` the long strings of `messages` are checked here, and their ends alone are parsed. */
 export function scanJsonObject(body: Buffer, shortens = false): ScannedJson | InvalidJson {
   const encoding = isAscii(body) ? 'latin1' : 'utf8';
@@ -172,7 +156,7 @@ export function scanJsonObject(body: Buffer, shortens = false): ScannedJson | In
   keys.reset(body);
   try {
     const scan = scanObject(body, shortens);
-    return scan.kind === 'invalid' ? scan : { kind: 'scanned', body, encoding, fields: scan.fields, longStrings: scan.longStrings };
+    return scan.kind === 'invalid' ? scan : { kind: 'scanned', body, encoding, fields: scan.fields, longStrings: scan.longStrings, messageBreaks: scan.messageBreaks };
   } catch (error) {
     if (error instanceof SyntaxError) return { kind: 'invalid', reason: 'syntax' };
     throw error;
@@ -182,10 +166,12 @@ export function scanJsonObject(body: Buffer, shortens = false): ScannedJson | In
 }
 
 /** The second half: nothing of `body` may have changed in between. */
-export function parseScanned({ body, encoding, fields, longStrings }: ScannedJson): JsonObjectRead {
+export function parseScanned(scanned: ScannedJson): JsonObjectRead {
+  const { body, encoding, fields, longStrings, messageBreaks } = scanned;
   try {
-    const { json, wholeLengths } = longStrings.length === 0 ? { json: body.toString(encoding), wholeLengths: ALL_WHOLE } : shortenedJson(body, encoding, longStrings);
-    return { kind: 'ok', object: JSON.parse(json) as Readonly<Record<string, unknown>>, fields, wholeLengths };
+    if (longStrings.length === 0 && messageBreaks.length === 0) return { kind: 'ok', object: JSON.parse(body.toString(encoding)) as Readonly<Record<string, unknown>>, fields, wholeLengths: ALL_WHOLE };
+    const { object, wholeLengths } = parseInPieces(scanned);
+    return { kind: 'ok', object, fields, wholeLengths };
   } catch (error) {
     if (error instanceof SyntaxError) return { kind: 'invalid', reason: 'syntax' };
     throw error;
@@ -206,6 +192,9 @@ export function parseJsonObject(body: Buffer, shortens = false): JsonObjectRead 
 function scanObject(body: Buffer, shortens: boolean): JsonScan {
   const fields = new Map<string, ByteRange>();
   let longStrings = NO_LONG_STRINGS;
+  let messageBreaks = NO_BREAKS;
+  /** Of `messages`, behind which a comma begins another piece. */
+  let pieceEnd = shortens && body.length > PIECE_BYTES ? PIECE_BYTES : Infinity;
   const first = skipSpace(body, 0);
   if (at(body, first) !== OPEN_BRACE) return { kind: 'invalid', reason: isJson(body) ? 'not-object' : 'syntax' };
 
@@ -230,6 +219,10 @@ function scanObject(body: Buffer, shortens: boolean): JsonScan {
       const inObject = (levels & 1) === 1;
       if (state === AFTER_VALUE && byte === COMMA) {
         state = inObject ? KEY : VALUE;
+        if (i > pieceEnd && depth === 2 && !inObject && topKey === 'messages') {
+          messageBreaks = [...messageBreaks, i];
+          pieceEnd = i + PIECE_BYTES;
+        }
         i += 1;
         continue;
       }
@@ -284,10 +277,11 @@ function scanObject(body: Buffer, shortens: boolean): JsonScan {
     i = end;
     state = AFTER_VALUE;
   }
-  return skipSpace(body, i) === body.length ? { kind: 'ok', fields, longStrings } : syntax;
+  return skipSpace(body, i) === body.length ? { kind: 'ok', fields, longStrings, messageBreaks } : syntax;
 }
 
 const NO_LONG_STRINGS: readonly LongString[] = [];
+const NO_BREAKS: readonly number[] = [];
 const MEDIA_KEYS = ['data', 'file_data'];
 
 /** What a string within `messages` is by its depth and its key: text of a message or of a part of its content, or media inside a part. Undefined = it is parsed whole. */
