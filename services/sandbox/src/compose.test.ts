@@ -20,6 +20,7 @@ beforeAll(async () => {
       let running = '';
       let end: () => void = () => undefined;
       return {
+        isOver: false,
         run: (code: string, { timeoutMs }: { readonly timeoutMs: number }) => {
           running = code;
           if (code !== 'hang') return Promise.resolve({ status: 'COMPLETED' as const, output: code, result: String(timeoutMs), error: '' });

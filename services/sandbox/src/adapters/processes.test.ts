@@ -74,11 +74,20 @@ test('a runner that floods its answer, dies or says nothing is no answer', async
   expect((await endOf('hangs', "process.stdout.write('started\\n'); for (;;);")).status).toBe('TIMED_OUT');
 });
 
+test('a process that the system does not make is one that is over, and brings nothing down', async () => {
+  // No program's path holds a NUL character: spawn throws, as it does where there is no memory for another process.
+  const refused = createProcesses({ clock: systemClock, runnerPath: '/no/such\0runner.js', readable: [] }).start();
+  expect(refused.isOver).toBe(true);
+  expect((await refused.run('1', { timeoutMs: 1_000, memoryBytes: 1, outputBytes: 64 })).status).toBe('CRASHED');
+  refused.kill();
+});
+
 test('a process can be ended before and while it runs', async () => {
   const limits = { timeoutMs: 5_000, memoryBytes: 128 * 1_048_576, outputBytes: 64 };
   const early = processes.start();
   early.kill();
   expect((await early.run('1', limits)).status).toBe('CRASHED');
+  expect(early.isOver).toBe(true);
   const late = processes.start();
   const ending = late.run('while (1);', limits);
   late.kill();

@@ -55,7 +55,7 @@ function netFence(): readonly string[] {
 }
 
 class NodeProcess implements ProgramProcess {
-  private readonly child: ChildProcess;
+  private readonly child: ChildProcess | undefined;
   private received = '';
   private receivedBytes = 0;
   private answerBytesMax = ANSWER_BYTES_EXTRA;
@@ -69,13 +69,25 @@ class NodeProcess implements ProgramProcess {
 
   constructor(command: readonly string[], private readonly clock: Clock) {
     const [file = '', ...args] = command;
-    this.child = spawn(file, args, { cwd: '/', env: {}, stdio: ['pipe', 'pipe', 'ignore'], detached: false });
-    this.child.on('error', () => this.over());
-    this.child.on('close', () => this.over());
+    let child: ChildProcess;
+    try {
+      child = spawn(file, args, { cwd: '/', env: {}, stdio: ['pipe', 'pipe', 'ignore'], detached: false });
+    } catch {
+      // Most of what the system refuses comes as an event; that it has no memory for one more process is thrown.
+      this.over();
+      return;
+    }
+    this.child = child;
+    child.on('error', () => this.over());
+    child.on('close', () => this.over());
     // A process that is gone takes nothing; its end says so.
-    this.child.stdin?.on('error', () => undefined);
-    this.child.stdout?.on('data', (part: Buffer) => this.read(part));
-    this.child.unref();
+    child.stdin?.on('error', () => undefined);
+    child.stdout?.on('data', (part: Buffer) => this.read(part));
+    child.unref();
+  }
+
+  get isOver(): boolean {
+    return this.end !== undefined;
   }
 
   run(code: string, limits: ProgramLimits): Promise<ProgramEnd> {
@@ -87,15 +99,15 @@ class NodeProcess implements ProgramProcess {
         return;
       }
       this.settle = resolve;
-      this.child.ref();
+      this.child?.ref();
       this.timer = this.clock.setTimer(START_MS, () => this.kill());
-      this.child.stdin?.end(JSON.stringify({ code, limits }));
+      this.child?.stdin?.end(JSON.stringify({ code, limits }));
     });
   }
 
   kill(): void {
     this.isKilled = true;
-    this.child.kill('SIGKILL');
+    this.child?.kill('SIGKILL');
   }
 
   private read(part: Buffer): void {

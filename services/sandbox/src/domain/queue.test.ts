@@ -8,16 +8,19 @@ const DONE: ProgramEnd = { status: 'COMPLETED', output: '', result: '', error: '
 const KILLED: ProgramEnd = { ...DONE, status: 'CRASHED' };
 
 function createFakeProcesses() {
-  const made: { codes: string[]; isKilled: boolean; finish: () => void }[] = [];
+  const made: { codes: string[]; isKilled: boolean; isOver: boolean; finish: () => void }[] = [];
   return {
     made,
     isNetworkFenced: true,
     running: () => made.filter(({ codes }) => codes.length > 0),
     start: (): ProgramProcess => {
       let resolve: (end: ProgramEnd) => void = () => undefined;
-      const state = { codes: [] as string[], isKilled: false, finish: () => resolve(DONE) };
+      const state = { codes: [] as string[], isKilled: false, isOver: false, finish: () => resolve(DONE) };
       made.push(state);
       return {
+        get isOver() {
+          return state.isOver;
+        },
         run: (code) => {
           state.codes.push(code);
           return new Promise((settle) => {
@@ -127,6 +130,23 @@ test('a spare process serves the next program, and ends when none comes', async 
   expect(processes.made).toHaveLength(2);
   clock.advance(60_000);
   expect(processes.made[1]?.isKilled).toBe(true);
+});
+
+test('a spare process that died while it waited runs nothing: another is started for the next program', async () => {
+  const { processes, queue, submit } = setUp(1);
+  const first = submit('a');
+  processes.made[0]?.finish();
+  await first;
+  await settled();
+  const [, spare] = processes.made;
+  if (spare !== undefined) spare.isOver = true;
+  const second = submit('b');
+  processes.running().at(-1)?.finish();
+  expect(await second).toEqual(DONE);
+  await settled();
+  // The last is the spare of the next program.
+  expect(processes.made.map(({ codes }) => codes)).toEqual([['a'], [], ['b'], []]);
+  queue.stop();
 });
 
 test('what is no JavaScript, or too long, is refused without a process', async () => {

@@ -76,7 +76,7 @@ export function createProgramQueue({ processes, clock, concurrency }: QueueOptio
   };
 
   const begin = async ({ submission, resolve }: Waiting): Promise<void> => {
-    const process = spare ?? processes.start();
+    const process = spare === undefined || spare.isOver ? processes.start() : spare;
     spare = undefined;
     live.add(process);
     count(runningOf, submission.accountId, 1);
