@@ -199,6 +199,11 @@ describe('media types', () => {
     ['nothing', 'image/gif', ['image/gif'], undefined],
     ['nothing', 'text/plain; charset=x', ['text/plain'], 'text/plain'],
     ['nothing', '', ['text/plain'], undefined],
+    ['\r\n\r\n%PDF-1.7', 'application/pdf', ['application/pdf'], 'application/pdf'],
+    ['\ufeff%PDF-1.7', 'application/octet-stream', ['application/pdf'], 'application/pdf'],
+    ['\n%PDF-1.7', 'application/pdf', ['image/png'], undefined],
+    ['see %PDF-1.7', 'text/plain', ['text/plain', 'application/pdf'], 'text/plain'],
+    [`${' '.repeat(1_024)}%PDF-1.7`, 'application/pdf', ['application/pdf'], undefined],
   ])('%j said to be %j, taken %j: %s', (bytes, declared, accepted, type) => {
     expect(mediaTypeOf(Buffer.from(bytes), declared, accepted)).toBe(type);
   });

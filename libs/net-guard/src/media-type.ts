@@ -32,6 +32,14 @@ export function sniffMediaType(bytes: Uint8Array): string | undefined {
   return SIGNATURES.find(({ marks }) => marks.every(([at, text]) => head.startsWith(text, at)))?.type;
 }
 
+const PDF = 'application/pdf';
+const PDF_SIGNATURE_WITHIN = 1_024;
+
+/** A PDF's signature may stand behind a little junk, such as the blank lines of a careless server: readers look for it. */
+function isPdf(bytes: Uint8Array): boolean {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, Math.min(bytes.length, PDF_SIGNATURE_WITHIN)).includes('%PDF-');
+}
+
 /** The type without parameters, lower case; usual misspellings set right; '' when nothing is said. */
 export function essenceOf(contentType: string): string {
   const essence = (contentType.split(';')[0] ?? '').trim().toLowerCase();
@@ -46,5 +54,6 @@ export function mediaTypeOf(bytes: Uint8Array, declared: string, accepted: reado
   if (sniffed !== undefined) return accepted.includes(sniffed) ? sniffed : undefined;
   // A format with a signature that is not there is something else under its name.
   const essence = essenceOf(declared);
+  if ((essence === PDF || essence === '') && accepted.includes(PDF) && isPdf(bytes)) return PDF;
   return accepted.includes(essence) && !SIGNED_TYPES.has(essence) ? essence : undefined;
 }
