@@ -19,11 +19,11 @@ import { createHmac, hash } from 'node:crypto';
 import { variantOf } from '../domain/limits.js';
 import type { Caller } from '../domain/ports.js';
 import { sessionDigest } from '../domain/session-token.js';
+import { createCallerCache, type CachedCaller } from './caller-cache.js';
 import { createChangesFeed } from './changes-feed.js';
 import { createKeyUses } from './key-uses.js';
 
 const CACHE_KEYS_MAX = 50_000;
-const UNKNOWN_KEYS_MAX = 5_000;
 /** Unknown digests are remembered briefly, so that a flood of one wrong key costs one look-up. */
 const UNKNOWN_MS = 2_000;
 /** A cached key is rechecked this often, whatever is heard: nobody announces what was changed by hand in the database. */
@@ -45,16 +45,13 @@ export type Authentication =
   /** The secret matched, but the key or its account may not be used. */
   | { readonly kind: 'refused'; readonly state: 'expired' | 'revoked' | 'disabled' | 'suspended' };
 
-interface Entry {
-  /** Undefined = accounts does not know the key. */
-  readonly caller: Caller | undefined;
+interface Entry extends CachedCaller {
   /** The answer as long as the key has not expired meanwhile. */
   readonly judgement: Authentication;
   /** Milliseconds since the epoch by the clock here; Infinity = never. Of the key, or of the session where that is earlier. */
   readonly expiresAtMs: number;
   /** The same moment by the clock that nobody sets, which stands still while the host sleeps. */
   readonly endsAtMs: number;
-  readonly fetchedAtMs: number;
 }
 
 const INVALID: Authentication = { kind: 'invalid' };
@@ -133,30 +130,10 @@ export interface Authenticator {
 }
 
 export function createAuthenticator({ accounts, bus, clock, pepper, variant, onCompromised = () => undefined, isServing = () => true, isRunning = () => false, keysMax = CACHE_KEYS_MAX }: AuthenticatorOptions): Authenticator {
-  const digestsOfKey = new Map<string, Set<string>>();
-  const digestsOfAccount = new Map<string, Set<string>>();
-  const unindex = (map: Map<string, Set<string>>, id: string | undefined, digest: string): void => {
-    if (id === undefined) return;
-    const set = map.get(id);
-    set?.delete(digest);
-    if (set?.size === 0) map.delete(id);
-  };
-  const cache = new LRUCache<string, Entry>({
-    max: keysMax,
-    // A digest is of one key and one account for ever: setting it anew changes nothing here.
-    dispose: ({ caller }, digest, reason) => {
-      if (reason === 'set') return;
-      unindex(digestsOfKey, caller?.key.id, digest);
-      unindex(digestsOfAccount, caller?.account.id, digest);
-    },
-  });
-  // Apart from the keys that exist, so that a flood of wrong ones never drives those out.
-  const unknown = new LRUCache<string, Entry>({ max: UNKNOWN_KEYS_MAX });
-  // What took a caller's place: a second notice of a change must not bring back what was known before the first.
-  const successors = new WeakMap<Caller, Caller>();
+  const cache = createCallerCache<Entry>(keysMax);
   // From the SHA-256 of a presented key to its digest: the keyed digest costs more than all the rest of a warm look-up.
   const digests = new LRUCache<string, string>({ max: keysMax });
-  const running = new Map<string, Promise<Entry>>();
+  const running = new Map<string, Promise<Entry>>(); // kept: look-ups of keys that are not warm.
   const pepperText = pepper.unwrap();
   const pepperId = hash('sha256', pepperText, 'hex').slice(0, 8);
   const codec = messageCodec<KeyInvalidated, KeyInvalidated__Output>('signalbox.events.v1.KeyInvalidated');
@@ -168,29 +145,14 @@ export function createAuthenticator({ accounts, bus, clock, pepper, variant, onC
   // Of the latest look-up that failed; undefined while accounts answers.
   let failedAtMs: number | undefined;
 
-  const forget = (): void => {
-    cache.clear();
-    unknown.clear();
-  };
-
   /** What was asked before this moment may be answered with what no longer holds: nobody else may wait for it. */
   const outdateRunning = (): void => {
     generation += 1;
     running.clear();
   };
 
-  const index = (map: Map<string, Set<string>>, id: string, digest: string): void => {
-    const set = map.get(id);
-    if (set === undefined) map.set(id, new Set([digest]));
-    else set.add(digest);
-  };
-
-  const drop = (map: Map<string, Set<string>>, id: string): void => {
-    for (const digest of [...(map.get(id) ?? [])]) {
-      const caller = cache.peek(digest)?.caller;
-      cache.delete(digest);
-      if (caller !== undefined && isRunning(caller.key.id)) void renew(digest, caller);
-    }
+  const drop = (of: 'key' | 'account', id: string): void => {
+    for (const { digest, caller } of cache.drop(of, id)) if (caller !== undefined && isRunning(caller.key.id)) void renew(digest, caller);
   };
 
   /** What accounts says, and when it ends whatever the key says. */
@@ -218,17 +180,7 @@ export function createAuthenticator({ accounts, bus, clock, pepper, variant, onC
           // An invalidation that arrived meanwhile may concern this very answer: use it once, do not keep it.
           failedAtMs = undefined;
           if (begun !== generation) return entry;
-          if (caller === undefined) {
-            cache.delete(digest);
-            unknown.set(digest, entry);
-          } else {
-            index(digestsOfKey, caller.key.id, digest);
-            index(digestsOfAccount, caller.account.id, digest);
-            const before = cache.peek(digest)?.caller;
-            if (before !== undefined) successors.set(before, caller);
-            cache.set(digest, entry);
-            unknown.delete(digest);
-          }
+          cache.keep(digest, entry);
           return entry;
         },
         (error: unknown) => {
@@ -251,7 +203,7 @@ export function createAuthenticator({ accounts, bus, clock, pepper, variant, onC
         begun = generation;
         const { caller } = await lookUp(digest, '');
         // A look-up that was joined may be the one that brought what was dropped.
-        if (caller !== undefined && caller !== before) successors.set(before, caller);
+        if (caller !== undefined) cache.succeed(before, caller);
       }
     } catch {
       // Nothing is known of it.
@@ -277,7 +229,7 @@ export function createAuthenticator({ accounts, bus, clock, pepper, variant, onC
     feed.use(nowMs);
     const cached = cache.get(digest);
     if (cached === undefined) {
-      const missing = unknown.get(digest);
+      const missing = cache.unknown(digest);
       return missing !== undefined && nowMs - missing.fetchedAtMs < UNKNOWN_MS ? missing : lookUp(digest, requestId);
     }
     const ageMs = nowMs - cached.fetchedAtMs;
@@ -308,8 +260,8 @@ export function createAuthenticator({ accounts, bus, clock, pepper, variant, onC
 
   const invalidate: Authenticator['invalidate'] = ({ keyId, accountId, isCompromised }) => {
     outdateRunning();
-    if (keyId === '') drop(digestsOfAccount, accountId);
-    else drop(digestsOfKey, keyId);
+    if (keyId === '') drop('account', accountId);
+    else drop('key', keyId);
     if (isCompromised && keyId !== '') onCompromised(keyId);
   };
 
@@ -336,7 +288,7 @@ export function createAuthenticator({ accounts, bus, clock, pepper, variant, onC
         } catch {
           // Something was invalidated, but not readably what: recheck everything.
           outdateRunning();
-          forget();
+          cache.clear();
         }
       });
       feed.start();
@@ -381,25 +333,15 @@ export function createAuthenticator({ accounts, bus, clock, pepper, variant, onC
       outdateRunning();
       cache.delete(sessionName(token));
     },
-    present: (caller) => {
-      let latest: Entry | undefined;
-      for (const digest of digestsOfKey.get(caller.key.id) ?? []) {
-        const entry = cache.peek(digest);
-        if (entry !== undefined && entry.fetchedAtMs >= (latest?.fetchedAtMs ?? 0)) latest = entry;
-      }
-      if (latest?.caller !== undefined) return latest.caller;
-      let now = caller;
-      for (let next = successors.get(now); next !== undefined; next = successors.get(now)) now = next;
-      return now;
-    },
+    present: (caller) => cache.present(caller),
     digest: (key) => ({ digest: createHmac('sha256', pepperText).update(key).digest(), pepperId }),
     isWarm: (key) => {
       const digest = digestOf(key, presentedOf(key));
       return digest !== undefined && isWarmName(digest);
     },
     isWarmSession: (token) => isWarmName(sessionName(token)),
-    size: () => cache.size,
-    indexed: () => [digestsOfKey, digestsOfAccount].reduce((sum, map) => [...map.values()].reduce((all, set) => all + set.size, sum), 0),
+    size: () => cache.size(),
+    indexed: () => cache.indexed(),
     counts: () => counts,
   };
 }

@@ -1,0 +1,110 @@
+/** What is cached of callers: by digest, and found again by their key and their account when something of those is changed. */
+import { LRUCache } from 'lru-cache';
+import type { Caller } from '../domain/ports.js';
+
+const UNKNOWN_KEYS_MAX = 5_000;
+
+export interface CachedCaller {
+  /** Undefined = accounts does not know the key. */
+  readonly caller: Caller | undefined;
+  readonly fetchedAtMs: number;
+}
+
+export interface CallerCache<Entry extends CachedCaller> {
+  /** Of a key that exists; the one used longest ago gives way. */
+  get(digest: string): Entry | undefined;
+  /** As `get`, and does not count as use. */
+  peek(digest: string): Entry | undefined;
+  /** Of a key that accounts does not know. */
+  unknown(digest: string): Entry | undefined;
+  /** Keeps what accounts said, whichever of the two it is. */
+  keep(digest: string, entry: Entry): void;
+  delete(digest: string): void;
+  clear(): void;
+  /** Drops what is cached of a key, or of a whole account; answers what that was. */
+  drop(of: 'key' | 'account', id: string): readonly { readonly digest: string; readonly caller: Caller | undefined }[];
+  /** `after` took the place of `before`. */
+  succeed(before: Caller, after: Caller): void;
+  /** What is known by now in the place of `caller`, whatever became of it; `caller` itself where nothing is. */
+  present(caller: Caller): Caller;
+  /** Keys that are cached, however old. */
+  size(): number;
+  /** What they are found by, once by key and once by account. */
+  indexed(): number;
+}
+
+export function createCallerCache<Entry extends CachedCaller>(keysMax: number): CallerCache<Entry> {
+  const digestsOf = {
+    key: new Map<string, Set<string>>(), // kept: by key, as long as it is cached.
+    account: new Map<string, Set<string>>(), // kept: by account with a cached key.
+  };
+  const index = (map: Map<string, Set<string>>, id: string, digest: string): void => {
+    const set = map.get(id);
+    if (set === undefined) map.set(id, new Set([digest]));
+    else set.add(digest);
+  };
+  const unindex = (map: Map<string, Set<string>>, id: string | undefined, digest: string): void => {
+    if (id === undefined) return;
+    const set = map.get(id);
+    set?.delete(digest);
+    if (set?.size === 0) map.delete(id);
+  };
+  const known = new LRUCache<string, Entry>({
+    max: keysMax,
+    // A digest is of one key and one account for ever: setting it anew changes nothing here.
+    dispose: ({ caller }, digest, reason) => {
+      if (reason === 'set') return;
+      unindex(digestsOf.key, caller?.key.id, digest);
+      unindex(digestsOf.account, caller?.account.id, digest);
+    },
+  });
+  // Apart from the keys that exist, so that a flood of wrong ones never drives those out.
+  const unknown = new LRUCache<string, Entry>({ max: UNKNOWN_KEYS_MAX });
+  // What took a caller's place: a second notice of a change must not bring back what was known before the first.
+  const successors = new WeakMap<Caller, Caller>();
+
+  return {
+    get: (digest) => known.get(digest),
+    peek: (digest) => known.peek(digest),
+    unknown: (digest) => unknown.get(digest),
+    keep: (digest, entry) => {
+      const { caller } = entry;
+      if (caller === undefined) {
+        known.delete(digest);
+        unknown.set(digest, entry);
+        return;
+      }
+      index(digestsOf.key, caller.key.id, digest);
+      index(digestsOf.account, caller.account.id, digest);
+      const before = known.peek(digest)?.caller;
+      if (before !== undefined) successors.set(before, caller);
+      known.set(digest, entry);
+      unknown.delete(digest);
+    },
+    delete: (digest) => void known.delete(digest),
+    clear: () => {
+      known.clear();
+      unknown.clear();
+    },
+    drop: (of, id) =>
+      [...(digestsOf[of].get(id) ?? [])].map((digest) => {
+        const caller = known.peek(digest)?.caller;
+        known.delete(digest);
+        return { digest, caller };
+      }),
+    succeed: (before, after) => void (after !== before && successors.set(before, after)),
+    present: (caller) => {
+      let latest: Entry | undefined;
+      for (const digest of digestsOf.key.get(caller.key.id) ?? []) {
+        const entry = known.peek(digest);
+        if (entry !== undefined && entry.fetchedAtMs >= (latest?.fetchedAtMs ?? 0)) latest = entry;
+      }
+      if (latest?.caller !== undefined) return latest.caller;
+      let now = caller;
+      for (let next = successors.get(now); next !== undefined; next = successors.get(now)) now = next;
+      return now;
+    },
+    size: () => known.size,
+    indexed: () => Object.values(digestsOf).reduce((sum, map) => [...map.values()].reduce((all, set) => all + set.size, sum), 0),
+  };
+}
