@@ -67,7 +67,7 @@ export interface AccountState extends Buckets {
   /** Ledger sequence up to which no totals were missed. */
   totalsSeq: bigint;
   readonly holds: LiveMap<string, Hold>;
-  readonly finished: Map<string, FinishedCharge>;
+  readonly finished: LiveMap<string, FinishedCharge>;
   readonly ended: Map<number, IdSet>;
   /** Next look for ended leases; undefined = nothing can end. */
   nextSweepMs: number | undefined;
@@ -80,7 +80,7 @@ export interface AccountState extends Buckets {
 }
 
 export function newAccountState(): AccountState {
-  return { loaded: '', totalsSeq: 0n, windows: new Map(), buckets: new Map(), holds: new LiveMap(), finished: new Map(), ended: new Map(), tallies: new Map(), nextSweepMs: undefined, nextForgetMs: 0, accountWalls: [], blockedUntilMs: 0 };
+  return { loaded: '', totalsSeq: 0n, windows: new Map(), buckets: new Map(), holds: new LiveMap(), finished: new LiveMap(), ended: new Map(), tallies: new Map(), nextSweepMs: undefined, nextForgetMs: 0, accountWalls: [], blockedUntilMs: 0 }; // kept: by name, period or generation; requests are in the two LiveMaps.
 }
 
 /** Where a hold counts. */

@@ -4,6 +4,7 @@ import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http';
 import { resourceFromAttributes } from '@opentelemetry/resources';
 import { BatchSpanProcessor, ParentBasedSampler, TraceIdRatioBasedSampler, TracerProvider, type SpanExporter } from '@opentelemetry/sdk-trace';
 import type { Clock } from '@signalbox/kernel/clock';
+import { LiveMap } from '@signalbox/kernel/live-map';
 import type { Log } from './log.js';
 import type { Span, SpanAttributes, Tracer, Tracing } from './span.js';
 
@@ -66,7 +67,7 @@ class OtlpSpan implements Span {
 }
 
 function createTracer(sdk: SdkTracer): Tracer {
-  const live = new Map<string, OtlpSpan>();
+  const live = new LiveMap<string, OtlpSpan>();
   const contextOf = (parent: string | undefined): Context | undefined => {
     if (parent === undefined) return ROOT_CONTEXT;
     const context = readTraceparent(parent);

@@ -1,6 +1,7 @@
 /** Asks the thread of schemas; starts it when it is needed, ends it when it hangs or has long been idle. */
 import { Worker } from 'node:worker_threads';
 import type { Clock, Timer } from '@signalbox/kernel/clock';
+import { LiveMap } from '@signalbox/kernel/live-map';
 import { createFloodGuard } from '../domain/flood.js';
 import type { SchemaCheck } from '../domain/healing.js';
 
@@ -58,8 +59,8 @@ interface Question {
 }
 
 export function createSchemaChecker({ clock, start = startThread }: { readonly clock: Clock; readonly start?: () => SchemaThread }): SchemaChecker {
-  const waiting = new Map<number, Question>();
-  const hostile = new Set<string>();
+  let waiting = new LiveMap<number, Question>();
+  const hostile = new Set<string>(); // kept: schemas that hung the thread.
   const hangs = createFloodGuard(clock, HANGS_PER_MINUTE_MAX, 60_000);
   let thread: SchemaThread | undefined;
   let deadline: Timer | undefined;
@@ -75,14 +76,14 @@ export function createSchemaChecker({ clock, start = startThread }: { readonly c
     deadline = undefined;
     idle?.cancel();
     const unanswered = [...waiting.values()];
-    waiting.clear();
+    waiting = new LiveMap();
     for (const { resolve } of unanswered) resolve(undefined);
     return gone?.end() ?? Promise.resolve();
   };
 
   /** The thread answers in turn: what is first in line is what it hangs at. What stands behind it is asked of another thread. */
   const hang = (): void => {
-    const first = waiting.values().next().value;
+    const [first] = waiting.values();
     const again: Question[] = [];
     if (first !== undefined && first.schema !== GREETING) {
       hostile.add(first.schema);

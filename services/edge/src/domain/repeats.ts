@@ -6,6 +6,7 @@
  */
 import type { Clock, Timer } from '@signalbox/kernel/clock';
 import { Fault } from '@signalbox/kernel/fault';
+import { LiveMap } from '@signalbox/kernel/live-map';
 import type { Conducted } from './tool-rounds.js';
 
 export interface ClaimRef {
@@ -134,7 +135,7 @@ const END_WAITS_MS = [200, 1_000, 5_000] as const;
 export function createRepeats({ claims, ledger, clock, onTakenOver }: RepeatsOptions): Repeats {
   const pause = (ms: number): Promise<void> => new Promise((resolve) => void clock.setTimer(ms, resolve));
   /** By request. */
-  const own = new Map<string, OwnClaim>();
+  const own = new LiveMap<string, OwnClaim>();
 
   const endClaim = async (ref: ClaimRef, ending: ClaimEnding): Promise<void> => {
     for (const waitMs of [0, ...END_WAITS_MS]) {

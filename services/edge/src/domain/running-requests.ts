@@ -1,5 +1,5 @@
 /** Requests under way, by the key that made them: a compromised key is stopped at once, not only refused from now on; at the end of a drain all are. */
-import { LiveList } from '@signalbox/kernel/live-map';
+import { LiveList, LiveMap } from '@signalbox/kernel/live-map';
 
 /** Keys that were cut lately; the oldest give way. */
 const CUT_KEPT_MAX = 1_000;
@@ -21,8 +21,8 @@ export interface RunningRequests {
 }
 
 export function createRunningRequests(): RunningRequests {
-  const byKey = new Map<string, LiveList<EndRequest>>();
-  const cutKeys = new Set<string>();
+  const byKey = new LiveMap<string, LiveList<EndRequest>>();
+  const cutKeys = new Set<string>(); // kept: keys that were compromised.
   return {
     enter: (keyId, end) => {
       if (cutKeys.size > 0 && cutKeys.has(keyId)) end('cut');
