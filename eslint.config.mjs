@@ -1,5 +1,6 @@
 // Errors only: a rule is worth failing for, or it is not here. A disabled line carries its reason.
 import tseslint from 'typescript-eslint';
+import { keptCollections } from './scripts/lint/kept-collections.mjs';
 
 const restricted = {
   environment: { selector: "MemberExpression[object.name='process'][property.name='env']", message: 'Read the environment in config.ts only.' },
@@ -27,6 +28,9 @@ const style = {
 
 const outside = ['**/*.test.ts', '**/test/**', '**/testing/**', 'tests/**', 'bench/**', 'sim/**', 'deploy/**', 'libs/testkit/**', 'libs/local-stores/**', 'services/dashboard/**'];
 
+// Every request goes through these: what lives on in them is looked at by `kept-collections` (ADR 86).
+const hot = ['libs/{kernel,ledger-core,router-core,rpc,runtime,worker-kit}/src/**/*.ts', 'libs/contracts/src/*.ts', 'services/edge/src/{adapters,domain}/**/*.ts', 'services/edge/src/routes/chat-completions/**/*.ts', 'services/edge/src/*.ts', 'services/{quota,routing}/src/**/*.ts'];
+
 export default tseslint.config(
   { ignores: ['**/dist/**', '**/node_modules/**', '**/coverage/**', '**/*.mjs', '**/*.cjs', '**/*.js', '**/*.d.mts', '**/*.d.ts', 'libs/contracts/src/gen/**', 'dashboard/**'] },
   {
@@ -52,6 +56,12 @@ export default tseslint.config(
   { files: ['libs/runtime/**'], rules: { 'no-restricted-syntax': without(now, newDate, timers, random) } },
   // Outside the services: real time and the environment are what these are about.
   { files: outside, rules: { 'no-restricted-syntax': without(environment, now, newDate, timers, random) } },
+  {
+    files: hot,
+    ignores: ['**/*.test.ts', '**/*-suite.ts', '**/testing/**', '**/config.ts'],
+    plugins: { signalbox: { rules: { 'kept-collections': keptCollections } } },
+    rules: { 'signalbox/kept-collections': 'error' },
+  },
   // A test's JSON and fakes may be looser about promises that a matcher awaits.
   { files: ['**/*.test.ts', '**/*-suite.ts'], rules: { '@typescript-eslint/no-misused-promises': 'off' } },
 );

@@ -46,7 +46,7 @@ export class LiveList<T> {
 
 /** As a `Map` in what it answers and in which order; `undefined` is no value. */
 export class LiveMap<K, V extends {} | null> {
-  private readonly slots = new Map<K, number>();
+  private readonly slots = new Map<K, number>(); // kept: keys and numbers alone, which is what this class is for.
   private readonly list = new LiveList<V>();
 
   get size(): number {

@@ -13,7 +13,7 @@ interface Known {
   readonly card: PriceCard;
 }
 
-const cards = new Map<string, Known>();
+const cards = new Map<string, Known>(); // kept: by card; nothing leaves but all of it.
 
 function isSame(a: PriceCardText, b: PriceCardText): boolean {
   return (

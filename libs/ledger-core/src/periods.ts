@@ -64,7 +64,7 @@ function readDay(days: number, anchorDay: number): DayIds {
 }
 
 /** By anchor day, what was worked out last: nearly all instants asked about are of today. */
-const latestDays = new Map<number, DayIds>();
+const latestDays = new Map<number, DayIds>(); // kept: one a day on which months begin.
 
 /** Periods at an instant (milliseconds since the epoch, ≥ 0). */
 export function periodsAt(ms: number, { anchorDay, periodSeconds }: PeriodRules): Periods {

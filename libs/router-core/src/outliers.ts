@@ -123,7 +123,7 @@ export interface Ejections {
 }
 
 export function createEjections(): Ejections {
-  const ejections = new Map<string, Ejection>();
+  const ejections = new Map<string, Ejection>(); // kept: by endpoint.
   const isOut = (endpointId: string, nowMs: number): boolean => nowMs < (ejections.get(endpointId)?.untilMs ?? -Infinity);
   return {
     judge: (endpointIds, evidence, nowMs) => {

@@ -111,13 +111,13 @@ function findRows(rows: Int32Array, buckets: Uint16Array, bucketWeights: Uint8Ar
 
 /** From features to a prediction. */
 export function createJudge({ header, weights, bucketWeights, knownWords }: QualityArtefact, models: readonly JudgedModel[]): (features: PromptFeatures) => Prediction {
-  const byName = new Map(header.models.map((model) => [model.name, model]));
+  const byName = new Map(header.models.map((model) => [model.name, model])); // kept: read once, of the artefact.
   const measured = models.map((model) => (model.measured === undefined ? undefined : byName.get(model.measured)));
   const middle = header.models.reduce((sum, model) => sum + model.ability, 0) / header.models.length;
   const general = models.map((model, index) => measured[index]?.ability ?? header.catalogAbility.offset + header.catalogAbility.slope * model.ability);
   const standings = measured.map((model, index) => model?.standing ?? standingOf(general[index] ?? middle, middle));
   const panelOf = (terms: ClusterTerms | undefined): Panel => buildPanel(terms, measured, general, header.elsewhere);
-  const panels = new Map(header.clusters.map((terms) => [terms.cluster, { terms, panel: panelOf(terms) }]));
+  const panels = new Map(header.clusters.map((terms) => [terms.cluster, { terms, panel: panelOf(terms) }])); // kept: read once, of the artefact.
   const unmeasured = panelOf(undefined);
   const panelOfKin = (cluster: Cluster): Panel => panels.get(KIN[cluster] ?? cluster)?.panel ?? unmeasured;
   const stride = header.columns.length;

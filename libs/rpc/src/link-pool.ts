@@ -59,10 +59,10 @@ function mayTake({ peer, readyAtMs }: LinkClient, { besides, begunAtMs }: Client
 
 export class LinkPool implements CallCarrier {
   private readonly slots: Slot[];
-  private readonly links = new Set<LinkClient>();
-  private readonly waiting = new Map<ClientCall, Timer>();
+  private readonly links = new Set<LinkClient>(); // kept: a handful, for minutes.
+  private readonly waiting = new Map<ClientCall, Timer>(); // kept: empty while there is a link.
   /** Addresses behind which a process is sought, with how many others answered in a row. */
-  private readonly sought = new Map<string, { misses: number }>();
+  private readonly sought = new Map<string, { misses: number }>(); // kept: empty while each call finds its process.
   private next = 0;
   private calls = 0;
   /** The link that took the latest call. */

@@ -144,7 +144,7 @@ export class LinkServer {
   /** Whole requests, begun once what lies in the socket is read: there a process that was not run finds what was cancelled meanwhile. */
   private starting: { readonly call: LinkCall; readonly bytes: Buffer }[] = [];
   /** Answered calls whose last items still wait for credit. */
-  private readonly tails = new Map<number, LinkCall>();
+  private readonly tails = new Map<number, LinkCall>(); // kept: of answers above the credit of a call alone.
   private isEnding = false;
   private isFinished = false;
 

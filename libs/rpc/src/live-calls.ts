@@ -15,7 +15,7 @@ const SLOTS = 512;
 export class LiveCalls<Call extends Numbered> {
   private readonly slots = new Array<Call | undefined>(SLOTS).fill(undefined);
   /** Calls whose slot was taken. */
-  private readonly others = new Map<number, Call>();
+  private readonly others = new Map<number, Call>(); // kept: empty while fewer are in work than there are slots.
   private inSlots = 0;
 
   get size(): number {

@@ -60,7 +60,7 @@ export function createRpcServer(options: RpcServerOptions): RpcServer {
     if (methods.get(name)?.responseStream !== Object.hasOwn(handlers.stream ?? {}, name)) throw new Error(`The contract of ${area} has no such RPC: ${name}.`);
   }
   const server = withWindows(new Server(serverOptions(options.keepalive ?? DEFAULT_KEEPALIVE)));
-  const links = new Set<LinkServer>();
+  const links = new Set<LinkServer>(); // kept: by connection.
   const assembling = createAssembling();
   let isStopping = false;
 

@@ -9,7 +9,7 @@ type IdentityListener = experimental.IdentityCertificateUpdateListener;
 
 /** The files as grpc-js wants them: connections made from now on use what was read last, the others live on. */
 class FilesProvider implements experimental.CertificateProvider {
-  private readonly unwatch = new Map<CaListener | IdentityListener, () => void>();
+  private readonly unwatch = new Map<CaListener | IdentityListener, () => void>(); // kept: by connection.
 
   constructor(private readonly files: TlsFiles) {}
 

@@ -69,7 +69,7 @@ function endOf({ ca, certificate }: TlsMaterial): number {
 }
 
 /** Of all sets that this process uses: which a service has is a matter of its process, as its memory is. */
-const endsInUse = new Map<object, number>();
+const endsInUse = new Map<object, number>(); // kept: by set of files.
 
 /** When the first certificate in use ends, in milliseconds since the epoch; undefined = none is. */
 export function certificateEndMs(): number | undefined {

@@ -117,7 +117,7 @@ export function createDispatcher(options: DispatchOptions): Dispatcher {
   };
   let inFlight = 0;
   let draining = 0;
-  const idleWaiters = new Set<() => void>();
+  const idleWaiters = new Set<() => void>(); // kept: of a process that stops.
   const drains: Drains = {
     take: () => {
       if (draining >= DRAINS_MAX) return false;

@@ -70,9 +70,9 @@ export function saysNothing(failure: string | undefined, isByok: boolean): boole
 }
 
 export function createEndpointBreakers({ clock, origin, pool = 0, onProbe }: EndpointBreakersOptions): EndpointBreakers {
-  const breakers = new Map<string, Breaker>();
+  const breakers = new Map<string, Breaker>(); // kept: by endpoint.
   /** When each other replica was heard last; the one heard longest ago first. */
-  const heardAtMs = new Map<string, number>();
+  const heardAtMs = new Map<string, number>(); // kept: by replica.
 
   /** `restMs`: a rate limit, for as long; undefined = nobody knows, or another credential is free. */
   const count = (endpointId: string, failure: string | undefined, restMs: number | undefined): void => {

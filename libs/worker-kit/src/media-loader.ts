@@ -59,9 +59,9 @@ function failureOf(error: unknown): Failure {
 
 export function createMediaLoader(fetchFile: FetchFile): MediaLoader {
   /** In the order of arrival. */
-  const waiting = new Set<{ readonly accountId: string; readonly go: () => void }>();
+  const waiting = new Set<{ readonly accountId: string; readonly go: () => void }>(); // kept: of requests with files by URL, where all places are taken.
   /** Fetches under way by account, those alone that have any. */
-  const fetching = new Map<string, number>();
+  const fetching = new Map<string, number>(); // kept: of requests with files by URL; ids and numbers.
   let total = 0;
 
   const fetchesOf = (accountId: string): number => fetching.get(accountId) ?? 0;

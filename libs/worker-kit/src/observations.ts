@@ -46,9 +46,9 @@ export interface ObservationsOptions {
 export function createObservations({ bus, provider, origin, clock, pool = 0, hasCredential }: ObservationsOptions): Observations {
   const codec = codecOf();
   let attempts: AttemptObserved[] = [];
-  const credentials = new Map<string, CredentialObserved>();
+  const credentials = new Map<string, CredentialObserved>(); // kept: of limits and refusals that were met, not of attempts.
   /** Of calls that others wait for: how they end is told at once. */
-  const probing = new Set<string>();
+  const probing = new Set<string>(); // kept: by endpoint that is tried again.
   let timer: Timer | undefined;
   let dueAtMs = Infinity;
   let flushedAtMs = -Infinity;

@@ -53,8 +53,8 @@ interface Kept {
 }
 
 export function createOwnCredentials({ accounts, bus, clock, adapter, adapterAt }: OwnCredentialsOptions): OwnCredentials {
-  const kept = new Map<string, Kept>();
-  const running = new Map<string, Promise<OwnCredential | undefined>>();
+  const kept = new Map<string, Kept>(); // kept: by credential, for a while.
+  const running = new Map<string, Promise<OwnCredential | undefined>>(); // kept: by credential that is not kept.
   const codec = messageCodec<KeyInvalidated, KeyInvalidated__Output>('signalbox.events.v1.KeyInvalidated');
   let subscription: Subscription | undefined;
   let generation = 0;

@@ -115,7 +115,7 @@ export function createShipping(options: ShippingOptions): Shipping {
   let flushes = 0;
   let backoffMs = BACKOFF_MIN_MS;
   let isClosed = false;
-  const timers = new Map<string, Timer>();
+  const timers = new Map<string, Timer>(); // kept: a few names, with timers that hold nothing of a request.
 
   const busyMs = (): number => (options.isAwaited() ? WATERMARK_AWAITED_MS : WATERMARK_BUSY_MS);
 

@@ -209,7 +209,7 @@ class Seat implements Place {
 class Line {
   private readonly shares: Shares;
   /** By account, each in the order in which they came. */
-  private readonly waiting = new Map<string, Set<Seat>>();
+  private readonly waiting = new Map<string, Set<Seat>>(); // kept: empty while a connection is free.
   private waitingCount = 0;
   private isClosed = false;
   private isRetired = false;
@@ -308,14 +308,14 @@ export function createUpstream(origin: string, dialer?: Dialer, connectionsMax =
   const open = (at: string): Line => new Line(new Pool(at, { factory: openConnection, connections: connectionsMax, connect: { timeout: CONNECT_MS }, headersTimeout: 0, bodyTimeout: 0, pipelining: 1 }), connectionsMax);
   const own = open(origin);
   /** By origin: those that an adapter names beside its own, a handful. */
-  const others = new Map<string, Line>();
+  const others = new Map<string, Line>(); // kept: by origin.
   const otherOf = (at: string): Line => {
     let other = others.get(at);
     if (other === undefined) others.set(at, (other = open(at)));
     return other;
   };
   /** By origin, the one used longest ago first. */
-  const guarded = new Map<string, Line>();
+  const guarded = new Map<string, Line>(); // kept: by origin, the latest.
   const guardedOf = (at: string): Line | undefined => {
     if (dialer === undefined) return undefined;
     const line = guarded.get(at) ?? new Line(new Pool(at, { factory: openConnection, connections: GUARDED_CONNECTIONS_MAX, connect: dialer.connect, headersTimeout: 0, bodyTimeout: 0, pipelining: 1 }), GUARDED_CONNECTIONS_MAX, GUARDED_WAITING_MAX);

@@ -53,7 +53,7 @@ export function ensureIdentity(directory: string, provider: string, clock: Clock
   return identity;
 }
 
-const heldHere = new Set<string>();
+const heldHere = new Set<string>(); // kept: by folder.
 
 /** Of a system's error, such as `EACCES`. */
 export const codeOf = (error: unknown): unknown => (typeof error === 'object' && error !== null && 'code' in error ? error.code : undefined);

@@ -14,9 +14,9 @@ const FRESH_MS = 15_000;
 
 export class StartGate {
   private readonly ages: ReservationAge;
-  private readonly waiters = new Set<() => void>();
+  private readonly waiters = new Set<() => void>(); // kept: of a start alone.
   /** Keys of attempts that edge gave up before they came, oldest first. */
-  private readonly foretold = new Set<string>();
+  private readonly foretold = new Set<string>(); // kept: names alone, of attempts that were given up before they came.
   private isKnown = false;
 
   constructor(

@@ -69,7 +69,7 @@ export function composeEdge(config: EdgeConfig, { clock, randomBytes, log, withP
   const quota = client('quota', config.QUOTA_ADDRS);
   const billing = client('billing', config.BILLING_ADDRS);
   const plugins = config.PLUGINS_ADDRS === undefined ? undefined : client('plugins', config.PLUGINS_ADDRS);
-  const workers = new Map([...config.WORKERS].map(([provider, addresses]) => [provider, client('worker', addresses, `worker-${provider}`)]));
+  const workers = new Map([...config.WORKERS].map(([provider, addresses]) => [provider, client('worker', addresses, `worker-${provider}`)])); // kept: by provider.
   const neighbours: readonly RpcClient[] = [accounts, routing, quota, billing, ...(plugins === undefined ? [] : [plugins]), ...workers.values()];
   const edgeMetrics = createEdgeMetrics(metrics, new Set(config.WORKERS.keys()));
   const places = createRequestPlaces(config.IN_FLIGHT_MAX);

@@ -75,7 +75,7 @@ export function composeQuota(config: QuotaConfig, surroundings: Surroundings, ne
   metrics.metrics.observed('gauge', 'signalbox_quota_store_ready', '1 while the store of counters answers.', [], () => [{ labels: {}, value: store.ready() ? 1 : 0 }]);
   let ownBus: Bus | undefined;
   let subscription: Subscription | undefined;
-  const timers = new Map<string, Timer>();
+  const timers = new Map<string, Timer>(); // kept: by name, a few.
 
   const onTotals = (payload: Uint8Array): void => {
     let message: TotalsPublished__Output;

@@ -55,9 +55,9 @@ export interface KeptPlansOptions {
  */
 export function createKeptPlans(routing: RoutingPort, { clock, makeId, onReused = () => undefined }: KeptPlansOptions): RoutingPort {
   const codec = messageCodec<DecideRequest, DecideRequest__Output>('signalbox.routing.v1.DecideRequest');
-  const plans = new Map<string, KeptPlan>();
+  const plans = new Map<string, KeptPlan>(); // kept: by question, for seconds; a plan serves many requests.
   /** Asked for in one of them: of others no question is rendered. */
-  const models = new Set<string>();
+  const models = new Set<string>(); // kept: names of models.
   let doubts = 0;
 
   const keyOf = (request: DecideRequest): string => codec.encode({ ...request, ...OPEN }).toString('latin1');

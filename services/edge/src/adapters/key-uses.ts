@@ -31,9 +31,9 @@ export interface KeyUses {
 }
 
 export function createKeyUses({ accounts, clock }: KeyUsesOptions): KeyUses {
-  const untold = new Map<string, EpochMs>();
+  const untold = new Map<string, EpochMs>(); // kept: by key, with a number.
   // Keys told within QUIET_MS, by the monotonic moment, the oldest first.
-  const toldMs = new Map<string, number>();
+  const toldMs = new Map<string, number>(); // kept: by key, with a number.
   let timer: Timer | undefined;
   let isTelling = false;
   let isStopped = false;

@@ -63,7 +63,7 @@ export function createOutcomes(clock: Clock): Outcomes {
   /** Outcomes that are being told or wait to be. */
   let untold = 0;
   /** Those that wait: what sends each at once. */
-  const waiting = new Set<() => void>();
+  const waiting = new Set<() => void>(); // kept: of what could not be told at once.
   let isSettling = false;
   let isOver = false;
   let onAllTold: (() => void) | undefined;

@@ -20,7 +20,7 @@ export type SchemaValidator = (schema: string, text: string) => boolean | undefi
 export function createSchemaValidator(): SchemaValidator {
   const kept = new LRUCache<string, { readonly validate: ValidateFunction | undefined }>({ max: SCHEMAS_KEPT_MAX });
   /** The schema of schemas is compiled once: that takes fifty times as long as a client's. Others are not kept, since clients choose their names. */
-  const judges = new Map<string, Ajv>();
+  const judges = new Map<string, Ajv>(); // kept: by draft.
   const judgeOf = (draft: string, Version: (typeof DRAFTS)[keyof typeof DRAFTS]): Ajv => {
     const judge = judges.get(draft) ?? new Version(OPTIONS);
     if (USUAL.has(draft)) judges.set(draft, judge);

@@ -17,8 +17,8 @@ export interface WorkerClients extends WorkersPort, Pick<Outcomes, 'settle'> {}
 /** One client for each provider. What is told of an attempt goes to the replica that has it: another knows nothing of it. */
 export function createWorkerClients(clients: ReadonlyMap<string, RpcClient>, clock: Clock, attemptDeadlineMs: number): WorkerClients {
   /** Replicas by attempt; an attempt of which nothing is ever told leaves with the older half. */
-  let peers = new Map<string, object>();
-  let olderPeers = new Map<string, object>();
+  let peers = new Map<string, object>(); // kept: names, and replicas that are there anyway.
+  let olderPeers = new Map<string, object>(); // kept: as above.
   const peerOf = (name: string): object | undefined => peers.get(name) ?? olderPeers.get(name);
   const remember = (name: string, peer: object | undefined): void => {
     if (peer === undefined) return;

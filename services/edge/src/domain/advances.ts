@@ -79,9 +79,9 @@ const smaller = (a: bigint, b: bigint): bigint => (a < b ? a : b);
 /** Wraps the port to quota; `admit` answers from an advance where it can. */
 export function createAdvances(quota: QuotaPort, { clock, periodSeconds, makeId, onServed = () => undefined, requestsMin = REQUESTS_MIN, roomParts = ROOM_PARTS }: AdvanceOptions): Advances {
   const streams = new WeakMap<Limits, { own: Stream | undefined; ours: Stream | undefined }>();
-  const live = new Map<Advance, { readonly stream: Stream; readonly accountId: string }>();
+  const live = new Map<Advance, { readonly stream: Stream; readonly accountId: string }>(); // kept: by advance, which serves many requests.
   /** By account, nano-USD of its advances that serve, are to serve, or are asked for: its keys share what may be taken. */
-  const takenOf = new Map<string, bigint>();
+  const takenOf = new Map<string, bigint>(); // kept: by account with advances.
   const noteTaken = (accountId: string, nanoUsd: bigint): void => {
     const taken = (takenOf.get(accountId) ?? 0n) + nanoUsd;
     if (taken === 0n) takenOf.delete(accountId);

@@ -19,7 +19,7 @@ export interface BodyRoom {
 /** `bytesMax` for all requests in work together, from their first byte until they are answered. */
 export function createBodyRoom(bytesMax: number): BodyRoom {
   /** Bytes by account, of those alone that have any. */
-  const byAccount = new Map<string, number>();
+  const byAccount = new Map<string, number>(); // kept: ids and numbers alone.
   let total = 0;
   const count = (accountId: string, by: number): void => {
     const now = (byAccount.get(accountId) ?? 0) + by;

@@ -86,7 +86,7 @@ class Attempt implements AttemptListener, ClientListener {
   private early: HealedChunk[] = [];
   private heldFinish: HealedChunk | undefined;
   /** Of several choices, those whose finish was sent. */
-  private readonly finished = new Set<number>();
+  private readonly finished = new Set<number>(); // kept: of one dispatch, and dropped with it.
   /** Of those that have their reason while others go on: how they end, should nothing more be heard. */
   private ended: Buffer | undefined;
   private readonly healer: StreamHealing | undefined;

@@ -13,7 +13,7 @@ export interface FloodGuard {
 
 /** More than `limit` bad requests within a window of `windowMs` close the source until the window ends. */
 export function createFloodGuard(clock: Clock, limit: number, windowMs: number): FloodGuard {
-  const windows = new Map<string, { startMs: number; count: number }>();
+  const windows = new Map<string, { startMs: number; count: number }>(); // kept: of bad requests alone.
   return {
     note: (source) => {
       const nowMs = clock.monotonicMs();

@@ -132,7 +132,7 @@ function isJsonOf(text: string, kind: JsonKind): boolean {
 
 /** One text. */
 export class JsonHealer {
-  private readonly steps = new Set<HealStep>();
+  private readonly steps = new Set<HealStep>(); // kept: of one text, and dropped with it.
   private phase: 'prefix' | 'value' | 'passing' = 'prefix';
   /** Before the value: all of it; behind it: what follows. */
   private waiting = '';

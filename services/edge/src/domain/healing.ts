@@ -74,7 +74,7 @@ function rootOf(schema: Json): JsonKind {
 /** Gathers what became of the texts of an answer. */
 class Findings {
   readonly texts: HealedText[] = [];
-  private readonly steps = new Set<HealStep>();
+  private readonly steps = new Set<HealStep>(); // kept: of one answer, and dropped with it.
   private isBroken = false;
   private isWorthAnother = true;
 
@@ -176,7 +176,7 @@ interface OpenChoice {
 
 /** A streamed answer, chunk by chunk. */
 export class StreamHealing {
-  private readonly choices = new Map<number, OpenChoice>();
+  private readonly choices = new Map<number, OpenChoice>(); // kept: of one answer, and dropped with it.
   private readonly found: Findings;
   private readonly budget = repairBudget();
 

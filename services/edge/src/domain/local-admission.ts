@@ -41,7 +41,7 @@ interface Take {
 }
 
 export function createLocalAdmission({ clock, replicas, periodSeconds, onDecided = () => undefined }: LocalAdmissionOptions): LocalAdmission {
-  const counters = new Map<string, Spent>();
+  const counters = new Map<string, Spent>(); // kept: by key, while quota is away.
 
   const forgetEnded = (nowMs: number): void => {
     for (const [name, { endMs }] of counters) if (endMs <= nowMs) counters.delete(name);

@@ -29,7 +29,7 @@ const isRemembered = ({ request }: Turn): boolean => request.promptText !== '' &
 
 export function createMovedConversations(clock: Pick<Clock, 'monotonicMs'>): MovedConversations {
   // A Map iterates in the order of insertion.
-  const homes = new Map<string, { readonly endpointId: string; readonly untilMs: number }>();
+  const homes = new Map<string, { readonly endpointId: string; readonly untilMs: number }>(); // kept: of conversations that moved to another endpoint alone.
   return {
     homeOf: (turn) => {
       if (homes.size === 0 || !isRemembered(turn)) return '';

@@ -80,8 +80,8 @@ export function createPluginAnswer(inner: Answer, traces: PluginTraces): Answer 
   const isUnread = hasUnread(traces);
   const annotates = citations.length > 0 || files.length > 0;
   /** Text so far, by choice; needed to place citations. */
-  const texts = new Map<number, string>();
-  const told = new Set<number>();
+  const texts = new Map<number, string>(); // kept: of one answer, and dropped with it.
+  const told = new Set<number>(); // kept: of one answer, and dropped with it.
   const withPipeline = (settlement: Settlement): Settlement => ({ ...settlement, pipeline: settlement.pipeline === undefined ? stages : [...stages, ...settlement.pipeline] });
 
   /** Notes the text of a chunk; before the end of a choice its annotations leave. */

@@ -82,7 +82,7 @@ interface Takings {
 
 function createTakings(): Takings {
   /** In units of `unit`, which shrinks with what is brought back: nobody goes through all accounts for each request. */
-  const byAccount = new Map<string, number>();
+  const byAccount = new Map<string, number>(); // kept: ids and numbers, of accounts that try again.
   let unit = 1;
   let sum = 0;
   const clear = (): void => {
@@ -121,7 +121,7 @@ export function createRetryBudget(clock: Clock, reservePerSecond: number = RESER
   const takings = createTakings();
   const shared = createPot(clock, reservePerSecond, takings.brought);
   /** Of accounts that have tried again on their own credentials: any other's is full. */
-  const own = new Map<string, Pot>();
+  const own = new Map<string, Pot>(); // kept: by account that tries again.
   const ownOf = (accountId: string): Pot => {
     let pot = own.get(accountId);
     if (pot === undefined) {

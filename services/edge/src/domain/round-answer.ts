@@ -51,7 +51,7 @@ interface GatheredCall {
 
 export class RoundAnswer implements Answer {
   end: RoundEnd | undefined;
-  private readonly calls = new Map<number, GatheredCall>();
+  private readonly calls = new Map<number, GatheredCall>(); // kept: of one answer, and dropped with it.
   private content = '';
   /** Words of this round reached the client. */
   hasShownWords = false;

@@ -24,7 +24,7 @@ interface Waiting {
 
 /** One after the other, oldest first: what is left of a cap serves a few, and a crowd that asks at once would cost more than it. */
 export function createWaitingRoom(clock: Clock): WaitingRoom {
-  const accounts = new Map<string, Waiting>();
+  const accounts = new Map<string, Waiting>(); // kept: of accounts at a wall alone.
 
   const round = async (accountId: string, waiting: Waiting): Promise<void> => {
     if (waiting.isAsking) {

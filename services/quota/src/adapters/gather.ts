@@ -97,7 +97,7 @@ class Single implements ScriptCall {
 export function createGather({ send, within = (trip) => trip, afterTurn = setImmediate }: GatherOptions): Gathered {
   let queue: (Steps | Single)[] = [];
   /** By account, its last call in the queue while that may grow. */
-  let growing = new Map<string, Steps>();
+  let growing = new Map<string, Steps>(); // kept: of one turn: dropped whole, never cleared.
   /** From the first call in the queue until the round trip that takes the last one has ended. */
   let isBusy = false;
   /** A round trip that is late, until it ends or somebody waits behind it. */

@@ -16,8 +16,8 @@ export interface MemoryStoreOptions {
 }
 
 export function createMemoryStore(options: MemoryStoreOptions): QuotaStore {
-  const { clock, periodSeconds, accounts = new Map<string, AccountState>(), epoch = (): string => 'process' } = options;
-  const heardIn = new Map<string, Set<string>>();
+  const { clock, periodSeconds, accounts = new Map<string, AccountState>(), epoch = (): string => 'process' } = options; // kept: by account; none is dropped.
+  const heardIn = new Map<string, Set<string>>(); // kept: by life of the store, names of writers.
   const of = (accountId: string): AccountState => {
     let state = accounts.get(accountId);
     if (state === undefined) accounts.set(accountId, (state = newAccountState()));

@@ -115,7 +115,7 @@ export function createRedisStore(options: RedisStoreOptions): QuotaStore {
     autoResendUnfulfilledCommands: false,
     retryStrategy: (times) => Math.min(50 * times, RECONNECT_MS_MAX),
   });
-  const hashes = new Map(Object.entries(SCRIPTS).map(([name, text]) => [name, createHash('sha1').update(text).digest('hex')]));
+  const hashes = new Map(Object.entries(SCRIPTS).map(([name, text]) => [name, createHash('sha1').update(text).digest('hex')])); // kept: by script.
   const lengthMs = String((periodSeconds ?? 0) * 1_000);
   /** The run of Redis we talk to; empty while we do not. */
   let run = '';

@@ -70,19 +70,19 @@ export function createQuota(
   tellFreed: (accountId: string) => void = () => undefined,
   rebuild?: { readonly askWriters: AskWriters; readonly bookLost: BookLost; readonly clock: Pick<Clock, 'monotonicMs'> },
 ): Quota {
-  const seen = new Set<string>();
+  const seen = new Set<string>(); // kept: by account; none is dropped.
 
   /** Accounts whose announced totals the store did not take: nothing that is open may tell of them. */
-  const behind = new Set<string>();
+  const behind = new Set<string>(); // kept: by account whose totals were not taken.
 
   /** Accounts refused at a wall since they were last asked about, the first of them first. */
-  const refused = new Set<string>();
+  const refused = new Set<string>(); // kept: by account at a wall.
 
   const touch = (accountId: string): void => {
     if (seen.size < SEEN_MAX) seen.add(accountId);
   };
   /** Writers that this process heard of itself, and when: a ledger that was restored may not know them. */
-  const met = new Map<string, number>();
+  const met = new Map<string, number>(); // kept: by writer.
   const meet = (writer: string): void => {
     if (rebuild !== undefined && writer !== '') met.set(writer, rebuild.clock.monotonicMs());
   };
@@ -143,7 +143,7 @@ export function createQuota(
   const catchUp = once(async (accountId) => ask(accountId, await store.overdue(accountId, 0, ASKED_MAX)));
   /** Requests that the store took for silent in the round before and in this one: since when, by the clock of this process. */
   let silentBefore: ReadonlyMap<string, number> = new Map();
-  let silentNow = new Map<string, number>();
+  let silentNow = new Map<string, number>(); // kept: ids and numbers, of requests that were silent for minutes.
   /** A store whose clock is set ahead, and a host that slept, make all seem silent at once; what is silent stays so. */
   const staysSilent = (requestId: string, nowMs: number): boolean => {
     const sinceMs = silentBefore.get(requestId) ?? nowMs;

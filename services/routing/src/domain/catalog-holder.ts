@@ -74,7 +74,7 @@ export function createCatalogHolder(source: CatalogSource, clock: Clock): Catalo
   let current: LoadedCatalog | undefined;
   /** As of which it is. */
   let currentDay = '';
-  const recalled = new Map<string, Catalog>();
+  const recalled = new Map<string, Catalog>(); // kept: by catalog, a few.
   const remember = (catalog: Catalog): void => {
     recalled.delete(catalog.id);
     recalled.set(catalog.id, catalog);

@@ -20,7 +20,7 @@ export interface Conversations {
 
 export function createConversations(clock: Clock): Conversations {
   // A Map iterates in the order of insertion: the first entry is the one that was longest without a turn.
-  const homes = new Map<string, Home>();
+  const homes = new Map<string, Home>(); // kept: by conversation, until thousands came since: what leaves is old whichever table held it.
   const keyOf = (accountId: string, session: string): string => `${accountId}|${session}`;
   return {
     find: (accountId, session) => {

@@ -29,7 +29,7 @@ export interface CredentialPools {
 }
 
 export function createCredentialPools(): CredentialPools {
-  const providers = new Map<string, Map<number, Pool>>();
+  const providers = new Map<string, Map<number, Pool>>(); // kept: by provider and pool.
   const note = (provider: string, pool: number, nowMs: number): Pool => {
     let pools = providers.get(provider);
     if (pools === undefined) providers.set(provider, (pools = new Map<number, Pool>()));

@@ -103,7 +103,7 @@ export function createDecisions({ clock, perSecondMax, handOn, onSkipped }: Deci
   const made: RecordedDecision[] = [];
   let timer: Timer | undefined;
   // A Map iterates in the order of insertion: the first entry is the oldest.
-  const remembered = new Map<string, RecordedDecision>();
+  const remembered = new Map<string, RecordedDecision>(); // kept: thousands, to be looked up: what leaves is old whichever table held it.
   let rememberedBytes = 0;
 
   function recorded({ id, requestId, accountId, atMs, viaAuto, request, snapshot, seed, result }: Decided): RecordedDecision | undefined {

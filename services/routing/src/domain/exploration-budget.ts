@@ -22,7 +22,7 @@ export interface ExplorationBudget {
 /** Per replica, in memory, empty at the start: an account explores only out of what it has spent since. */
 export function createExplorationBudget(): ExplorationBudget {
   // A Map iterates in the order of insertion: the first account is the one that was first seen.
-  const tallies = new Map<string, Tally>();
+  const tallies = new Map<string, Tally>(); // kept: by account.
   return {
     roomOf: (accountId) => {
       const tally = tallies.get(accountId);

@@ -68,11 +68,11 @@ export interface LiveStats {
 }
 
 export function createLiveStats(clock: Clock, peersOf: PeersOf, { siblingsOf, endpointsOf }: Credentials = NO_SIBLINGS): LiveStats {
-  const tracked = new Map<string, Tracked>();
+  const tracked = new Map<string, Tracked>(); // kept: by endpoint.
   const ejections = createEjections();
   const pools = createCredentialPools();
   /** Endpoints with news since outliers were last looked for. */
-  const unjudged = new Set<string>();
+  const unjudged = new Set<string>(); // kept: ids of endpoints alone.
   let judgedAtMs = -Infinity;
   let view: ReadonlyMap<string, EndpointLive> = new Map();
   let viewAtMs = -Infinity;
