@@ -1,4 +1,5 @@
 /** The messages of a request as plugins see and change them. What the client sent is never changed in place. */
+import { isObject } from '@signalbox/kernel/json-object';
 
 export type ContentPart = Readonly<Record<string, unknown>>;
 export interface Message {
@@ -13,8 +14,6 @@ export interface PlacedPart {
   readonly part: number;
   readonly value: ContentPart;
 }
-
-const isObject = (value: unknown): value is Readonly<Record<string, unknown>> => typeof value === 'object' && value !== null && !Array.isArray(value);
 
 /** Of a message that may be megabytes nobody looks up more. */
 const LOOKUP_CHARS_MAX = 32_768;

@@ -5,6 +5,7 @@
  * bucket and column, all columns of a bucket together), weight of each bucket (one byte), a bit set of known words, and
  * the SHA-256 of all before. A file that is cut, changed or of another feature schema is refused.
  */
+import { isObject } from '@signalbox/kernel/json-object';
 import { createHash } from 'node:crypto';
 import { CLUSTERS, type Cluster } from './clusters.js';
 import { BUCKETS, FEATURE_SCHEMA, SHAPE } from './features.js';
@@ -163,7 +164,6 @@ function isSound(value: unknown): boolean {
   return typeof value !== 'object' || Object.values(value).every(isSound);
 }
 
-const isObject = (value: unknown): value is Readonly<Record<string, unknown>> => typeof value === 'object' && value !== null && !Array.isArray(value);
 const hasNumbers = (value: unknown, names: readonly string[]): boolean => isObject(value) && names.every((name) => typeof value[name] === 'number');
 const isNumbers = (value: unknown, length: number): boolean => Array.isArray(value) && value.length === length && value.every((entry) => typeof entry === 'number');
 

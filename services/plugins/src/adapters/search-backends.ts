@@ -1,8 +1,8 @@
 /** Search services that the operator may put in the place of the built-in index. */
+import { isObject, type JsonObject } from '@signalbox/kernel/json-object';
 import { firstChars } from '@signalbox/plugin-kit/conversation';
-import { PluginFailure } from '@signalbox/plugin-kit/plugin';
 import type { Secret } from '@signalbox/runtime/secret';
-import { request } from '@signalbox/runtime/http-client';
+import { askJson, type JsonQuestion } from './json-answer.js';
 import type { SearchBackend, SearchQuestion, SearchResult } from '../domain/ports.js';
 
 export type RemoteBackendName = 'searxng' | 'brave' | 'tavily';
@@ -18,9 +18,6 @@ const ANSWER_BYTES_MAX = 2 * 1_024 * 1_024;
 const TIMEOUT_MS = 5_000;
 const QUERY_CHARS_MAX = 380;
 const URLS = { brave: 'https://api.search.brave.com/res/v1/web/search', tavily: 'https://api.tavily.com/search' } as const;
-
-type Json = Readonly<Record<string, unknown>>;
-const isObject = (value: unknown): value is Json => typeof value === 'object' && value !== null && !Array.isArray(value);
 
 /** Entries with an http(s) URL; a missing title is the URL. `content` names the fields to try, in order. */
 function resultsOf(list: unknown, content: readonly string[]): readonly SearchResult[] {
@@ -42,36 +39,8 @@ function withDomains({ text, includeDomains, excludeDomains }: SearchQuestion): 
   return [firstChars(text, QUERY_CHARS_MAX), only, ...excludeDomains.map((domain) => `-site:${domain}`)].filter((part) => part !== '').join(' ');
 }
 
-async function ask(url: string, { signal, ...options }: { readonly method: 'GET' | 'POST'; readonly headers: Readonly<Record<string, string>>; readonly body?: string; readonly signal: AbortSignal }): Promise<Json> {
-  let text: string;
-  try {
-    const { statusCode, body } = await request(url, { ...options, signal, headersTimeout: TIMEOUT_MS, bodyTimeout: TIMEOUT_MS });
-    if (statusCode !== 200) {
-      await body.dump({ limit: 16_384 });
-      throw new PluginFailure(statusCode === 429 ? 'backend_rate_limited' : 'backend_refused');
-    }
-    const parts: Buffer[] = [];
-    let size = 0;
-    for await (const part of body as AsyncIterable<Buffer>) {
-      size += part.length;
-      if (size > ANSWER_BYTES_MAX) throw new PluginFailure('backend_answer_too_large');
-      parts.push(part);
-    }
-    text = Buffer.concat(parts).toString('utf8');
-  } catch (error) {
-    throw error instanceof PluginFailure ? error : new PluginFailure('backend_unreachable');
-  }
-  try {
-    const parsed: unknown = JSON.parse(text);
-    if (isObject(parsed)) return parsed;
-  } catch {
-    // Said below.
-  }
-  throw new PluginFailure('backend_answer_unreadable');
-}
-
 export function createRemoteBackend({ name, url, key }: RemoteBackendOptions): SearchBackend {
-  const accept = { accept: 'application/json', 'user-agent': 'signalbox' };
+  const ask = (question: Pick<JsonQuestion, 'url' | 'method' | 'headers' | 'body' | 'signal'>): Promise<JsonObject> => askJson({ who: 'backend', timeoutMs: TIMEOUT_MS, bytesMax: ANSWER_BYTES_MAX, ...question });
   const search = async (question: SearchQuestion): Promise<readonly SearchResult[]> => {
     const { text, limit, includeDomains, excludeDomains, signal } = question;
     switch (name) {
@@ -80,19 +49,19 @@ export function createRemoteBackend({ name, url, key }: RemoteBackendOptions): S
         if (!target.pathname.endsWith('/search')) target.pathname = `${target.pathname.replace(/\/$/, '')}/search`;
         target.searchParams.set('q', withDomains(question));
         target.searchParams.set('format', 'json');
-        const headers = key === undefined ? accept : { ...accept, authorization: `Bearer ${key.unwrap()}` };
-        return resultsOf((await ask(target.href, { method: 'GET', headers, signal }))['results'], ['content']);
+        const headers = key === undefined ? {} : { authorization: `Bearer ${key.unwrap()}` };
+        return resultsOf((await ask({ url: target.href, headers, signal }))['results'], ['content']);
       }
       case 'brave': {
         const target = new URL(url ?? URLS.brave);
         target.searchParams.set('q', withDomains(question));
         target.searchParams.set('count', String(limit));
-        const { web } = await ask(target.href, { method: 'GET', headers: { ...accept, 'x-subscription-token': key?.unwrap() ?? '' }, signal });
+        const { web } = await ask({ url: target.href, headers: { 'x-subscription-token': key?.unwrap() ?? '' }, signal });
         return resultsOf(isObject(web) ? web['results'] : undefined, ['description', 'extra_snippets']);
       }
       case 'tavily': {
         const body = JSON.stringify({ query: firstChars(text, QUERY_CHARS_MAX), max_results: limit, ...(includeDomains.length === 0 ? {} : { include_domains: includeDomains }), ...(excludeDomains.length === 0 ? {} : { exclude_domains: excludeDomains }) });
-        return resultsOf((await ask(url ?? URLS.tavily, { method: 'POST', headers: { ...accept, 'content-type': 'application/json', authorization: `Bearer ${key?.unwrap() ?? ''}` }, body, signal }))['results'], ['content']);
+        return resultsOf((await ask({ url: url ?? URLS.tavily, method: 'POST', headers: { 'content-type': 'application/json', authorization: `Bearer ${key?.unwrap() ?? ''}` }, body, signal }))['results'], ['content']);
       }
     }
   };

@@ -1,10 +1,9 @@
 /** The simulator's answers: deterministic, and honest about being simulated. */
+import { isObject, type JsonObject as Json } from '@signalbox/kernel/json-object';
 import { readDirectives, withoutDirectives, type Directives } from './directives.js';
 import { alternativesAsked } from './logprobs.js';
 import { quoteOf } from './quote.js';
 import { valueForSchema } from './schema-value.js';
-
-type Json = Readonly<Record<string, unknown>>;
 
 export interface ToolCall {
   readonly id: string;
@@ -34,10 +33,6 @@ const QUOTE_CHARS_MAX = 500;
 /** Of the contract. */
 const CHOICES_MAX = 128;
 const PROMPT_CHARS_MAX = 1_000;
-
-function isObject(value: unknown): value is Json {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
 
 const tokensOf = (text: string): number => Math.ceil(Buffer.byteLength(text) / BYTES_PER_TOKEN);
 

@@ -1,10 +1,7 @@
 /** A small value that conforms to a JSON schema: first choices, shortest lists, all required fields. */
+import { isObject } from '@signalbox/kernel/json-object';
 
 const DEPTH_MAX = 16;
-
-function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
 
 function textFor(schema: Readonly<Record<string, unknown>>): string {
   const formats: Readonly<Record<string, string>> = { date: '2026-01-01', 'date-time': '2026-01-01T00:00:00Z', email: 'simulator@example.com', uri: 'https://example.com/', uuid: '00000000-0000-4000-8000-000000000000', time: '00:00:00Z' };

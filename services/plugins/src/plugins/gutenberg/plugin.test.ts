@@ -110,6 +110,23 @@ describe('a catalog', () => {
   });
 });
 
+test.each([
+  ['too many questions', 429, '{}', 'catalog_rate_limited'],
+  ['an error', 500, '{}', 'catalog_refused'],
+  ['what is no object', 200, '[]', 'catalog_answer_unreadable'],
+  ['an answer without end', 200, ' '.repeat(2_000_000), 'catalog_answer_too_large'],
+])('a catalog that answers %s is a run that failed, and no search without results', async (_what, status, body, reason) => {
+  const server = createServer((_request, response) => response.writeHead(status, { 'content-type': 'application/json' }).end(body)).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  try {
+    const catalog = createGutendex({ url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/books/`, fetchFile: () => Promise.reject(new Error('not reached')) });
+    await expect(ask('zzz', { catalog, ids: [4242] })).rejects.toMatchObject({ name: 'PluginFailure', reason });
+  } finally {
+    server.closeAllConnections();
+    server.close();
+  }
+});
+
 test('a catalog that is away is a run that failed', async () => {
   const catalog = createGutendex({ url: 'http://127.0.0.1:9/books', fetchFile: () => Promise.reject(new Error('not reached')) });
   await expect(ask('zzz', { catalog, ids: [4242] })).rejects.toMatchObject({ name: 'PluginFailure', reason: 'catalog_unreachable' });
