@@ -39,6 +39,8 @@ describe('a repair', () => {
     ['an element that is missing', '{"a": [1,,2]}'],
     ['a value that is missing', "{'a': , 'b': 1}"],
     ['a string that may be two', '{"a": ["He said "hi", "bye" and left"]}'],
+    ['a string of a list whose end may be the escaped quote before a comma', String.raw`{"a": ["19\", "24 inches"]}`],
+    ['one whose end may be missing before a comma', String.raw`{"a": ["say \"yes\", then go, "6\" pipe"]}`],
     ['a quote that never ends', `{'a': "x, 'b': 1}`],
     ['three quotes', '{"a": """x"""}'],
   ])('is none where it cannot be told what was meant: %s', (_name, text) => {

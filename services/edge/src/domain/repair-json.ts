@@ -222,6 +222,8 @@ class Reader {
     /** Inner quotes that are no sign of inches and no apostrophe: they come in pairs, or one of them was the end. */
     let inner = 0;
     let escaped = 0;
+    /** In a list: a quote stood behind a comma, as that of the next element does. */
+    let mayBeTwo = false;
     /** The comma behind which only blanks came so far. */
     let comma: { readonly at: number; readonly value: string } | undefined;
     for (this.at += 1; this.at < text.length; ) {
@@ -230,7 +232,7 @@ class Reader {
       if (ends.includes(character)) {
         const isEnd = this.isEnd(at, isMember, isMember ? curly : square);
         if (isEnd === true) {
-          if (inner % 2 !== 0 && escaped % 2 === 0) throw new Unclear();
+          if (inner % 2 !== 0 && (escaped % 2 === 0 || mayBeTwo)) throw new Unclear();
           this.at += 1;
           this.out += value;
           return;
@@ -243,6 +245,7 @@ class Reader {
           this.out += comma.value;
           return;
         }
+        mayBeTwo ||= comma !== undefined && !isMember;
         if (!DIGIT.test(text[at - 1] ?? '') && !(character !== '"' && this.isApostrophe(at))) inner += 1;
       }
       if (character === ',') comma = { at, value };
