@@ -41,6 +41,7 @@ describe('a repair', () => {
     ['a string that may be two', '{"a": ["He said "hi", "bye" and left"]}'],
     ['a string of a list whose end may be the escaped quote before a comma', String.raw`{"a": ["19\", "24 inches"]}`],
     ['one whose end may be missing before a comma', String.raw`{"a": ["say \"yes\", then go, "6\" pipe"]}`],
+    ['a bracket that a string without its first quote may hold', '{"a": c}", "b": "d}"}'],
     ['a quote that never ends', `{'a': "x, 'b': 1}`],
     ['three quotes', '{"a": """x"""}'],
   ])('is none where it cannot be told what was meant: %s', (_name, text) => {

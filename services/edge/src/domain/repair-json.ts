@@ -315,7 +315,7 @@ class Reader {
       const behind = text[this.skipBlank(this.at + 1)] ?? ',';
       if (!',}]'.includes(behind) || comment >= 0 || bare.includes('\\') || this.isBareKey) throw new Unclear();
       this.at += 1;
-    } else if ('{[`'.includes(next)) throw new Unclear();
+    } else if ('{[`'.includes(next) || ('}]'.includes(next) && text[this.at + 1] === '"')) throw new Unclear();
     const isUnclear = bare === '' || /^(?:\.\.\.|…|\\|[-+]?Infinity)|['’”]$/.test(bare) || /:(?:\s|$)/.test(bare) || bare.split('(').length !== bare.split(')').length;
     if (isUnclear) throw new Unclear();
     this.out += JSON.stringify(bare);
