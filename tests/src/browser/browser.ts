@@ -66,3 +66,8 @@ export async function accessibilityProblems(page: Page): Promise<readonly string
 export function overflow(page: Page): Promise<number> {
   return page.evaluate(() => Math.max(0, globalThis.document.documentElement.scrollWidth - globalThis.document.documentElement.clientWidth));
 }
+
+/** Labels of buttons that are not shown to their end. */
+export function cutLabels(page: Page): Promise<readonly string[]> {
+  return page.evaluate(() => [...globalThis.document.querySelectorAll('button')].filter((button) => [button, ...button.querySelectorAll('span')].some((part) => part.scrollWidth > part.clientWidth && part.clientWidth > 0)).map((button) => button.textContent ?? ''));
+}

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { Browser, Page } from 'playwright-core';
 import { ask, until } from '../harness/client.js';
 import { startGateway, type Gateway } from '../harness/gateway.js';
-import { accessibilityProblems, chromiumPath, launch, openContext, overflow, screenshot, settle, type Look } from './browser.js';
+import { accessibilityProblems, chromiumPath, cutLabels, launch, openContext, overflow, screenshot, settle, type Look } from './browser.js';
 
 const LOOKS: readonly Look[] = (['light', 'dark'] as const).flatMap((scheme) => [1_280, 360].map((width) => ({ scheme, width })));
 const PAGES: readonly (readonly [string, string])[] = [
@@ -54,6 +54,7 @@ suite('the dashboard', () => {
         problems.push(...(await accessibilityProblems(page)).map((problem) => `${name}: ${problem}`));
         const wide = await overflow(page);
         if (wide > 0) problems.push(`${name}: ${wide} pixels too wide`);
+        problems.push(...(await cutLabels(page)).map((label) => `${name}: the button ${label} is cut`));
       };
       await page.goto(`${gateway.baseUrl}/`);
       await page.getByTestId('key').waitFor();
