@@ -187,6 +187,20 @@ suite('the dashboard', () => {
     expect(complaints).toEqual([]);
   }, SLOW_MS);
 
+  test('a question that no provider answered says in the playground whom it was asked of, and leads to its request', async () => {
+    const { context, page } = await openContext(browser, { scheme: 'light', width: 1_280 });
+    const { key } = await madeAccount();
+    await signIn(page, key);
+    await page.getByRole('link', { name: 'Playground' }).click();
+    await page.getByRole('textbox', { name: 'Message' }).fill('[sim:status=500] What is a river?');
+    await page.keyboard.press('Enter');
+    await page.getByText('Tried: simulator (provider error)', { exact: false }).waitFor();
+    await page.getByText('final', { exact: true }).waitFor();
+    await page.getByRole('link', { name: 'Open this request' }).click();
+    await page.getByText('none answered', { exact: false }).waitFor();
+    await context.close();
+  }, SLOW_MS);
+
   test('in variant B, whose streams do not tell it, the playground takes from the ledger what it cost; until then it is an estimate', async () => {
     const { key } = await madeAccount({ variant: 'B' });
     const { context, page } = await openContext(browser, { scheme: 'light', width: 1_280 });

@@ -1,5 +1,5 @@
 /** Calls of the public interface, with the session's cookie. Nothing here knows a key. */
-import type { Session } from './types.js';
+import type { PreviousError, Session } from './types.js';
 
 export class ApiError extends Error {
   override readonly name = 'ApiError';
@@ -8,13 +8,18 @@ export class ApiError extends Error {
   readonly param: string | null;
   /** How long the gateway asks to wait; 0 when it does not say. */
   readonly retryAfterMs: number;
+  /** The request that was refused, and whom it was asked of before: none = it reached no provider, and is in no book. */
+  readonly requestId: string | undefined;
+  readonly tried: readonly PreviousError[];
 
-  constructor(status: number, code: string | null, message: string, param: string | null, retryAfterMs = 0) {
+  constructor(status: number, code: string | null, message: string, param: string | null, retryAfterMs = 0, refused: { readonly requestId?: string | undefined; readonly tried?: readonly PreviousError[] | undefined } = {}) {
     super(message);
     this.status = status;
     this.code = code;
     this.param = param;
     this.retryAfterMs = retryAfterMs;
+    this.requestId = refused.requestId;
+    this.tried = refused.tried ?? [];
   }
 }
 
@@ -59,13 +64,14 @@ export function noteSession(session: Session | undefined): void {
 
 /** What an answer that is no success says. */
 async function errorOf(response: Response): Promise<ApiError> {
-  let error: { readonly message?: string; readonly code?: string | null; readonly param?: string | null } = {};
+  let error: { readonly message?: string; readonly code?: string | null; readonly param?: string | null; readonly metadata?: { readonly previous_errors?: readonly PreviousError[] } } = {};
   try {
     error = ((await response.json()) as { readonly error?: typeof error }).error ?? {};
   } catch {
     // Not one of ours: a proxy's page, say.
   }
-  return new ApiError(response.status, error.code ?? null, error.message ?? `The gateway answered ${response.status}.`, error.param ?? null, Number(response.headers.get('retry-after-ms') ?? 1_000 * Number(response.headers.get('retry-after') ?? 0)));
+  const waitMs = Number(response.headers.get('retry-after-ms') ?? 1_000 * Number(response.headers.get('retry-after') ?? 0));
+  return new ApiError(response.status, error.code ?? null, error.message ?? `The gateway answered ${response.status}.`, error.param ?? null, waitMs, { requestId: response.headers.get('x-request-id') ?? undefined, tried: error.metadata?.previous_errors });
 }
 
 export interface CallOptions {

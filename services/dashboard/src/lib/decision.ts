@@ -1,10 +1,12 @@
 /** Why a request went where it went, in plain words, from its record. */
-import type { RequestDetail } from './types.js';
+import type { PreviousError, RequestDetail } from './types.js';
 import { formatUsd } from './money.js';
 import { formatMs } from './format.js';
 
 function attemptWords(attempt: RequestDetail['attempts'][number]): string {
   const where = attempt.model === null ? attempt.provider : `${attempt.model} at ${attempt.provider}`;
+  // The books know no failure of the provider and no end of the answer: whoever asked was gone.
+  if (attempt.failure === null && attempt.finish_reason === 'error') return `${where} was left after ${formatMs(attempt.latency_ms)}, before its answer was whole`;
   if (attempt.failure === null && (attempt.status === null || attempt.status < 400)) return `${where} answered in ${formatMs(attempt.latency_ms)}`;
   const reason = attempt.failure === null ? `status ${attempt.status}` : attempt.failure.replaceAll('_', ' ');
   return `${where} failed (${reason})`;
@@ -32,4 +34,10 @@ export function leftOutInWords(excluded: Readonly<Record<string, number>>): stri
   const reasons = Object.entries(excluded).filter(([, count]) => count > 0);
   if (reasons.length === 0) return undefined;
   return `Left out before that: ${reasons.map(([reason, count]) => `${count} for ${reason.replaceAll('_', ' ')}`).join(', ')}.`;
+}
+
+/** Whom a refused request was asked of; empty when nobody was. */
+export function triedInWords(errors: readonly PreviousError[]): string {
+  const tried = new Set(errors.map(({ provider, code }) => `${provider} (${code.replaceAll('_', ' ')})`));
+  return tried.size === 0 ? '' : `Tried: ${[...tried].join(', ')}.`;
 }

@@ -83,6 +83,12 @@ export interface RequestAttempt {
   readonly finish_reason: string | null;
 }
 
+/** One provider that failed before a request was refused. */
+export interface PreviousError {
+  readonly provider: string;
+  readonly code: string;
+}
+
 export interface RequestDetail extends RequestRow {
   readonly attempts: readonly RequestAttempt[];
   readonly charge: { readonly amount_usd: number; readonly period: string; readonly source: string | null; readonly adjustments: readonly { readonly amount_usd: number; readonly period: string; readonly at: number | null }[] };

@@ -2,6 +2,7 @@
 import { Alert, Badge, Button, Group, NumberInput, Select, SimpleGrid, Stack, Switch, Text, Textarea } from '@mantine/core';
 import { useMemo, useRef, useState, type KeyboardEvent, type ReactElement } from 'react';
 import { ApiError, callRaw } from '../lib/api.js';
+import { triedInWords } from '../lib/decision.js';
 import { createEventReader } from '../lib/events.js';
 import { formatCount, formatMs } from '../lib/format.js';
 import { formatUsd } from '../lib/money.js';
@@ -125,7 +126,9 @@ export function Playground(): ReactElement {
       for (let part = await parts?.read(); part !== undefined && !part.done; part = await parts?.read()) reader.push(decoder.decode(part.value, { stream: true }));
     } catch (error) {
       ended(error);
-      if (!(error instanceof DOMException && error.name === 'AbortError')) setProblem(error instanceof ApiError ? error.message : 'The stream was cut.');
+      if (!(error instanceof DOMException && error.name === 'AbortError')) setProblem(error instanceof ApiError ? `${error.message} ${triedInWords(error.tried)}`.trim() : 'The stream was cut.');
+      // What reached a provider is in the books, with why it failed.
+      if (error instanceof ApiError && error.tried.length > 0) setRun((before) => ({ ...before, id: error.requestId }));
       if (answer === '') {
         setTurns(turns);
         setDraft(text);
