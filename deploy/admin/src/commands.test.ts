@@ -94,6 +94,8 @@ test.each([
   ['account set a --cost-cap-usd 1e3', '--cost-cap-usd must be a decimal amount of US dollars with at most nine decimals.'],
   ['account set a --cost-cap-usd 9000001', '--cost-cap-usd must be from 0 to 9000000 US dollars.'],
   ['account set a --hard-cap=maybe', '--hard-cap is true or false.'],
+  ['account set a --hard-cap false', '--hard-cap takes a value behind = alone: --hard-cap=false takes it off.'],
+  ['key set --disabled none key_1', '--disabled takes a value behind = alone: --disabled=false takes it off.'],
   ['account create --name N --tier free --rpm none', '--rpm must be a whole number.'],
   ['key create --account a', '--name is required.'],
   ['key set key_1', 'Nothing is to be changed.'],
@@ -124,6 +126,7 @@ test('what is refused says in its line what would be right', () => {
   };
   expect(hintOf('key list --colour red')).toBe('Usage: key list --account ID');
   expect(hintOf('key revoke')).toBe('Usage: key revoke ID [--compromised]');
+  expect(hintOf('key set key_1')).toContain(' [--disabled[=false]]');
   expect(hintOf('acount list')).toBe('`help` lists all commands.');
   expect(hintOf('ledger')).toMatch(/^Usage: ledger --account ID \[--from TIME\] /);
   expect(hintOf('byok make')).toBe('There are: byok set, byok list, byok remove.');

@@ -42,6 +42,8 @@ export interface AdminCall {
 type FlagKind = 'text' | 'usd' | 'count' | 'big' | 'switch' | 'list' | 'time' | 'instant';
 /** Takes a setting off, so that the tier's own term holds again. */
 const NONE = 'none';
+/** What people write behind a switch, where a blank leaves it a word of its own. */
+const SWITCHED: ReadonlySet<string> = new Set(['true', 'false', 'on', 'off', 'yes', 'no', NONE]);
 const DAY_MS = 86_400_000;
 const DAY = /^\d{4}-\d\d-\d\d$/;
 const REMOVABLE: ReadonlySet<string> = new Set(['cost-cap-usd', 'included-tokens', 'byok-tokens', 'overage-usd-per-million', 'rpm', 'burst', 'trial-credit-usd', 'baseline-model', 'variant', 'allowed-models']);
@@ -171,9 +173,11 @@ const COMMANDS: Readonly<Record<string, Command>> = {
   'catalog reload': { flags: { 'take-prices': ['switch', 'take_prices'] }, required: [], takesId: false, build: (body) => ({ method: 'POST', path: '/admin/catalog/reload', body }) },
 };
 
-const flagOf = (flag: string, kind: FlagKind): string => (kind === 'switch' ? `--${flag}` : `--${flag} ${valueWord(flag, kind)}`);
+/** What stands already is changed: settings may be taken off, by `none`, and switches by `=false`. */
+const takesOff = (command: string): boolean => command === 'account set' || command === 'key set';
+const flagOf = (name: string, flag: string, kind: FlagKind): string => (kind === 'switch' ? `--${flag}${takesOff(name) ? '[=false]' : ''}` : `--${flag} ${valueWord(flag, kind)}`);
 const usageOf = (name: string, command: Command): string =>
-  `${name}${command.takesId ? ' ID' : ''}${Object.entries(command.flags).map(([flag, [kind]]) => (command.required.includes(flag) ? ` ${flagOf(flag, kind)}` : ` [${flagOf(flag, kind)}]`)).join('')}`;
+  `${name}${command.takesId ? ' ID' : ''}${Object.entries(command.flags).map(([flag, [kind]]) => (command.required.includes(flag) ? ` ${flagOf(name, flag, kind)}` : ` [${flagOf(name, flag, kind)}]`)).join('')}`;
 
 /** Of the commands that begin with these words, else of all. */
 export function usageFor(words: readonly string[]): string {
@@ -216,8 +220,6 @@ function valueOf(flag: string, kind: FlagKind, text: string): unknown {
 
 /** Only where a sentence begins with it, or is all of it that does. */
 const inFlags = ({ flags }: Command, sentence: string): string => Object.entries(flags).reduce((told, [flag, [, field]]) => told.replace(new RegExp(`(?<=^|[.] )(?:limits\\.)?${field}(?=:| names?\\b| must\\b| has\\b| is\\b)`, 'g'), `--${flag}`), sentence);
-
-const takesNone = (command: string): boolean => command === 'account set' || command === 'key set';
 
 export interface Parsed {
   readonly call: AdminCall;
@@ -264,6 +266,7 @@ function callOf(name: string, command: Command, queue: string[]): AdminCall {
     if (given.has(flag) && !REPEATABLE.has(flag)) throw new UsageError(`--${flag} stands twice.`);
     if (kind === 'switch') {
       given.set(flag, '');
+      if (inline === undefined && SWITCHED.has(queue[0] ?? '')) throw new UsageError(`--${flag} takes a value behind = alone: --${flag}=false takes it off.`);
       if (inline !== undefined && inline !== 'true' && inline !== 'false') throw new UsageError(`--${flag} is true or false.`);
       values[field] = inline !== 'false';
       continue;
@@ -272,7 +275,7 @@ function callOf(name: string, command: Command, queue: string[]): AdminCall {
     const value = inline ?? (queue[0]?.startsWith('--') === true ? undefined : queue.shift());
     if (value === undefined || value === '') throw new UsageError(`--${flag} needs a value.`);
     given.set(flag, value);
-    const read = value === NONE && REMOVABLE.has(flag) && takesNone(name) ? null : valueOf(flag, kind, value);
+    const read = value === NONE && REMOVABLE.has(flag) && takesOff(name) ? null : valueOf(flag, kind, value);
     const before = values[field];
     values[field] = !REPEATABLE.has(flag) || before === undefined ? read : Array.isArray(before) ? [...(before as unknown[]), read] : [before, read];
   }

@@ -3,13 +3,13 @@
 /** What each command does, in a line. */
 export const ABOUT: Readonly<Record<string, string>> = {
   'account create': 'makes an account and a first key, whose secret is printed once',
-  'account set': 'changes what is named; `none` goes back to the term of the tier',
+  'account set': 'changes what is named; `none` goes back to the term of the tier, `=false` takes a switch off',
   'account show': 'one account with its limits',
   'account list': 'all accounts',
   'account suspend': 'refuses all keys of the account at once; what runs is finished',
   'account resume': 'lets them in again',
   'key create': 'makes a key, whose secret is printed once',
-  'key set': 'changes what is named and keeps the rest; `none` takes a limit off',
+  'key set': 'changes what is named and keeps the rest; `none` takes a limit off, `--disabled=false` lets the key in again',
   'key rotate': 'prints a new secret; the old one works until the grace ends',
   'key list': 'keys of the account, never their secrets',
   'key revoke': 'refuses the key for ever; with --compromised what runs with it is cut',
