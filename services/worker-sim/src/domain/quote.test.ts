@@ -11,3 +11,8 @@ test('reads the parts of a message, and never gives the question back', () => {
   expect(quoteOf([{ role: 'user', content }])).toBe('The height of the tower is 42 metres.');
   expect(quoteOf([{ role: 'user', content: '[sim:quote] What is the tower height?' }])).toBe('');
 });
+
+test('of lines that fit alike it takes what a source says, not its title or the words around it', () => {
+  const system = { role: 'system', content: 'Use what was found.\n\n[1] Handbook\nhttps://x.example/handbook\nTravel: book trains.\n\n[2] Menu\nhttps://x.example/menu\nTravel mugs are to be left outside.' };
+  expect(quoteOf([system, { role: 'user', content: '[sim:quote] What does the handbook say of travel?' }])).toBe('Travel: book trains. [1]');
+});

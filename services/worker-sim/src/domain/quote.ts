@@ -21,13 +21,15 @@ export function quoteOf(messages: readonly Json[]): string {
   const [first = ''] = textsOf(messages.findLast(({ role }) => role === 'user')?.['content']);
   const question = withoutDirectives(first).split('\n')[0] ?? '';
   const asked = new Set(wordsOf(question));
-  let best = { score: 0, line: '' };
+  let best = { score: 0, line: '', mark: '' };
   for (const text of messages.flatMap(({ content }) => textsOf(content))) {
     let mark = '';
     for (const line of text.split('\n').slice(0, LINES_MAX)) {
       mark = MARK.exec(line)?.[0] ?? mark;
       const score = line.includes(question) ? 0 : new Set(wordsOf(line).filter((word) => asked.has(word))).size;
-      if (score > best.score) best = { score, line: line.startsWith(mark) ? line : `${line} ${mark}` };
+      // Of a source the title comes first, and before all sources the words that lead to them.
+      const isCloser = score === best.score && score > 0 && (best.mark === '' || best.mark === mark);
+      if (score > best.score || isCloser) best = { score, line: line.startsWith(mark) ? line : `${line} ${mark}`, mark };
     }
   }
   return best.line.trim();
