@@ -201,6 +201,19 @@ suite('the dashboard', () => {
     await context.close();
   }, SLOW_MS);
 
+  test('a request whose tools cost something says what, and of which attempt its time is', async () => {
+    const { key } = await madeAccount();
+    const { text } = await ask(gateway.baseUrl, key, { model: 'simulator/fast', plugins: ['image-gen'], messages: [{ role: 'user', content: 'a fox' }] });
+    const { context, page } = await openContext(browser, { scheme: 'light', width: 1_280 });
+    await signIn(page, key);
+    const { id } = JSON.parse(text) as { readonly id: string };
+    await until(async () => (await context.request.get(`${gateway.baseUrl}/api/requests/${id}`)).ok(), 20_000, 200, 'the ledger');
+    await page.goto(`${gateway.baseUrl}/dashboard/requests/${id}`);
+    await page.getByRole('region', { name: 'Attempts' }).getByText(/^plugins \$0\.01/).waitFor();
+    await page.getByText('Last attempt', { exact: true }).waitFor();
+    await context.close();
+  }, SLOW_MS);
+
   test('in variant B, whose streams do not tell it, the playground takes from the ledger what it cost; until then it is an estimate', async () => {
     const { key } = await madeAccount({ variant: 'B' });
     const { context, page } = await openContext(browser, { scheme: 'light', width: 1_280 });

@@ -78,6 +78,8 @@ export interface RequestAttempt {
   readonly source: string;
   readonly tokens: Readonly<Record<string, number>>;
   readonly cost_usd: number;
+  /** Fees of plugins in that cost. */
+  readonly plugins_usd: number;
   readonly latency_ms: number;
   readonly time_to_first_token_ms: number | null;
   readonly finish_reason: string | null;

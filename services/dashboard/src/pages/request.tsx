@@ -111,8 +111,8 @@ export function RequestPage({ id }: { readonly id: string }): ReactElement {
                   <Fact label="Asked for">{found.routed_from ?? '–'}</Fact>
                   <Fact label={found.status === 'failed' ? 'Asked last' : 'Answered by'}>{found.model ?? '–'}</Fact>
                   <Fact label="Provider">{found.provider ?? '–'}</Fact>
-                  <Fact label="Whole answer">{formatMs(found.latency_ms)}</Fact>
-                  <Fact label="First token">{formatMs(found.time_to_first_token_ms)}</Fact>
+                  <Fact label={found.attempts.length > 1 ? 'Last attempt' : 'Whole answer'}>{formatMs(found.latency_ms)}</Fact>
+                  <Fact label={found.attempts.length > 1 ? 'Its first token' : 'First token'}>{formatMs(found.time_to_first_token_ms)}</Fact>
                   <Fact label="Tokens">
                     {formatCount(found.prompt_tokens)} read, {formatCount(found.completion_tokens)} written
                   </Fact>
@@ -164,7 +164,14 @@ export function RequestPage({ id }: { readonly id: string }): ReactElement {
                             </Text>
                           </Table.Td>
                           <Table.Td className="number">{formatMs(attempt.latency_ms)}</Table.Td>
-                          <Table.Td className="number">{exactUsd(attempt.cost_usd)}</Table.Td>
+                          <Table.Td className="number">
+                            {exactUsd(attempt.cost_usd)}
+                            {attempt.plugins_usd > 0 ? (
+                              <Text size="xs" c="dimmed">
+                                plugins {exactUsd(attempt.plugins_usd)}
+                              </Text>
+                            ) : null}
+                          </Table.Td>
                         </Table.Tr>
                       ))}
                     </Table.Tbody>

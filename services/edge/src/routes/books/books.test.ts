@@ -59,6 +59,14 @@ describe('requests', () => {
     expect(asked).toEqual([{ accountId: accountWith().id, requestId: 'chatcmpl-1' }]);
   });
 
+  test('each attempt tells what of its cost were fees of plugins', async () => {
+    const attempt = { attempt: 1, provider: 'p', model: 'm', endpointId: 'p:m', httpStatus: 200, failure: '', charged: true, byok: false, source: 'provider', flags: [], costNanoUsd: '10000345', savingsNanoUsd: '0', cardId: 'p:m@1+plugins.10000300+bought.p.10000000', totalMs: 2, ttftMs: 1, finishReason: 'stop', startedAtMs: '1', endedAtMs: '2' };
+    const request = { id: 'chatcmpl-1', startedAtMs: '1', atMs: '2', keyId: '', model: 'm', provider: 'p', status: 'completed', byok: false, promptTokens: '1', completionTokens: '1', costNanoUsd: '10000345', chargeNanoUsd: '10000345', savingsNanoUsd: '0', totalMs: 2, ttftMs: 1, finishReason: 'stop', routedFrom: 'm', decisionId: '', source: 'provider' };
+    answer('GetRequest', { found: true, request, attempts: [attempt, { ...attempt, attempt: 2, costNanoUsd: '45', cardId: 'p:m@1' }, { ...attempt, attempt: 3, costNanoUsd: '0' }], adjustments: [], period: '2026-11' });
+    const { attempts } = (await (await get('/requests/chatcmpl-1')).json()) as { readonly attempts: readonly { readonly cost_usd: number; readonly plugins_usd: number }[] };
+    expect(attempts.map(({ cost_usd, plugins_usd }) => [cost_usd, plugins_usd])).toEqual([[0.010000345, 0.0100003], [0.000000045, 0], [0, 0]]);
+  });
+
   test.each(['from=2026-11-03&to=2026-11-02', 'from=1793491201&to=1793491200'])('refuses %s and asks nobody', async (query) => {
     answer('Requests', { requests: [], hasMore: false, afterUnknown: false });
     const response = await get(`/requests?${query}`);

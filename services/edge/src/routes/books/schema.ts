@@ -1,5 +1,6 @@
 /** What /api/usage, /api/requests and /api/statements take and give (contract, section 15). Never content. */
 import type { PeriodSummary__Output, RequestAttempt__Output, GetRequestResponse__Output, RequestSummary__Output, StatementResponse__Output, UsageRequest, UsageRow__Output } from '@signalbox/contracts/billing';
+import { feesOfAttempt } from '@signalbox/kernel/card-fees';
 import { parseIsoTime } from '@signalbox/kernel/iso-time';
 import { formatUsd } from '@signalbox/kernel/money';
 import { providersForbidden, providersNamed } from '@signalbox/kernel/provider-names';
@@ -134,7 +135,7 @@ function attemptBody(attempt: RequestAttempt__Output): object {
       input_uncached: tokens?.inputUncached ?? 0, cache_read: tokens?.cacheRead ?? 0, cache_write: tokens?.cacheWrite ?? 0, output_text: tokens?.outputText ?? 0, output_reasoning: tokens?.outputReasoning ?? 0,
       audio: tokens?.audio ?? 0, image: tokens?.image ?? 0,
     },
-    cost_usd: usd(attempt.costNanoUsd), savings_usd: usd(attempt.savingsNanoUsd), price_card_id: orNull(attempt.cardId), latency_ms: attempt.totalMs, time_to_first_token_ms: attempt.ttftMs === 0 ? null : attempt.ttftMs,
+    cost_usd: usd(attempt.costNanoUsd), plugins_usd: usd(feesOfAttempt(BigInt(attempt.costNanoUsd), attempt.cardId).feeNanoUsd), savings_usd: usd(attempt.savingsNanoUsd), price_card_id: orNull(attempt.cardId), latency_ms: attempt.totalMs, time_to_first_token_ms: attempt.ttftMs === 0 ? null : attempt.ttftMs,
     finish_reason: orNull(attempt.finishReason), started_at: seconds(attempt.startedAtMs), ended_at: seconds(attempt.endedAtMs),
   };
 }

@@ -231,20 +231,20 @@ export const Limits = z
   })
   .meta({ id: 'Limits' });
 
-const duration = (what: string) => z.int().min(1).nullable().meta({ description: `${what} of the requests that were answered, milliseconds, within 8 %; null = none has told.` });
+const duration = (what: string) => z.int().min(1).nullable().meta({ description: `${what}, milliseconds, within 8 %; null = none has told.` });
 
 export const UsageRow = z
   .looseObject({
     day: z.string().optional().meta({ description: 'UTC, `2026-11-21`.' }), model: z.string().optional(), provider: z.string().optional(), key: z.string().optional().meta({ description: 'Id of the key.' }),
     requests: z.int(), prompt_tokens: tokens('Tokens read.'), completion_tokens: tokens('Tokens written.'), cost_usd: dollars('Cost'), charge_usd: dollars('Charged to the account'), savings_usd: dollars('Saved, signed'),
-    latency_ms_p50: duration('Median duration'), latency_ms_p95: duration('95th percentile of the duration'),
-    time_to_first_token_ms_p50: duration('Median time to the first token'), time_to_first_token_ms_p95: duration('95th percentile of the time to the first token'),
+    latency_ms_p50: duration('Median duration of the attempts that gave the answers'), latency_ms_p95: duration('95th percentile of that'),
+    time_to_first_token_ms_p50: duration('Median time to the first token of such an attempt'), time_to_first_token_ms_p95: duration('95th percentile of that'),
   })
   .meta({ id: 'UsageRow', description: 'With one of day, model, provider and key: as `group_by` says.' });
 
 const requestFields = {
   id: z.string(), object: z.literal('request'), created: timeOrNull('When its first attempt began'), ended_at: timeOrNull('When it had ended, by which lists are ordered and their spans go'), key_id: z.string().nullable(), model: z.string().nullable(), provider: z.string().nullable(), status: z.string().meta({ description: '`completed`: something of it counts in the charge, be it a stream that broke off later (`finish_reason` is `error` then). `failed`: nothing does.' }), byok: z.boolean(),
-  prompt_tokens: tokens('Tokens read.'), completion_tokens: tokens('Tokens written.'), cost_usd: dollars('Cost'), charge_usd: dollars('Charged to the account'), savings_usd: dollars('Saved, signed'), latency_ms: z.number(),
+  prompt_tokens: tokens('Tokens read.'), completion_tokens: tokens('Tokens written.'), cost_usd: dollars('Cost'), charge_usd: dollars('Charged to the account'), savings_usd: dollars('Saved, signed'), latency_ms: z.number().meta({ description: 'How long the attempt took whose answer it was, or the last one; without those before it, and rounds for tools of plugins.' }),
   time_to_first_token_ms: z.number().nullable(), finish_reason: z.string().nullable(), routed_from: z.string().nullable(), decision_id: z.string().nullable(),
 };
 export const RequestRow = z.looseObject(requestFields).meta({ id: 'Request' });
@@ -255,7 +255,7 @@ export const RequestDetail = z
     attempts: z.array(
       z.looseObject({
         attempt: z.int().min(1), provider: z.string(), model: z.string().nullable(), endpoint_id: z.string().nullable(), status: z.int().nullable().meta({ description: 'What the provider answered.' }), failure: z.string().nullable(), charged: z.boolean(), byok: z.boolean(),
-        source: z.string().meta({ description: 'Who counted the tokens.' }), flags: z.array(z.string()), tokens: tokenBuckets, cost_usd: dollars('Cost'), savings_usd: dollars('Saved, signed'), price_card_id: z.string().nullable(), latency_ms: z.number(),
+        source: z.string().meta({ description: 'Who counted the tokens.' }), flags: z.array(z.string()), tokens: tokenBuckets, cost_usd: dollars('Cost'), plugins_usd: dollars('Fees of plugins in that cost'), savings_usd: dollars('Saved, signed'), price_card_id: z.string().nullable(), latency_ms: z.number(),
         time_to_first_token_ms: z.number().nullable(), finish_reason: z.string().nullable(), started_at: timeOrNull('When it was sent'), ended_at: timeOrNull('When it had ended'),
       }),
     ),
