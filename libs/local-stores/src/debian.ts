@@ -16,19 +16,42 @@ function lines(command: string, args: readonly string[], cwd?: string): readonly
   return answer.status === 0 ? answer.stdout.split('\n').filter((line) => line !== '') : undefined;
 }
 
+const depends = (name: string): readonly string[] => {
+  const flags = ['--recurse', '--no-recommends', '--no-suggests', '--no-conflicts', '--no-breaks', '--no-replaces', '--no-enhances'];
+  return (lines('apt-cache', ['depends', ...flags, name]) ?? []).filter((line) => /^[a-z0-9]/.test(line)).map((line) => line.replace(/:.*$/, ''));
+};
+
+/** What an installation would bring: of packages that can stand for each other one. Undefined when none can be worked out. */
+function wouldInstall(name: string): readonly string[] | undefined {
+  const names = (lines('apt-get', ['-s', 'install', '--no-install-recommends', name]) ?? []).flatMap((line) => /^Inst ([^ ]+) /.exec(line)?.[1] ?? []);
+  return names.length === 0 ? undefined : names;
+}
+
 /** The package and what it needs that is not installed here. */
 function missingPackages(name: string): readonly string[] {
-  const flags = ['--recurse', '--no-recommends', '--no-suggests', '--no-conflicts', '--no-breaks', '--no-replaces', '--no-enhances'];
-  const all = (lines('apt-cache', ['depends', ...flags, name]) ?? []).filter((line) => /^[a-z0-9]/.test(line)).map((line) => line.replace(/:.*$/, ''));
   // Packages of one family link to each other's files by relative paths: all of them are unpacked together.
   const family = name.split('-')[0] ?? name;
-  return [...new Set([name, ...all])].filter((candidate) => candidate.startsWith(family) || !lines('dpkg-query', ['-W', '-f=${db:Status-Status}', candidate])?.includes('installed'));
+  const all = depends(name);
+  const brought = wouldInstall(name) ?? all.filter((candidate) => !lines('dpkg-query', ['-W', '-f=${db:Status-Status}', candidate])?.includes('installed'));
+  return [...new Set([name, ...all.filter((candidate) => candidate.startsWith(family)), ...brought])];
 }
+
+const isLibrary = (file: string): boolean => /^lib.*\.so(?:\.|$)/.test(file);
 
 function libraryFolders(root: string): string {
   const folders = [join(root, 'usr/lib'), join(root, 'lib')].filter(existsSync);
   const nested = folders.flatMap((folder) => readdirSync(folder).filter((entry) => entry.includes('-linux-')).map((entry) => join(folder, entry)));
-  return [...nested, ...folders].join(':');
+  // Some keep libraries of their own in a folder below, which they know by the path of an installation.
+  const own = nested.flatMap((folder) => readdirSync(folder, { withFileTypes: true }).filter((entry) => entry.isDirectory()).map(({ name }) => join(folder, name))).filter((folder) => readdirSync(folder).some(isLibrary));
+  return [...nested, ...folders, ...own].join(':');
+}
+
+/** False when the package itself is not to be had. */
+function download(name: string, folder: string): boolean {
+  const wanted = missingPackages(name);
+  if (lines('apt-get', ['download', '-qq', ...wanted], folder) !== undefined) return true;
+  // One by one: virtual packages cannot be downloaded; if a real one is missing the binary will not run, which the caller sees.
+  return wanted.every((one) => lines('apt-get', ['download', '-qq', one], folder) !== undefined || one !== name);
 }
 
 /** Unpacks package `name` below `cacheFolder`, once. Undefined when the system is not Debian-like or offline. */
@@ -43,11 +66,7 @@ export function unpackDebianPackage(name: string, cacheFolder: string, path: str
   const draft = `${root}.${process.pid}`;
   mkdirSync(draft, { recursive: true });
   try {
-    for (const wanted of missingPackages(name)) {
-      // Virtual packages cannot be downloaded; if a real one is missing the binary will not run, which the caller sees.
-      const downloaded = lines('apt-get', ['download', '-qq', wanted], draft);
-      if (downloaded === undefined && wanted === name) return undefined;
-    }
+    if (!download(name, draft)) return undefined;
     for (const archive of readdirSync(draft).filter((file) => file.endsWith('.deb'))) {
       if (lines('dpkg', ['-x', archive, '.'], draft) === undefined) return undefined;
       rmSync(join(draft, archive));
