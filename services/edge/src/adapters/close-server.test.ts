@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import { createFakeClock, type FakeClock } from '@signalbox/testkit/clock';
-import { until } from '@signalbox/testkit/until';
+import { oneTurn, until } from '@signalbox/testkit/until';
 import { once } from 'node:events';
 import { createServer, type Server, type ServerResponse } from 'node:http';
 import { connect, type AddressInfo, type Socket } from 'node:net';
@@ -60,6 +60,39 @@ test('a request that was on its way to an idle connection is answered, and told 
   expect(told().match(/HTTP\/1.1 200/g)).toHaveLength(2);
   expect(told()).toMatch(/connection: close/i);
   expect(clock.pendingTimers()).toBe(0);
+});
+
+test('connections that the system has taken and nobody has seen yet are answered: closing would reset them', async () => {
+  // Many, since a turn of the loop takes one of them. Their requests are on the way when the end begins, in this very turn.
+  const told = Array.from({ length: 20 }, () => '');
+  told.forEach((_, index) => {
+    const socket = connect((server.address() as AddressInfo).port, '127.0.0.1');
+    socket.on('data', (bytes: Buffer) => (told[index] += String(bytes))).on('error', (error) => (told[index] += error.message));
+    socket.write(REQUEST);
+  });
+  await new Promise<void>((resolve) => process.nextTick(resolve));
+  close();
+  await until(() => told.every((text) => text !== ''));
+  expect(told.filter((text) => !text.startsWith('HTTP/1.1 200'))).toEqual([]);
+  expect(server.listening).toBe(false);
+});
+
+test('where somebody comes in every turn, it closes after a second all the same', async () => {
+  const { port } = server.address() as AddressInfo;
+  let isComing = true;
+  setImmediate(function come() {
+    if (!isComing) return;
+    connect(port, '127.0.0.1', function (this: Socket) {
+      this.destroy();
+    }).on('error', () => (isComing = false));
+    setImmediate(come);
+  });
+  close();
+  for (let turn = 0; turn < 20; turn += 1) await oneTurn();
+  expect(server.listening).toBe(true);
+  await clock.advanceAsync(QUIET_MS);
+  await until(() => !isComing);
+  expect(server.listening).toBe(false);
 });
 
 test('connections that stay idle are closed after a second, those with an answer under way once it has ended', async () => {
