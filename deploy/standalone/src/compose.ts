@@ -54,7 +54,7 @@ import { findOllama, offeredModels, type FoundOllama } from './find-ollama.js';
 import { findVllmModels, offeredByVllm } from './find-vllm.js';
 import { makeFirstKey } from './first-key.js';
 import { openMetricsDoor, type MetricsDoor } from './metrics-door.js';
-import { checkProviderSettings } from './provider-settings.js';
+import { checkProviderSettings, tellUnusedStores } from './provider-settings.js';
 import { recoverLeftDirectories } from './recover.js';
 import { serviceSettings } from './service-settings.js';
 import { tellOperator } from './tell-operator.js';
@@ -97,6 +97,7 @@ export async function startStandalone(environment: Environment, opening: Promise
   const level = logLevelOf(environment, 'warn');
   const { METRICS_PORT: metricsPort } = loadConfig(metricsDoorSchema, environment);
   checkProviderSettings(environment, tellOperator);
+  tellUnusedStores(environment, tellOperator);
   const secrets = openDataDir(dataDir, environment);
   const tracing = await openTracing(loadTracingConfig(environment), { clock: systemClock, log: createLog({ service: 'tracing', level }) });
   const bus = createMemoryBus({ clock: systemClock });

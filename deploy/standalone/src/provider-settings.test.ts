@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { checkProviderSettings } from './provider-settings.js';
+import { checkProviderSettings, tellUnusedStores } from './provider-settings.js';
 import { wantedWorkers } from './wanted-workers.js';
 
 function told(environment: Readonly<Record<string, string>>): readonly string[] {
@@ -37,7 +37,9 @@ test('nothing is said of what is complete, of what has a default, and of what ot
 });
 
 test('a store that is set and has nothing to keep here is told', () => {
-  expect(told({ REDIS_URL: 'redis://127.0.0.1:1', NATS_URL: 'nats://127.0.0.1:1', DATABASE_URL: 'postgres://x' })).toEqual([
+  const lines: string[] = [];
+  tellUnusedStores({ REDIS_URL: 'redis://127.0.0.1:1', NATS_URL: 'nats://127.0.0.1:1', DATABASE_URL: 'postgres://x' }, (line) => void lines.push(line));
+  expect(lines).toEqual([
     'signalbox: REDIS_URL is set and not used: npm start counts in its own memory; npm run start:split uses it',
     'signalbox: NATS_URL is set and not used: npm start counts in its own memory; npm run start:split uses it',
   ]);

@@ -1,4 +1,4 @@
-/** What an operator says of providers and would do nothing: told at the start, by the name of the setting. */
+/** What an operator says of providers, or of stores, and would do nothing: told at the start, by the name of the setting. */
 import { ConfigError } from '@signalbox/runtime/config';
 import { PRESETS as MESSAGES_PRESETS } from '@signalbox/worker-anthropic/presets';
 import { azureLack } from '@signalbox/worker-azure/config';
@@ -32,7 +32,12 @@ function lackingProviders(environment: Environment): ReadonlyMap<string, Lack> {
 /** Stores that a process of its own for each service has; here the counters are in memory, and events stay in the process. */
 const STORES_OF_THE_SPLIT = ['REDIS_URL', 'NATS_URL'] as const;
 
-/** Tells in a line each which stores are set and not used, and which providers stay off though something is said of them. Throws ConfigError where a setting names what does not exist. */
+/** Tells in a line each, where everything is one process, which stores are set and not used. */
+export function tellUnusedStores(environment: Environment, tell: (line: string) => void): void {
+  for (const name of STORES_OF_THE_SPLIT) if ((environment[name] ?? '').trim() !== '') tell(`signalbox: ${name} is set and not used: npm start counts in its own memory; npm run start:split uses it`);
+}
+
+/** Tells in a line each which providers stay off though something is said of them. Throws ConfigError where a setting names what does not exist. */
 export function checkProviderSettings(environment: Environment, tell: (line: string) => void): void {
   const problems: string[] = [];
   const named = (environment['BYOK_PROVIDERS'] ?? '').split(',').map((part) => part.trim()).filter((part) => part !== '');
@@ -41,6 +46,5 @@ export function checkProviderSettings(environment: Environment, tell: (line: str
   if (unknown.length > 0 && named.join() !== 'off') problems.push(`BYOK_PROVIDERS: accounts cannot bring credentials for ${unknown.join(', ')} here; expected off, or ids of ${[...possible].sort().join(', ')}`);
   if (!['', 'on', 'off'].includes(environment['OLLAMA'] ?? '')) problems.push('OLLAMA: expected on (it is looked for, the default) or off');
   if (problems.length > 0) throw new ConfigError(problems.join('\n'));
-  for (const name of STORES_OF_THE_SPLIT) if ((environment[name] ?? '').trim() !== '') tell(`signalbox: ${name} is set and not used: npm start counts in its own memory; npm run start:split uses it`);
   for (const [provider, { given, missing }] of lackingProviders(environment)) tell(`signalbox: ${provider} stays off: ${given} is set without ${missing}`);
 }

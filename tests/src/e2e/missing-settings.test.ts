@@ -83,6 +83,18 @@ describe('missing settings', () => {
     expect(complaint.trim().split('\n')).toEqual([expect.stringContaining(`there is no ${replicas.split('=')[0] ?? ''} here`)]);
   }, 30_000);
 
+  test.each([
+    [STANDALONE, ['REDIS_URL is set and not used', 'NATS_URL is set and not used']],
+    [SPLIT, []],
+  ])('%s says of stores that it does not use that it does not, and of no others', async (program, unused) => {
+    const folder = mkdtempSync(join(tmpdir(), 'signalbox-settings-'));
+    // Nobody answers at port 1.
+    const { code, complaint } = await run(program, { DATA_DIR: folder, OLLAMA: 'off', DATABASE_URL: 'postgres://127.0.0.1:1/x', REDIS_URL: 'redis://127.0.0.1:1', NATS_URL: 'nats://127.0.0.1:1' });
+    rmSync(folder, { recursive: true, force: true });
+    expect(code).toBe(1);
+    expect(complaint.trim().split('\n')).toEqual([...unused, 'could not start'].map((line) => expect.stringContaining(line)));
+  }, 60_000);
+
   test('the launcher refuses an unknown argument in one line', async () => {
     const { code, complaint } = await run(SPLIT, {}, ['--nonsense']);
     expect(code).toBe(1);
