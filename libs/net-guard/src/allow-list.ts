@@ -11,6 +11,9 @@ export interface AllowList {
 const HOST = /^([a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?)*|\[[0-9a-f:.]+\])(?::(\d{1,5}))?$/;
 const DEFAULT_PORTS = [80, 443];
 
+/** What was to be a host, for its line: itself, unless it may hold a secret, as a URL with a user does, or more than a line. */
+const shownOf = (text: string): string => (/^[\w.:/[\]* -]{1,80}$/.test(text) ? text : `a text of ${String(text.length)} characters`);
+
 /**
  * Entries: `10.1.0.0/16` (addresses, on the usual ports), `files.internal` (ports 80 and 443), `files.internal:8443`,
  * `127.0.0.1:9000`, `[fd00::1]:9000`. Throws an Error that names the entry which is none of these.
@@ -25,7 +28,7 @@ export function createAllowList(entries: readonly string[] = []): AllowList {
     if (network !== undefined) networks.push(network);
     else if (host !== null && Number(host[2] ?? 0) <= 65_535)
       for (const port of host[2] === undefined ? DEFAULT_PORTS : [Number(host[2])]) hosts.add(`${host[1] ?? ''}:${String(port)}`);
-    else throw new Error(`neither a host, host:port nor a range of addresses: ${entry}`);
+    else throw new Error(`neither a host, host:port nor a range of addresses: ${shownOf(text)}`);
   }
   return {
     hasHost: (hostname, port) => hosts.has(`${hostname}:${String(port)}`),

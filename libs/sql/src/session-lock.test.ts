@@ -100,6 +100,10 @@ describe('a lock on a database', () => {
     await given;
   });
 
+  test('a URL that nobody can read is a fault that names its setting, without it', async () => {
+    await expect(take('typing', { url: new Secret('postgres://user:password@127.0.0.1:99999/x') })).rejects.toThrow(/^store_unavailable: The database at DATABASE_URL did not answer \(ERR_INVALID_URL\)\.$/);
+  });
+
   test('a database that is away is a fault, not a lock that is held', async () => {
     proxy.cut();
     await expect(take('first', { url: new Secret(through) })).rejects.toMatchObject({ code: 'store_unavailable' });

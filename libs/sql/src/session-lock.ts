@@ -78,8 +78,17 @@ function pause(clock: Clock, ms: number): Promise<void> {
   return new Promise((resolve) => clock.setTimer(ms, resolve));
 }
 
-async function connect({ url, holder }: SessionLockOptions): Promise<Session> {
-  const client = new pg.Client({ connectionString: url.unwrap(), application_name: holder, connectionTimeoutMillis: CONNECT_TIMEOUT_MS, query_timeout: CONNECT_TIMEOUT_MS, keepAlive: true, keepAliveInitialDelayMillis: KEEPALIVE_MS });
+/** Throws where the driver cannot read the URL. */
+const newClient = ({ url, holder }: SessionLockOptions): pg.Client =>
+  new pg.Client({ connectionString: url.unwrap(), application_name: holder, connectionTimeoutMillis: CONNECT_TIMEOUT_MS, query_timeout: CONNECT_TIMEOUT_MS, keepAlive: true, keepAliveInitialDelayMillis: KEEPALIVE_MS });
+
+async function connect(options: SessionLockOptions): Promise<Session> {
+  let client: pg.Client;
+  try {
+    client = newClient(options);
+  } catch (error) {
+    throw toStoreFault(error) ?? error;
+  }
   // Its end says so as well.
   client.on('error', ignore);
   const session: Session = { client, ended: new Promise((resolve) => void client.once('end', resolve)) };

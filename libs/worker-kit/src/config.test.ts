@@ -9,6 +9,10 @@ test.each([
   ['HOUSE_BASE_URL', 'ftp://house.example', 'HOUSE_BASE_URL: must be an http or https URL'],
   ['HOUSE_API_KEY', 'sk-1,sk-\n2', 'HOUSE_API_KEY: must be printable characters without blanks or line breaks'],
   ['HOUSE_API_KEY', 'sk-é', 'HOUSE_API_KEY: must be printable characters without blanks or line breaks'],
+  ['HOUSE_TOKEN', 'sk-é', 'HOUSE_TOKEN: must be printable characters without blanks or line breaks'],
+  ['FETCH_ALLOW', 'http://user:sk-1@files.internal', 'FETCH_ALLOW: neither a host, host:port nor a range of addresses: a text of 31 characters'],
+  ['FETCH_ALLOW', 'files.internal,sk-\n1', 'FETCH_ALLOW: neither a host, host:port nor a range of addresses: a text of 5 characters'],
+  ['FETCH_ALLOW', 'http://files.internal', 'FETCH_ALLOW: neither a host, host:port nor a range of addresses: http://files.internal'],
   ['DRAIN_MS', 'soon', 'DRAIN_MS: '],
 ])('%s=%j is refused by its name, and a key is not repeated', (name, value, line) => {
   expect(() => load({ [name]: value })).toThrow(line);

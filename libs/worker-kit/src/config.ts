@@ -64,7 +64,7 @@ export function lackOf({ credentials, baseUrl, defaultBaseUrl }: ProviderVariabl
   return defaultBaseUrl === '' && !isSet(baseUrl) ? { given: credential, missing: baseUrl } : undefined;
 }
 
-/** Throws ConfigError, which names the provider's own variables. */
+/** Throws ConfigError, which names the provider's own variables: of several for a credential the one that is set. */
 export function loadWorkerConfig(environment: Environment, variables: ProviderVariables): WorkerConfig {
   const credential = variables.credentials.find((name) => (environment[name] ?? '') !== '');
   try {
@@ -74,7 +74,7 @@ export function loadWorkerConfig(environment: Environment, variables: ProviderVa
       BASE_URL: environment[variables.baseUrl] || variables.defaultBaseUrl,
     });
   } catch (error) {
-    if (error instanceof ConfigError) throw new ConfigError(error.message.replaceAll('BASE_URL', variables.baseUrl).replaceAll('API_KEYS', variables.credentials[0] ?? 'API_KEYS'));
+    if (error instanceof ConfigError) throw new ConfigError(error.message.replaceAll('BASE_URL', variables.baseUrl).replaceAll('API_KEYS', credential ?? variables.credentials[0] ?? 'API_KEYS'));
     throw error;
   }
 }

@@ -157,4 +157,11 @@ describe('settings', () => {
   test('a region that is none is named', () => {
     expect(() => loadWorkerBedrockConfig({ ...NO_NEIGHBOURS, AWS_REGION: 'evil.example/' })).toThrow(/AWS_REGION/);
   });
+
+  test.each([
+    [{ AWS_BEARER_TOKEN_BEDROCK: 'a key' }, 'AWS_BEARER_TOKEN_BEDROCK'],
+    [{ AWS_ACCESS_KEY_ID: 'id', AWS_SECRET_ACCESS_KEY: 'a key' }, 'AWS_SECRET_ACCESS_KEY'],
+  ])('a credential with blanks is told by its own name: %j', (environment, name) => {
+    expect(() => loadWorkerBedrockConfig({ ...NO_NEIGHBOURS, ...environment })).toThrow(new RegExp(`^${name}: must be printable`));
+  });
 });

@@ -39,9 +39,11 @@ export function loadWorkerBedrockConfig(environment: Environment): WorkerBedrock
   const own = loadConfig(schema, { ...environment, AWS_REGION: environment['AWS_REGION'] || environment['AWS_DEFAULT_REGION'] });
   const { AWS_ACCESS_KEY_ID: id, AWS_SECRET_ACCESS_KEY: secret, AWS_SESSION_TOKEN: session } = own;
   const pair = id === undefined || secret === undefined ? undefined : [id, secret, session].filter((part) => part !== undefined).join(':');
+  // The name of it: where it is wrong, that is what the operator has set.
+  const [name, credential] = own.AWS_BEARER_TOKEN_BEDROCK === undefined ? ['AWS_SECRET_ACCESS_KEY', pair] : ['AWS_BEARER_TOKEN_BEDROCK', own.AWS_BEARER_TOKEN_BEDROCK];
   const config = loadWorkerConfig(
-    { ...environment, BEDROCK_CREDENTIAL: own.AWS_BEARER_TOKEN_BEDROCK ?? pair },
-    { credentials: ['BEDROCK_CREDENTIAL'], baseUrl: 'BEDROCK_BASE_URL', defaultBaseUrl: `https://bedrock-runtime.${own.AWS_REGION}.amazonaws.com` },
+    { ...environment, [name]: credential },
+    { credentials: [name], baseUrl: 'BEDROCK_BASE_URL', defaultBaseUrl: `https://bedrock-runtime.${own.AWS_REGION}.amazonaws.com` },
   );
   return Object.freeze({ ...config, AWS_REGION: own.AWS_REGION });
 }
