@@ -79,7 +79,7 @@ function refuseUnknownRoles(replicas: ReadonlyMap<string, number>, environment: 
 export async function openSplit(environment: Environment, { replicas, isBundled, onProcesses, onEnd = () => undefined, signal }: SplitOptions): Promise<Split> {
   const dataDir = resolve(environment['DATA_DIR'] || '.data');
   refuseUnknownRoles(replicas, environment);
-  checkSettings(environment);
+  checkSettings(environment, { hasServices: true });
   checkProviderSettings(environment, tellOperator);
   const walDir = walDirOf(environment, dataDir);
   const drainMs = Math.max(DRAIN_MS, Number(environment['DRAIN_MS'] ?? 0) || 0);

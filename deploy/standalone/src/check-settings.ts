@@ -1,6 +1,7 @@
 /** All settings, read before anything starts: what is wrong is told at once and once, however many services would refuse it. */
 import { loadAccountsConfig } from '@signalbox/accounts/config';
 import { loadBillingConfig } from '@signalbox/billing/config';
+import { hostsOf } from '@signalbox/bus/nats-url';
 import { loadEdgeConfig } from '@signalbox/edge/config';
 import { loadPluginsConfig } from '@signalbox/plugins/config';
 import { loadQuotaConfig } from '@signalbox/quota/config';
@@ -37,8 +38,8 @@ const WORKERS: Readonly<Record<WantedWorker['service'], (environment: Environmen
 const SET_BY_THE_START = { DATABASE_URL: 'postgres://start', REDIS_URL: 'redis://start', ACCOUNTS_ADDRS: 'start:1', ROUTING_ADDRS: 'start:1', QUOTA_ADDRS: 'start:1', BILLING_ADDRS: 'start:1', WORKERS: 'start=start:1' } as const;
 const MADE_SECRET = 'made-where-it-is-not-given';
 
-/** Throws ConfigError with one line for each setting that is wrong. */
-export function checkSettings(environment: Environment): void {
+/** Throws ConfigError with one line for each setting that is wrong. `hasServices`: each service is a process of its own, so that REDIS_URL and NATS_URL are used. */
+export function checkSettings(environment: Environment, { hasServices = false }: { readonly hasServices?: boolean } = {}): void {
   const problems = new Map<string, string>();
   const read = (load: () => unknown): void => {
     try {
@@ -52,12 +53,14 @@ export function checkSettings(environment: Environment): void {
     }
   };
   const given = (name: string): string => environment[name] || MADE_SECRET;
+  const ofStore = (name: 'REDIS_URL' | 'NATS_URL'): string => (hasServices ? (environment[name] ?? '').trim() : '');
   const common = { ...SET_BY_THE_START, DATABASE_URL: environment['DATABASE_URL'] || SET_BY_THE_START.DATABASE_URL, LOG_LEVEL: environment['LOG_LEVEL'], BILLING_PERIOD_SECONDS: environment['BILLING_PERIOD_SECONDS'], KEY_PEPPER: given('KEY_PEPPER'), SECRETS_KEY: given('SECRETS_KEY') };
   read(() => loadTracingConfig(environment));
+  if (ofStore('NATS_URL') !== '') read(() => hostsOf(ofStore('NATS_URL')));
   // First: of settings that several have, its bounds are the narrowest.
   read(() => loadBillingConfig({ ...common, ...serviceSettings('billing', environment) }));
   read(() => loadAccountsConfig({ ...common, ...serviceSettings('accounts', environment) }));
-  read(() => loadQuotaConfig({ ...common, ...serviceSettings('quota', environment) }));
+  read(() => loadQuotaConfig({ ...common, REDIS_URL: ofStore('REDIS_URL') || SET_BY_THE_START.REDIS_URL, ...serviceSettings('quota', environment) }));
   read(() => loadRoutingConfig({ ...common, ...serviceSettings('routing', environment) }));
   read(() => loadSandboxConfig({ ...common, ...serviceSettings('sandbox', environment) }));
   read(() => loadPluginsConfig({ ...common, ...serviceSettings('plugins', environment) }));

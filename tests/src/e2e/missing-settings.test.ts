@@ -67,6 +67,8 @@ describe('missing settings', () => {
     [SPLIT, { BILLING_PERIOD_SECONDS: '1e99', DATA_DIR: '.' }, 'BILLING_PERIOD_SECONDS'],
     [STANDALONE, { SNAPSHOT_DIR: process.execPath, DATA_DIR: '.' }, 'SNAPSHOT_DIR'],
     [SPLIT, { SNAPSHOT_DIR: process.execPath, DATA_DIR: '.' }, 'SNAPSHOT_DIR'],
+    [SPLIT, { REDIS_URL: 'http://127.0.0.1:1', DATA_DIR: '.' }, 'REDIS_URL'],
+    [SPLIT, { NATS_URL: '127.0.0.1:4222', DATA_DIR: '.' }, 'NATS_URL'],
   ])('%s refuses %j in a line that begins with what is wrong', async (program, environment, variable) => {
     const folder = mkdtempSync(join(tmpdir(), 'signalbox-settings-'));
     const { code, complaint } = await run(program, { ...environment, DATA_DIR: resolve(folder, environment.DATA_DIR) });
