@@ -54,6 +54,26 @@ describe('connections', () => {
   });
 
   test.each([
+    [413, '/v1/chat/completions', '', ''],
+    [415, '/v1/chat/completions', 'application/json', 'text/plain'],
+    [401, '/v1/chat/completions', 'Bearer sbx', 'Bearer none'],
+    [413, '/api/auth', '', ''],
+    [404, '/v1/completions', '', ''],
+  ])('one that is to close behind its answer lets a client read a %d of %s that reads nothing before all is sent', async (status, path, from, to) => {
+    const body = 'x'.repeat(16 * BODY_BYTES_MAX);
+    const socket = connect(Number(new URL(door.url).port), '127.0.0.1');
+    socket.pause();
+    const text = chatText(door.key, '', { lines: 'connection: close\r\n', length: body.length }).replace('/v1/chat/completions', path).replace(from, to);
+    await new Promise<void>((resolve, reject) => {
+      socket.on('error', reject);
+      socket.write(text + body, (error) => (error === null || error === undefined ? resolve() : reject(error)));
+    });
+    const told = await readRaw(socket);
+    expect([told.slice(0, 12), told.includes('onnection: close'), told.endsWith('}')]).toEqual([`HTTP/1.1 ${status}`, true, true]);
+    await noConnections();
+  });
+
+  test.each([
     [true, /^HTTP\/1\.1 200 [^]*some words[^]*"message":"The service is being stopped[^}]*What was delivered is charged[^}]*"code":"overloaded","metadata":\{"retryable":true,"charged":true\}[^]*"finish_reason":"error"[^]*data: \[DONE\]/],
     [false, /^HTTP\/1\.1 503 [^]*retry-after: 1\r\n[^]*"message":"The service is being stopped[^}]*"code":"overloaded"/i],
   ])('what still runs at the end of a drain (a stream: %s) ends with a word to its client, and is given up, at once or where its worker says nothing for 0.8 s', async (stream, told) => {

@@ -1,12 +1,14 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import type { DispatchEvent__Output } from '@signalbox/contracts/worker';
+import { makeApiKey } from '@signalbox/kernel/api-key';
 import { until } from '@signalbox/testkit/until';
-import { createHash } from 'node:crypto';
+import { createHash, randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { Agent, request as httpRequest } from 'node:http';
-import { plannedAt, planWith } from './testing/callers.js';
+import type { Admission } from './domain/ports.js';
+import { accountWith, keyWith, plannedAt, planWith } from './testing/callers.js';
 import { chatText, hello, readRaw, startDoor, type Door } from './testing/door.js';
-import { events, type Script } from './testing/neighbours.js';
+import { admissionOf, events, type Script } from './testing/neighbours.js';
 import { answersWith, breaks, fails, streamsWith } from './testing/scripts.js';
 
 const answers = answersWith('ok');
@@ -94,6 +96,22 @@ describe('answers', () => {
     expect(headers.get('x-router-ignored-params')).toBe('frobnicate,seed,temperature');
     door.neighbours.plan = planWith([plannedAt('a')]);
     expect((await door.chat({ ...hello, stream, temperature: 1 })).headers.get('x-router-ignored-params')).toBeNull();
+  });
+
+  test('the figures of the limits that its key is under, and never those of another key', async () => {
+    const own = makeApiKey(randomBytes);
+    door.accounts.add(own, { key: keyWith({ id: 'key_2', limits: { requestsPerMinute: 1, costCapPeriod: '', costCaps: [], allowedModels: [] } }), account: accountWith() });
+    const toldTo = async (key: string, body: object): Promise<string | null> => {
+      const response = await door.chat(body, { authorization: `Bearer ${key}` });
+      await response.text();
+      return response.headers.get('x-ratelimit-remaining-requests');
+    };
+    const rate = (limitRequests: number, remainingRequests: number): Admission => admissionOf('ADMITTED', { heldNanoUsd: '1000000000', limitRequests, remainingRequests });
+    door.neighbours.admissions = [rate(600, 599), rate(1, 0), rate(600, 598)];
+    const bad = { ...hello, temperature: 3 };
+    const told: (string | null)[] = [];
+    for (const [key, body] of [[door.key, hello], [own, hello], [door.key, bad], [own, bad], [door.key, hello], [own, bad]] as const) told.push(await toldTo(key, body));
+    expect(told).toEqual(['599', '0', '599', '0', '598', '0']);
   });
 
   test('a stop sequence of blank space that the endpoint cannot be sent is named as the field that it stands in, once', async () => {

@@ -13,6 +13,26 @@ export function watchRest(response: ServerResponse): void {
   if (response.writableLength > 0) response.setTimeout(STALLED_READER_MS, () => response.destroy(BROKEN_BY_CLIENT));
 }
 
+/**
+ * Gives the whole answer, and ends it where its connection is to close behind it only once the request's body is through:
+ * node:http closes at once, and a client that still sends would meet a reset in the answer's place. The server's request
+ * timeout bounds it. On a connection that stays open node:http throws the rest away by itself.
+ */
+export function endBehindBody(response: ServerResponse, body: Buffer): void {
+  const { req } = response;
+  if (response.shouldKeepAlive || req.complete || req.destroyed) {
+    response.end(body);
+    watchRest(response);
+    return;
+  }
+  response.write(body);
+  req.once('close', () => {
+    response.end();
+    watchRest(response);
+  });
+  req.resume();
+}
+
 /** What net.Socket itself looks at to tell a slow reader from one that reads nothing: the rest of one large write counts, piece by piece. */
 interface WrittenHandle {
   readonly bytesWritten: number;

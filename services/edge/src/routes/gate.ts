@@ -8,7 +8,7 @@ import type { Variant } from '@signalbox/kernel/tiers';
 import { LRUCache } from 'lru-cache';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Authentication, Authenticator } from '../adapters/authenticator.js';
-import { watchRest } from '../adapters/responses.js';
+import { endBehindBody } from '../adapters/responses.js';
 import { createFloodGuard } from '../domain/flood.js';
 import { limitsOf } from '../domain/limits.js';
 import type { Caller, QuotaPort } from '../domain/ports.js';
@@ -26,8 +26,8 @@ const INVALID_PER_SECOND_MAX = 200;
 const FAILED_AUTHENTICATIONS_PER_MINUTE_MAX = 100;
 /** What a flooded address may still ask of accounts, of keys and of sessions each. */
 const LOOKUPS_IN_FLOOD_PER_SECOND_MAX = 20;
-/** Accounts whose latest rate-limit figures are remembered for headers. */
-const ACCOUNTS_REMEMBERED_MAX = 20_000;
+/** Accounts and keys whose latest rate-limit figures are remembered for headers. */
+const RATES_REMEMBERED_MAX = 20_000;
 const REFUSED_STATES = { expired: 'api_key_expired', revoked: 'api_key_revoked', disabled: 'invalid_api_key', suspended: 'account_suspended' } as const;
 
 const UNREADABLE = 'The Authorization header cannot be read. Send it once, as "Authorization: Bearer <key>".';
@@ -42,6 +42,9 @@ function isOwnPage(request: IncomingMessage, pepper: Secret, token: string): boo
   if (!isOurs) return false;
   return typeof presented === 'string' && isCsrfToken(pepper.unwrap(), token, presented);
 }
+
+/** Whose figures a caller is told: another key's would have it wait for what it has left. */
+const ratedBy = ({ account, key }: Caller): string => (key.limits?.requestsPerMinute === undefined ? account.id : key.id);
 
 export interface GateOptions {
   readonly authenticator: Authenticator;
@@ -64,19 +67,19 @@ export interface Gate {
   fail(response: ServerResponse, requestId: string, error: ApiError, caller?: Caller, routerMetadata?: JsonValue): void;
   /** Notes a bad request of a caller; returns the error to give instead when it floods. */
   noteInvalid(caller: Caller, error: ApiError): ApiError;
-  remember(accountId: string, admission: AdmitResponse__Output): void;
-  /** Adds the rate-limit headers of the latest admission of that account. */
-  addHeaders(headers: HeaderList, accountId: string): void;
+  remember(caller: Caller, admission: AdmitResponse__Output): void;
+  /** Adds the rate-limit headers of the latest admission under the same limits: the account's, or those of a key that has a rate of its own. */
+  addHeaders(headers: HeaderList, caller: Caller): void;
 }
 
 export function createGate({ authenticator, quota, clock, variant, pepper, makeId, onError }: GateOptions): Gate {
   const invalid = createFloodGuard(clock, INVALID_PER_SECOND_MAX, 1_000);
   const failedAuthentications = createFloodGuard(clock, FAILED_AUTHENTICATIONS_PER_MINUTE_MAX, 60_000);
   const lookUpsInFlood = { key: createFloodGuard(clock, LOOKUPS_IN_FLOOD_PER_SECOND_MAX, 1_000), session: createFloodGuard(clock, LOOKUPS_IN_FLOOD_PER_SECOND_MAX, 1_000) };
-  const latest = new LRUCache<string, AdmitResponse__Output>({ max: ACCOUNTS_REMEMBERED_MAX });
+  const latest = new LRUCache<string, AdmitResponse__Output>({ max: RATES_REMEMBERED_MAX });
 
-  const addHeaders: Gate['addHeaders'] = (headers, accountId) => {
-    const admission = latest.get(accountId);
+  const addHeaders: Gate['addHeaders'] = (headers, caller) => {
+    const admission = latest.get(ratedBy(caller));
     if (admission !== undefined) addRateLimitHeaders(headers, admission);
   };
 
@@ -91,15 +94,14 @@ export function createGate({ authenticator, quota, clock, variant, pepper, makeI
     }
     const body = renderErrorBody(shown, routerMetadata);
     const headers: HeaderList = ['content-type', 'application/json; charset=utf-8', 'content-length', String(body.length), 'x-request-id', requestId];
-    if (caller !== undefined) addHeaders(headers, caller.account.id);
+    if (caller !== undefined) addHeaders(headers, caller);
     for (const [name, value] of Object.entries(shown.headers ?? {})) headers.push(name, value);
     response.writeHead(shown.status, headers);
-    response.end(body);
-    watchRest(response);
+    endBehindBody(response, body);
   };
 
-  const remember: Gate['remember'] = (accountId, admission) => {
-    latest.set(accountId, admission);
+  const remember: Gate['remember'] = (caller, admission) => {
+    latest.set(ratedBy(caller), admission);
   };
 
   /** The caller of an authentication, once it is known not to flood us. */

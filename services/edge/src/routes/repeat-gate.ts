@@ -61,7 +61,7 @@ export function createRepeatGate({ repeats, gate, clock, pepper }: { readonly re
     if (!headers.some((name, index) => index % 2 === 0 && name.toLowerCase() === 'x-request-id')) list.push('x-request-id', requestId);
     if (isChunked) list.push('Trailer', trailers.filter((_name, index) => index % 2 === 0).join(', '));
     else list.push('Content-Length', String(body.length));
-    gate.addHeaders(list, caller.account.id);
+    gate.addHeaders(list, caller);
     response.writeHead(status, list);
     response.write(body);
     if (isChunked) response.addTrailers(Object.fromEntries(trailers.flatMap((name, index) => (index % 2 === 0 ? [[name, trailers[index + 1] ?? ''] as const] : []))));

@@ -107,7 +107,7 @@ export function createSite({ gate, repeats, accounts, routing, billing, provider
       // Whatever it is, it is this caller's: with a cookie a browser would else keep it on disk past the sign-out.
       response.setHeader('cache-control', 'no-store');
       const headers: HeaderList = [];
-      gate.addHeaders(headers, caller.account.id);
+      gate.addHeaders(headers, caller);
       for (let i = 0; i + 1 < headers.length; i += 2) response.setHeader(headers[i] ?? '', headers[i + 1] ?? '');
       next();
     };

@@ -101,7 +101,7 @@ export class HttpAnswer implements Answer {
   }
 
   admitted(admission: AdmitResponse__Output): void {
-    this.options.gate.remember(this.options.caller.account.id, admission);
+    this.options.gate.remember(this.options.caller, admission);
   }
 
   keepAlive(route: Route): void {
@@ -245,7 +245,7 @@ export class HttpAnswer implements Answer {
 
   private addCommonHeaders(headers: HeaderList): void {
     headers.push('x-request-id', this.options.requestId);
-    this.options.gate.addHeaders(headers, this.options.caller.account.id);
+    this.options.gate.addHeaders(headers, this.options.caller);
   }
 
   private write(bytes: Buffer): void {
