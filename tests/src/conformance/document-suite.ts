@@ -50,6 +50,8 @@ export function describeDocument(world: () => World): void {
       await ask('post', chat, { body: { model: PINNED, messages: HELLO, stream: true, stream_options: { include_usage: true } }, headers: { 'X-Router-Metadata': 'enabled' } });
       await ask('post', chat, { body: { model: PINNED, messages: [{ role: 'user', content: 'two tools' }], tools: ['get_weather', 'get_time'].map((name) => ({ type: 'function', function: { name } })) }, headers: { 'X-Router-Metadata': 'enabled' } });
       await ask('post', chat, { body: { model: 'none/such', messages: HELLO } });
+      const refused = await ask('post', chat, { body: { model: PINNED, messages: [{ role: 'user', content: 'bad value please' }] }, headers: { 'X-Router-Metadata': 'enabled', 'x-session-id': 'mine' } });
+      expect(Object.keys(JSON.parse(refused.text) as object)).toEqual(['error', 'router_metadata']);
       for (const query of ['', '?detail=full']) {
         await ask('get', '/v1/models', { query });
         await ask('get', '/v1/models/{model}', { of: { model: PINNED }, query });

@@ -15,6 +15,7 @@ export const ErrorBody = z
       code: z.string().nullable(),
       metadata: z.record(z.string(), z.unknown()).optional(),
     }),
+    router_metadata: z.looseObject({}).optional().meta({ description: 'Of a completion, with the header `X-Router-Metadata: enabled`.' }),
   })
   .meta({ id: 'Error' });
 
