@@ -77,6 +77,12 @@ describe('refuses', () => {
     expect(await errorOf(response)).toEqual([401, 'invalid_request_error', `api_key_${status}`]);
   });
 
+  test('a disabled key, whose secret is right, in other words than one that nobody knows', async () => {
+    door.accounts.add(door.key, { key: keyWith({ status: 'disabled' }), account: accountWith() });
+    const response = await door.chat(hello);
+    expect([response.status, await response.json()]).toMatchObject([401, { error: { code: 'invalid_api_key', message: 'The API key is disabled.' } }]);
+  });
+
   test('a suspended account', async () => {
     door.accounts.add(door.key, { key: keyWith(), account: accountWith({ suspended: true }) });
     expect(await errorOf(await door.chat(hello))).toEqual([401, 'invalid_request_error', 'account_suspended']);
@@ -169,12 +175,14 @@ describe('refuses', () => {
 describe('floods', () => {
   test('more than two hundred invalid requests of a key in a second are 429, and over with the second', async () => {
     const statuses: number[] = [];
+    let told = '';
     for (let i = 0; i < 202; i += 1) {
       const response = await door.chat('{}');
       statuses.push(response.status);
-      await response.arrayBuffer();
+      told = await response.text();
     }
     expect([statuses[199], statuses[200], statuses[201]]).toEqual([400, 429, 429]);
+    expect(told).toContain('Rate limit reached: more than 200 requests of this key were refused within a second.');
     door.neighbours.clock.advance(1_000);
     expect((await door.chat(hello)).status).toBe(200);
   });
@@ -206,12 +214,14 @@ describe('floods', () => {
   test('failed authentications close an address to unknown keys, never to a warm one', async () => {
     expect((await door.chat(hello)).status).toBe(200);
     const statuses: number[] = [];
+    let told = '';
     for (let i = 0; i < 102; i += 1) {
       const response = await fetch(`${door.url}/v1/models`);
       statuses.push(response.status);
-      await response.arrayBuffer();
+      told = await response.text();
     }
     expect([statuses[99], statuses[101]]).toEqual([401, 429]);
+    expect(told).toContain('Rate limit reached: more than 100 requests from this address failed to authenticate within a minute.');
     expect((await door.chat(hello)).status).toBe(200);
     door.neighbours.clock.advance(60_000);
     expect((await fetch(`${door.url}/v1/models`)).status).toBe(401);

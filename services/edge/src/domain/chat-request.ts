@@ -14,6 +14,8 @@ export interface ChatRequest {
   readonly stream: boolean;
   readonly includeUsage: boolean;
   readonly maxTokens: number | undefined;
+  /** The name that it was sent under; absent = it was not. */
+  readonly maxTokensParam?: string | undefined;
   /** `n`, at least 1. */
   readonly choices: number;
   /** Allow-listed fields that are present, as sent; never model, stream, stream_options, token limits or routing fields. */

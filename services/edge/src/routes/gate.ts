@@ -30,6 +30,11 @@ const LOOKUPS_IN_FLOOD_PER_SECOND_MAX = 20;
 const RATES_REMEMBERED_MAX = 20_000;
 const REFUSED_STATES = { expired: 'api_key_expired', revoked: 'api_key_revoked', disabled: 'invalid_api_key', suspended: 'account_suspended' } as const;
 
+const flooded = (retryAfterMs: number): ApiError => apiError('requests_rate_limited', { message: `Rate limit reached: more than ${INVALID_PER_SECOND_MAX} requests of this key were refused within a second.`, retryAfterMs });
+
+/** By its state: the secret was right. */
+const refusedFor = (state: keyof typeof REFUSED_STATES): ApiError => apiError(REFUSED_STATES[state], state === 'disabled' ? { message: 'The API key is disabled.' } : {});
+
 const UNREADABLE = 'The Authorization header cannot be read. Send it once, as "Authorization: Bearer <key>".';
 
 const SAFE_METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD']);
@@ -110,12 +115,12 @@ export function createGate({ authenticator, quota, clock, variant, pepper, makeI
       case 'caller': {
         const floodMs = invalid.waitMs(found.caller.key.id);
         if (floodMs === 0) return found.caller;
-        fail(response, requestId, apiError('requests_rate_limited', { retryAfterMs: floodMs }), found.caller);
+        fail(response, requestId, flooded(floodMs), found.caller);
         return undefined;
       }
       case 'refused':
         failedAuthentications.note(address);
-        fail(response, requestId, apiError(REFUSED_STATES[found.state]));
+        fail(response, requestId, refusedFor(found.state));
         return undefined;
       case 'invalid':
         failedAuthentications.note(address);
@@ -165,7 +170,7 @@ export function createGate({ authenticator, quota, clock, variant, pepper, makeI
         return true;
       };
       if (waitMs > 0 && !isWarm() && !mayLookUp()) {
-        fail(response, requestId, apiError('requests_rate_limited', { retryAfterMs: waitMs }));
+        fail(response, requestId, apiError('requests_rate_limited', { message: `Rate limit reached: more than ${FAILED_AUTHENTICATIONS_PER_MINUTE_MAX} requests from this address failed to authenticate within a minute.`, retryAfterMs: waitMs }));
         return undefined;
       }
       if (token !== undefined) return enterBySession(token, request, response, requestId, address);
@@ -188,7 +193,7 @@ export function createGate({ authenticator, quota, clock, variant, pepper, makeI
       try {
         const admission = await quota.admit({ requestId: makeId('call'), accountId: caller.account.id, keyId: caller.key.id, counter: 'CONTROL', limits: limitsOf(caller) });
         if (admission.decision === 'ADMITTED') return true;
-        fail(response, requestId, admissionToApiError(admission, clock.nowMs()), caller);
+        fail(response, requestId, admissionToApiError(admission, clock.nowMs(), { limits: limitsOf(caller), kind: 'control' }), caller);
       } catch (error) {
         fail(response, requestId, faultToApiError(toFault(error)), caller);
       }
@@ -197,7 +202,7 @@ export function createGate({ authenticator, quota, clock, variant, pepper, makeI
     noteInvalid: (caller, error) => {
       invalid.note(caller.key.id);
       const waitMs = invalid.waitMs(caller.key.id);
-      return waitMs > 0 ? apiError('requests_rate_limited', { retryAfterMs: waitMs }) : error;
+      return waitMs > 0 ? flooded(waitMs) : error;
     },
   };
 }

@@ -79,7 +79,7 @@ export function createRepeatGate({ repeats, gate, clock, pepper }: { readonly re
       if (!KEY_PATTERN.test(key)) return refuse(gate.noteInvalid(caller, apiError('invalid_value', { param: 'Idempotency-Key', message: 'Idempotency-Key must be 1 to 255 printable ASCII characters.' })));
       flood.note(caller.account.id);
       const floodMs = flood.waitMs(caller.account.id);
-      if (floodMs > 0) return refuse(apiError('requests_rate_limited', { retryAfterMs: floodMs }));
+      if (floodMs > 0) return refuse(apiError('requests_rate_limited', { message: `Rate limit reached: this account may make ${CLAIMS_PER_SECOND_MAX} requests with an Idempotency-Key a second.`, retryAfterMs: floodMs }));
       const ref = { accountId: caller.account.id, keyDigest: digest('idempotency key', caller.account.id, key), requestId };
       let entry;
       try {

@@ -9,6 +9,7 @@ import type { Caller } from '../domain/ports.js';
 import { apiError, faultToApiError, type ApiError } from '../wire/errors.js';
 import type { HeaderList } from '../wire/headers.js';
 import { parseJsonObject } from '../wire/json-scan.js';
+import { jsonProblem } from '../wire/json-words.js';
 import { isReadableUrl, isStorable } from '../wire/storable.js';
 import type { Authenticator } from '../adapters/authenticator.js';
 import { createApiAuthRouter } from './api-auth/handler.js';
@@ -166,7 +167,7 @@ export function createSite({ gate, repeats, accounts, routing, billing, provider
       const read = await readBody(request, CONTROL_BODY_BYTES_MAX);
       if (read.kind !== 'ok') throw new ApiErrorException(apiError('payload_too_large'));
       const json = parseJsonObject(read.body);
-      if (json.kind === 'invalid') throw new ApiErrorException(apiError('bad_json', { message: `The body is not a valid JSON object (${json.reason}).` }));
+      if (json.kind === 'invalid') throw new ApiErrorException(apiError('bad_json', { message: jsonProblem(json, read.body.length) }));
       if (!isStorable(json.object)) throw new ApiErrorException(apiError('invalid_value', { message: 'The body holds a NUL character (\\u0000) or half a surrogate pair, which cannot be stored. Leave it out.' }));
       return json.object;
     },

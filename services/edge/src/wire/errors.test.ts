@@ -27,7 +27,7 @@ test.each([
   ['ALLOTMENT_EXHAUSTED', { nanoUsd: 9_000n, tokens: 1_000n }, true],
   ['ALLOTMENT_EXHAUSTED', { nanoUsd: 0n, tokens: 1_001n }, false],
 ] as const)('%s with 1,000 left, of which the shortest request needs %j, advises a shorter one: %s', (decision, least, isAdvised) => {
-  const { message } = admissionToApiError(admission({ decision, limitNanoUsd: '5000', spendNanoUsd: '3000', reservedNanoUsd: '1000' }), 0, least);
+  const { message } = admissionToApiError(admission({ decision, limitNanoUsd: '5000', spendNanoUsd: '3000', reservedNanoUsd: '1000' }), 0, { least });
   expect(message).toMatch(isAdvised ? `. ${SHORTER}` : /what is left is less than this request may (?:cost|use)\.$/);
 });
 

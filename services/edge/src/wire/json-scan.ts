@@ -13,9 +13,13 @@ const PLAIN_BYTES = 32;
 
 export type JsonScanReason = 'syntax' | 'not-object' | 'too-deep' | 'too-many-nodes' | 'duplicate-key' | 'forbidden-key' | 'bad-utf8';
 
-interface InvalidJson {
+export interface InvalidJson {
   readonly kind: 'invalid';
   readonly reason: JsonScanReason;
+  /** The byte at which it was seen, the body's length where that ended too soon; absent where it is no one byte. */
+  readonly atByte?: number;
+  /** The key that stands twice, where it is a plain name. */
+  readonly key?: string;
 }
 
 type JsonScan = ({ readonly kind: 'ok' } & BodyParts) | InvalidJson;
@@ -158,7 +162,8 @@ export function scanJsonObject(body: Buffer, shortens = false): ScannedJson | In
     const scan = scanObject(body, shortens);
     return scan.kind === 'invalid' ? scan : { kind: 'scanned', body, encoding, fields: scan.fields, longStrings: scan.longStrings, messageBreaks: scan.messageBreaks };
   } catch (error) {
-    if (error instanceof SyntaxError) return { kind: 'invalid', reason: 'syntax' };
+    // Of a key with a wrong escape.
+    if (error instanceof SyntaxError) return syntaxWithin(body, 0, body.length);
     throw error;
   } finally {
     keys.reset(NO_BODY);
@@ -173,9 +178,29 @@ export function parseScanned(scanned: ScannedJson): JsonObjectRead {
     const { object, wholeLengths } = parseInPieces(scanned);
     return { kind: 'ok', object, fields, wholeLengths };
   } catch (error) {
-    if (error instanceof SyntaxError) return { kind: 'invalid', reason: 'syntax' };
+    // What was parsed may be shorter than the body, or a piece of it.
+    if (error instanceof SyntaxError) return syntaxWithin(body, 0, body.length);
     throw error;
   }
+}
+
+const syntaxAt = (atByte: number): InvalidJson => ({ kind: 'invalid', reason: 'syntax', atByte });
+
+/** What is told again of a key: a field's name, and nothing that may be more. */
+const PLAIN_KEY = /^[A-Za-z_][A-Za-z0-9_]{0,31}$/;
+
+const keyProblem = (reason: 'duplicate-key' | 'forbidden-key', atByte: number, key: string): InvalidJson => ({ kind: 'invalid', reason, atByte, ...(PLAIN_KEY.test(key) ? { key } : {}) });
+
+/** Asks the parser where it stops in these bytes, which are no JSON: its message says the character, and at an end that comes too soon none. */
+function syntaxWithin(body: Buffer, start: number, end: number): InvalidJson {
+  const text = body.toString('utf8', start, end);
+  try {
+    JSON.parse(text);
+  } catch (error) {
+    const [, position] = / at position (\d+)/.exec(error instanceof SyntaxError ? error.message : '') ?? [];
+    if (position !== undefined) return syntaxAt(start + Buffer.byteLength(text.slice(0, Number(position))));
+  }
+  return syntaxAt(end);
 }
 
 /**
@@ -196,7 +221,7 @@ function scanObject(body: Buffer, shortens: boolean): JsonScan {
   /** Of `messages`, behind which a comma begins another piece. */
   let pieceEnd = shortens && body.length > PIECE_BYTES ? PIECE_BYTES : Infinity;
   const first = skipSpace(body, 0);
-  if (at(body, first) !== OPEN_BRACE) return { kind: 'invalid', reason: isJson(body) ? 'not-object' : 'syntax' };
+  if (at(body, first) !== OPEN_BRACE) return isJson(body) ? { kind: 'invalid', reason: 'not-object' } : syntaxAt(first);
 
   keys.open();
   // One bit a level, the innermost lowest: 1 = object.
@@ -210,7 +235,6 @@ function scanObject(body: Buffer, shortens: boolean): JsonScan {
   /** Of the key that was read last: of a value that stands in an object, its own. */
   let keyStart = 0;
   let keyEnd = 0;
-  const syntax = { kind: 'invalid', reason: 'syntax' } as const;
 
   for (;;) {
     i = skipSpace(body, i);
@@ -226,7 +250,7 @@ function scanObject(body: Buffer, shortens: boolean): JsonScan {
         i += 1;
         continue;
       }
-      if (byte !== (inObject ? CLOSE_BRACE : CLOSE_BRACKET)) return syntax;
+      if (byte !== (inObject ? CLOSE_BRACE : CLOSE_BRACKET)) return syntaxAt(i);
       i += 1;
       if (inObject) keys.close();
       levels >>>= 1;
@@ -237,15 +261,15 @@ function scanObject(body: Buffer, shortens: boolean): JsonScan {
       continue;
     }
     if (state === FIRST_KEY || state === KEY) {
-      if (byte !== QUOTE) return syntax;
+      if (byte !== QUOTE) return syntaxAt(i);
       const end = skipString(body, i);
-      if (end === -1) return syntax;
+      if (end === -1) return syntaxAt(body.length);
       keyStart = i + 1;
       keyEnd = end - 1;
       const verdict = keys.add(keyStart, keyEnd);
-      if (verdict !== 'ok') return { kind: 'invalid', reason: verdict };
+      if (verdict !== 'ok') return keyProblem(verdict, i, keyText(body, keyStart, keyEnd));
       i = skipSpace(body, end);
-      if (at(body, i) !== COLON) return syntax;
+      if (at(body, i) !== COLON) return syntaxAt(i);
       i = skipSpace(body, i + 1);
       if (depth === 1) {
         topKey = keyText(body, keyStart, keyEnd);
@@ -257,7 +281,7 @@ function scanObject(body: Buffer, shortens: boolean): JsonScan {
     nodes += 1;
     if (nodes > JSON_NODES_MAX) return { kind: 'invalid', reason: 'too-many-nodes' };
     if (byte === OPEN_BRACE || byte === OPEN_BRACKET) {
-      if (depth >= JSON_DEPTH_MAX) return { kind: 'invalid', reason: 'too-deep' };
+      if (depth >= JSON_DEPTH_MAX) return { kind: 'invalid', reason: 'too-deep', atByte: i };
       levels = (levels << 1) | (byte === OPEN_BRACE ? 1 : 0);
       depth += 1;
       if (byte === OPEN_BRACE) keys.open();
@@ -266,18 +290,19 @@ function scanObject(body: Buffer, shortens: boolean): JsonScan {
       continue;
     }
     const end = skipScalar(body, i);
-    if (end === -1) return syntax;
+    if (end === -1) return syntaxAt(byte === QUOTE ? body.length : i);
     if (shortens && end - i > LONG_STRING_BYTES + 2 && topKey === 'messages' && (levels & 1) === 1) {
       const kind = longStringKind(body, depth, keyStart, keyEnd, i);
       const long = kind === undefined ? undefined : readLongString(body, kind, i + 1, end - 1);
-      if (kind !== undefined && long === undefined) return syntax;
+      if (kind !== undefined && long === undefined) return syntaxWithin(body, i, end);
       if (long !== undefined) longStrings = [...longStrings, long];
     }
     if (depth === 1) fields.set(topKey, { start: i, end });
     i = end;
     state = AFTER_VALUE;
   }
-  return skipSpace(body, i) === body.length ? { kind: 'ok', fields, longStrings, messageBreaks } : syntax;
+  const rest = skipSpace(body, i);
+  return rest === body.length ? { kind: 'ok', fields, longStrings, messageBreaks } : syntaxAt(rest);
 }
 
 const NO_LONG_STRINGS: readonly LongString[] = [];

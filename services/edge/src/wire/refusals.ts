@@ -1,5 +1,5 @@
 /** Answers of quota, routing and workers that mean "no", as errors for the client. */
-import type { AdmitResponse__Output } from '@signalbox/contracts/quota';
+import type { AdmitResponse__Output, Limits } from '@signalbox/contracts/quota';
 import type { DecideResponse__Output } from '@signalbox/contracts/routing';
 import type { Failed__Output } from '@signalbox/contracts/worker';
 import { assert } from '@signalbox/kernel/assert';
@@ -13,6 +13,10 @@ import { modelNotFound, shownModel } from './model-names.js';
 /** Wait told when no provider gave a hint (contract, section 7). */
 const ALL_FAILED_RETRY_AFTER_MS = 5_000;
 const NOTHING: Least = { nanoUsd: 0n, tokens: 0n };
+
+/** Completions and all other calls are counted apart. */
+type RateKind = 'chat' | 'control';
+const OF_KIND: Readonly<Record<RateKind, string>> = { chat: '', control: ', completions not counted' };
 
 /** Said where it can be true: of what is left the shortest request has room. */
 const mayFit = (left: bigint, least: bigint): string => (left < least ? '' : ' A shorter prompt or a smaller max_tokens may fit.');
@@ -60,19 +64,35 @@ function resetsAtSeconds(admission: AdmitResponse__Output): number | null {
   return admission.resetsAtMs === undefined ? null : Math.ceil(Number(admission.resetsAtMs) / 1_000);
 }
 
+const requests = (count: number): string => `${count} request${count === 1 ? '' : 's'}`;
+
+/** A sentence with whose rate it was. Of two that are equal the account's is meant: it is full whenever the key's is. */
+function rateMessage({ limitRequests }: AdmitResponse__Output, { requestsPerMinute, keyRequestsPerMinute }: Limits, kind: RateKind): string {
+  const isOfKey = keyRequestsPerMinute !== undefined && limitRequests === keyRequestsPerMinute && limitRequests !== requestsPerMinute;
+  return `Rate limit reached: this ${isOfKey ? 'key' : 'account'} may make ${requests(limitRequests ?? requestsPerMinute ?? 0)} a minute${OF_KIND[kind]}.`;
+}
+
 /** When it was decided, by the clock that says when limits begin anew: this host's may be apart from it. */
 function decidedAtMs({ periods }: AdmitResponse__Output, nowMs: number): number {
   return Number(periods?.reservedAtMs ?? 0) || nowMs;
 }
 
-/** The error of an admission that was refused; `nowMs` is the wall clock, `least` what the shortest request would need. Asserts that it was refused. */
-export function admissionToApiError(admission: AdmitResponse__Output, nowMs: number, least: Least = NOTHING): ApiError {
+export interface AdmissionAsked {
+  /** What the shortest request would need. */
+  readonly least?: Least | undefined;
+  /** Those that it was asked under. */
+  readonly limits?: Limits;
+  readonly kind?: RateKind;
+}
+
+/** The error of an admission that was refused; `nowMs` is the wall clock. Asserts that it was refused. */
+export function admissionToApiError(admission: AdmitResponse__Output, nowMs: number, { least = NOTHING, limits = {}, kind = 'chat' }: AdmissionAsked = {}): ApiError {
   const resetMs = admission.resetsAtMs === undefined ? undefined : Math.max(1, Number(admission.resetsAtMs) - decidedAtMs(admission, nowMs));
   switch (admission.decision) {
     case 'RATE_LIMITED':
-      return apiError('requests_rate_limited', { message: 'Rate limit reached: too many requests in a minute.', retryAfterMs: admission.retryAfterMs, metadata: { limit_source: 'requests_per_minute', retryable: true } });
+      return apiError('requests_rate_limited', { message: rateMessage(admission, limits, kind), retryAfterMs: admission.retryAfterMs, metadata: { limit_source: 'requests_per_minute', retryable: true } });
     case 'BURST_LIMITED':
-      return apiError('requests_rate_limited', { message: 'Rate limit reached: too many requests in a second.', retryAfterMs: admission.retryAfterMs, metadata: { limit_source: 'burst', retryable: true } });
+      return apiError('requests_rate_limited', { message: `Rate limit reached: this account may make ${requests(limits.burstPerSecond ?? 0)} a second${OF_KIND[kind]}.`, retryAfterMs: admission.retryAfterMs, metadata: { limit_source: 'burst', retryable: true } });
     case 'COST_CAPPED':
       return apiError('cost_cap_exceeded', { message: capMessage(admission, least.nanoUsd), metadata: capMetadata(admission), ...(resetMs === undefined ? {} : { resetMs }) });
     case 'TRIAL_EXHAUSTED':

@@ -169,8 +169,8 @@ export class HttpAnswer implements Answer {
     if (this.isDone) return;
     this.isDone = true;
     if (this.options.recorder !== undefined && refusal.kind === 'fault' && refusal.fault.code === 'internal_error') this.options.recorder.isDoubtful = true;
-    const { gate, clock, response, requestId, caller } = this.options;
-    const own = errorOfRefusal(refusal, clock.nowMs(), caller.variant);
+    const { gate, clock, response, request, requestId, caller } = this.options;
+    const own = errorOfRefusal(refusal, { nowMs: clock.nowMs(), caller, request });
     const error = isUncounted(refusal) ? gate.noteInvalid(caller, own) : own;
     const last = refusal.kind === 'attempts' ? refusal.attempts.at(-1) : undefined;
     if (this.wire === undefined) gate.fail(response, requestId, error, caller, this.refusalMetadata(refusal));

@@ -1,13 +1,38 @@
 /** Why a request got no answer, as the error that its client sees. */
-import type { Variant } from '@signalbox/kernel/tiers';
 import type { Refusal } from '../../domain/answer.js';
+import type { ChatRequest } from '../../domain/chat-request.js';
+import { limitsOf } from '../../domain/limits.js';
+import type { Caller } from '../../domain/ports.js';
 import { apiError, faultToApiError, type ApiError } from '../../wire/errors.js';
 import { admissionToApiError, allAttemptsFailed, refusalToApiError, STOPPED } from '../../wire/refusals.js';
 
 const PROBLEMS = { type: 'invalid_type', value: 'invalid_value', conflict: 'plugin_conflicts_with_policy' } as const;
 
-/** `nowMs` is the wall clock; `variant` the caller's, in whose words it is told what to do. */
-export function errorOfRefusal(refusal: Refusal, nowMs: number, variant: Variant): ApiError {
+/** Who asked for what, and was refused; in the words of the caller's variant it is told what to do. */
+export interface Refused {
+  /** Of the wall clock. */
+  readonly nowMs: number;
+  readonly caller: Caller;
+  readonly request: ChatRequest;
+}
+
+const TOKEN_LIMITS: ReadonlySet<unknown> = new Set(['max_tokens', 'max_completion_tokens']);
+
+export function errorOfRefusal(refusal: Refusal, refused: Refused): ApiError {
+  const error = plainErrorOf(refusal, refused);
+  const { maxTokensParam: param } = refused.request;
+  // Blamed by the name that the client knows it by.
+  return param !== undefined && TOKEN_LIMITS.has(error.param) ? { ...error, param } : error;
+}
+
+/** A sentence that begins with a blank, of what helps where files are in the way; empty where nothing is known to. */
+function fileHint({ caller, request }: Refused): string {
+  if (caller.variant === 'B' || !request.hasUnboundedParts || request.pluginIds.includes('pdf-reader')) return '';
+  return ' A PDF can be sent with `plugins: ["pdf-reader"]`, on paid accounts: its text takes its place.';
+}
+
+function plainErrorOf(refusal: Refusal, refused: Refused): ApiError {
+  const { nowMs, caller } = refused;
   switch (refusal.kind) {
     case 'scope':
       return apiError('insufficient_scope', { message: `The API key lacks the scope ${refusal.scope}.` });
@@ -22,18 +47,20 @@ export function errorOfRefusal(refusal: Refusal, nowMs: number, variant: Variant
     case 'plugin-failed':
       return apiError('overloaded', { message: `The plugin ${refusal.plugin} could not do its work right now, and without it this request cannot be served. Please retry.`, metadata: { plugin: refusal.plugin, retryable: true } });
     case 'plugins-flooded':
-      return apiError('requests_rate_limited', { retryAfterMs: refusal.waitMs });
+      return apiError('requests_rate_limited', { message: 'Rate limit reached: plugins have worked in vain for this account too often within a minute.', retryAfterMs: refusal.waitMs });
     case 'unbounded-parts':
-      return apiError('invalid_value', { param: 'messages', message: 'Where a cost cap, a credit or an allotment limits the account, files cannot be sent: what they cost cannot be bounded beforehand.' });
+      return apiError('invalid_value', { param: 'messages', message: `Where a cost cap, a credit or an allotment limits the account, files cannot be sent: what they cost cannot be bounded beforehand.${fileHint(refused)}` });
     case 'own-credential': {
       const { param, excludedBy } = refusal;
       const message = `Invalid value for '${param}': what lies at a provider under an id is taken on the account's own credential there alone, and none can be used for this request. Send the data itself, or set one with PUT /api/providers/{provider}.`;
       return apiError('invalid_value', { param, message, ...(excludedBy.length === 0 ? {} : { metadata: { excluded_by: excludedBy } }) });
     }
-    case 'routing':
-      return refusalToApiError(refusal.decision, refusal.model, variant);
+    case 'routing': {
+      const error = refusalToApiError(refusal.decision, refusal.model, caller.variant);
+      return refusal.decision.excludedBy.includes('file_input') ? { ...error, message: `${error.message}${fileHint(refused)}` } : error;
+    }
     case 'admission':
-      return admissionToApiError(refusal.admission, nowMs, refusal.least);
+      return admissionToApiError(refusal.admission, nowMs, { least: refusal.least, limits: limitsOf(caller) });
     case 'attempts':
       return allAttemptsFailed(refusal.attempts, refusal.retryAfterMs, refusal.isCutShort);
     case 'stopping':

@@ -163,6 +163,10 @@ describe('chat request', () => {
     expect((requestOf(body).needs.params ?? []).filter((name) => name.includes('.'))).toEqual(names);
   });
 
+  test('the limit of tokens is known by the name that it was sent under', () => {
+    for (const [body, name] of [[{ max_tokens: 5 }, 'max_tokens'], [{ max_completion_tokens: 5, max_tokens: null }, 'max_completion_tokens'], [{}, undefined]] as const) expect(requestOf(body).maxTokensParam).toBe(name);
+  });
+
   test.each([{ user: 'a\ud800' }, { user: '\udfffa' }, { user: 'a\0' }, { session_id: 'a\ud800' }, { model: 'm\ud800' }, { models: ['a', 'm\ud800'] }, { provider: { ignore: ['a\ud800'] } }])('a name that would be kept as another is refused: %j', (body) => {
     const result = read(body);
     const [field = ''] = Object.keys(body);

@@ -10,7 +10,8 @@ import { apiError, type ApiError } from '../../wire/errors.js';
 import { unescapedBytes } from '../../wire/json-escapes.js';
 import { ALL_WHOLE } from '../../wire/json-long-text.js';
 import type { ByteRange } from '../../wire/json-pieces.js';
-import { parseJsonObject, parseScanned, scanJsonObject, type JsonObjectRead, type JsonScanReason, type ParsedJson } from '../../wire/json-scan.js';
+import { parseJsonObject, parseScanned, scanJsonObject, type JsonObjectRead, type ParsedJson } from '../../wire/json-scan.js';
+import { jsonProblem } from '../../wire/json-words.js';
 import { asArray, asBoolean, asInteger, asName, asNumber, asObject, asOneOf, asString, asStrings, Invalid, isAbsent, isObject, own, required, withoutNulls, wrongType, wrongValue, type JsonObject } from './checks.js';
 import { checkMessages, sendableMessages, type MessageFacts } from './messages.js';
 import { readPlugins, readPositive, readPrivacy, readProvider, readQuantization, unknownPreferences } from './preferences.js';
@@ -164,16 +165,6 @@ function effortOf(body: JsonObject, maxTokens: number | undefined): 'none' | 'cr
   return maxTokens === undefined || maxTokens > THOUGHT_TOKENS_MIN ? 'roomy' : 'cramped';
 }
 
-const SCAN_MESSAGES: Record<JsonScanReason, string> = {
-  syntax: 'The body is not valid JSON.',
-  'not-object': 'The body must be a JSON object.',
-  'too-deep': 'The body is nested more than 32 levels deep. In a JSON schema give the inner parts a name in $defs, and $ref them; send other deep values as text.',
-  'too-many-nodes': 'The body holds more than 100,000 values. Send long lists as text.',
-  'duplicate-key': 'The body holds the same key twice in one object.',
-  'forbidden-key': 'The body holds a key that is not allowed.',
-  'bad-utf8': 'The body is not valid UTF-8.',
-};
-
 /** Names a conversation by the id that the body gives, if any, and by its opening. */
 export type NameSession = (sessionId: string | undefined, opening: string) => string;
 
@@ -193,7 +184,7 @@ export async function readLargeChatRequest(body: Buffer, variant: Variant, nameS
 }
 
 function requestOf(body: Buffer, json: JsonObjectRead, variant: Variant, nameSession: NameSession): ChatRequestResult {
-  if (json.kind === 'invalid') return { kind: 'invalid', error: apiError('bad_json', { message: SCAN_MESSAGES[json.reason] }) };
+  if (json.kind === 'invalid') return { kind: 'invalid', error: apiError('bad_json', { message: jsonProblem(json, body.length) }) };
   try {
     return { kind: 'ok', request: read(body, json, variant, nameSession) };
   } catch (error) {
@@ -243,6 +234,7 @@ function read(body: Buffer, { object, fields: ranges, wholeLengths }: ParsedJson
     stream,
     includeUsage,
     maxTokens,
+    maxTokensParam: maxTokens === undefined ? undefined : isAbsent(own(ours, 'max_tokens')) ? 'max_completion_tokens' : 'max_tokens',
     choices: typeof choices === 'number' ? choices : 1,
     fields,
     ...(waitingToolFields.length > 0 && plugins.ids.length > 0 ? { waitingToolFields } : {}),
