@@ -28,8 +28,7 @@ async function start(providers: string): Promise<(model: string, terms?: ListMod
 
 test('of one model that is not listed it is told what its name certainly means, or who would serve it', async () => {
   const ask = await start('openai,azure-openai');
-  const none = { models: [], unsetProviders: [], nearestModel: '', nearestProvider: '', retired: false, fallbackModels: [] };
-  expect(await ask('gpt-4o-2024-08-06-preview')).toEqual(none);
+  const none = { models: [], unsetProviders: [], nearestModel: '', nearestProvider: '', similarModels: [], retired: false, fallbackModels: [] };
   expect(await ask('azure/gpt-4o')).toEqual({ ...none, nearestModel: 'openai/gpt-4o', nearestProvider: 'azure-openai' });
   expect(await ask('openai/gpt-4o:nitro')).toEqual({ ...none, nearestModel: 'openai/gpt-4o' });
   expect(await ask('google/gemini-2.5-flash')).toMatchObject({ ...none, unsetProviders: expect.arrayContaining(['google-ai-studio', 'google-vertex']) });
@@ -38,11 +37,29 @@ test('of one model that is not listed it is told what its name certainly means, 
 
 test('nothing of the kind is told of a model that this key may not use, nor with the whole list', async () => {
   const ask = await start('openai');
-  const none = { unsetProviders: [], nearestModel: '', nearestProvider: '', retired: false, fallbackModels: [] };
+  const none = { unsetProviders: [], nearestModel: '', nearestProvider: '', similarModels: [], retired: false, fallbackModels: [] };
   expect(await ask('azure/gpt-4o', { denyModels: ['openai/*'] })).toEqual({ ...none, models: [] });
   expect(await ask('openai/gpt-4o', { denyModels: ['openai/*'] })).toEqual({ ...none, models: [] });
   expect(await ask('azure/gpt-4o', { denyProviders: ['openai'] })).toEqual({ ...none, models: [] });
   expect(await ask('', { allowModels: ['nothing/of-this'] })).toEqual({ ...none, models: [] });
+  for (const terms of [{ denyModels: ['openai/*'] }, { denyProviders: ['openai'] }, { allowModels: ['auto'] }]) expect(await ask('gpt-4o-mni', terms)).toEqual({ ...none, models: [] });
+});
+
+test('a name that nothing is known of is answered with those that are written alike, the likest first', async () => {
+  const ask = await start('openai,azure-openai,anthropic,mistral');
+  const alike = async (model: string, terms: ListModelsRequest = {}): Promise<readonly string[]> => ((await ask(model, terms)) as { readonly similarModels: readonly string[] }).similarModels;
+  for (const [model, likest] of [['gpt-4o-mni', 'openai/gpt-4o-mini'], ['gpt4o', 'openai/gpt-4o'], ['GPT 4o', 'openai/gpt-4o'], ['gpt-4o-2024-08-06-preview', 'openai/gpt-4o'], ['openai:gpt-4o-mini', 'openai/gpt-4o-mini'], ['mistral-large-latest', 'mistralai/mistral-large']] as const) {
+    const [first = '', ...others] = await alike(model);
+    expect([model, first.startsWith(likest), others.length < 3]).toEqual([model, true, true]);
+  }
+  expect((await alike('claude-sonnet')).every((id) => id.startsWith('anthropic/claude'))).toBe(true);
+  // What only goes on comes first.
+  expect((await alike('openai/gpt-5.4-')).every((id) => id.startsWith('openai/gpt-5.4'))).toBe(true);
+  expect(await alike('cla')).toEqual([expect.stringMatching(/^anthropic\/claude/), expect.stringMatching(/^anthropic\/claude/), expect.stringMatching(/^anthropic\/claude/)]);
+  // Of the maker alone that is named.
+  expect((await alike('openai/claude-sonet')).filter((id) => !id.startsWith('openai/'))).toEqual([]);
+  for (const model of ['nope', '/', 'x', 'default', `gpt-4o-${'m'.repeat(100)}`]) expect([model, await alike(model)]).toEqual([model, []]);
+  expect(await alike('gpt4o', { denyModels: ['openai/gpt-4o'] })).not.toContain('openai/gpt-4o');
 });
 
 test('of a model that is served no more it is told so, and which of its maker this key may ask for', async () => {

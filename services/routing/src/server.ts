@@ -28,6 +28,7 @@ import { nearestModel } from './domain/nearest-model.js';
 import { unknownModels } from './domain/unknown-models.js';
 import { unknownProviders } from './domain/unknown-providers.js';
 import { untakenParams } from './domain/untaken-params.js';
+import { similarModels } from './domain/similar-models.js';
 import { unsetProviders } from './domain/unset-providers.js';
 import type { RoutingMetrics } from './metrics.js';
 import { providersForbidden, providersNamed } from '@signalbox/kernel/provider-names';
@@ -60,6 +61,9 @@ export interface RoutingDoors {
 function qualityMessage({ artefactId = '', canaryId = '', canaryShare, previousId = '' }: QualityState): QualityStateMessage {
   return { artefactId, canaryId, canaryShare, previousId };
 }
+
+/** True where nothing is known of what a name means that is no model's. */
+const isUnlike = ({ unsetProviders = [], nearestModel = '' }: DecideResponse | ListModelsResponse): boolean => unsetProviders.length === 0 && nearestModel === '';
 
 const NOTHING_TO_ROLL_BACK = 'There is nothing to roll back: no artefact is on trial, and none was in force before this one.';
 
@@ -106,6 +110,7 @@ export function createRoutingHandlers({ holder, quality, conversations, live, de
     metrics.decided(result.kind, (clock.monotonicMs() - startedMs) / 1_000);
     const isUnknown = result.kind === 'model-not-found';
     const answer = decideResponse(result, decisionId, isUnknown ? unsetProviders(catalog, request) : [], isUnknown ? nearestModel(catalog, providers, request) : undefined, catalog.models);
+    if (isUnknown && isUnlike(answer)) answer.similarModels = similarModels(catalog, request);
     if (result.kind === 'no-eligible-provider' && result.excludedBy.includes('parameters')) answer.untakenParams = untakenParams(catalog, request);
     answer.ignoredParams = [...unknownProviders(message.provider, providers), ...unknownModels(catalog, request)];
     if (reuse !== undefined) answer.reuse = reuse;
@@ -121,9 +126,11 @@ export function createRoutingHandlers({ holder, quality, conversations, live, de
     const isUnknown = query.model !== '' && models.length === 0;
     const nearest = isUnknown ? nearestModel(catalog, providers, query) : undefined;
     const retired = isUnknown ? retiredModel(catalog, query) : undefined;
+    const missing: ListModelsResponse = isUnknown ? { unsetProviders: unsetProviders(catalog, query), nearestModel: nearest?.model ?? '', nearestProvider: nearest?.provider ?? '' } : {};
+    if (isUnknown && retired === undefined && isUnlike(missing)) missing.similarModels = similarModels(catalog, query);
     return {
       ...(retired === undefined ? {} : { retired: true, fallbackModels: successorsOf(retired, catalog, query) }),
-      ...(isUnknown ? { unsetProviders: unsetProviders(catalog, query), nearestModel: nearest?.model ?? '', nearestProvider: nearest?.provider ?? '' } : {}),
+      ...missing,
       models: models.map((model) => ({
         id: model.id,
         ownedBy: model.ownedBy,

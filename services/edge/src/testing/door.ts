@@ -85,7 +85,7 @@ export async function startDoor({ dashboardDir, accessLog, plugins, places = cre
   const routing: RpcClient = {
     ...accounts,
     unary: async <Asked extends object, Answer>(method: string, message: Asked): Promise<Answer> => {
-      const answer = routes.get(method) ?? ((): object => ({ models: [], unsetProviders: [], nearestModel: '', nearestProvider: '', snapshotId: '', allowModels: [], denyModels: [], allowProviders: [], denyProviders: [] }));
+      const answer = routes.get(method) ?? ((): object => ({ models: [], unsetProviders: [], nearestModel: '', nearestProvider: '', similarModels: [], snapshotId: '', allowModels: [], denyModels: [], allowProviders: [], denyProviders: [] }));
       return Promise.resolve(answer(message as Readonly<Record<string, unknown>>) as Answer);
     },
   };

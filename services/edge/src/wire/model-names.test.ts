@@ -31,6 +31,16 @@ test.each([
   expect(refusalToApiError(decision, model, 'B').message).toMatch(/available to this key\. Ask for 'openai\/gpt-4o'\. GET \/v1\/models lists the names that this key may use\.$/);
 });
 
+test.each(['AUTO', ' Auto', 'router-AUTO', 'openrouter/Auto'])('%s is told what the automatic model is called, in the words of the variant', (model) => {
+  expect(messageFor(model)).toMatch(/is called 'auto' here\.$/);
+  expect(messageFor(model, 'B')).toMatch(/is called 'router-auto' here\.$/);
+});
+
+test.each(['A', 'B'] as const)('variant %s tells names that are written alike', (variant) => {
+  const decision = planWith([], { refusal: 'MODEL_NOT_FOUND', similarModels: ['openai/gpt-4o', 'openai/gpt-4o-mini'] });
+  expect(refusalToApiError(decision, 'gpt-4o-mni', variant).message).toBe("The model 'gpt-4o-mni' does not exist or is not available to this key. Written alike: 'openai/gpt-4o', 'openai/gpt-4o-mini'. GET /v1/models lists the names that this key may use.");
+});
+
 test('where no provider is left, names that are of none are told', () => {
   const { message } = refusalToApiError(planWith([], { refusal: 'NO_ELIGIBLE_PROVIDER', excludedBy: ['provider_preferences'], ignoredParams: ['provider.only.[0]', 'models.[1]'] }), 'gpt-4o', 'A');
   expect(message).toMatch(/left out by: provider_preferences\. Of no provider that is known here: provider\.only\.\[0\]\.$/);

@@ -1,6 +1,7 @@
 /** What to ask for instead of a model's name that another gateway would know. */
 import { isAutoModelId } from '@signalbox/kernel/model-lists';
 import type { Variant } from '@signalbox/kernel/tiers';
+import { autoModelId } from './models.js';
 
 /** Endings of OpenRouter's names, with what says the same here. Names of our own may have others, such as Ollama's `:8b`. */
 const ENDINGS: ReadonlyMap<string, string> = new Map([
@@ -22,6 +23,8 @@ export interface NotFound {
   readonly nearestModel: string;
   /** The provider that the name asks for; empty = none. */
   readonly nearestProvider: string;
+  /** Models that are called much like it, where nothing else is known of it; a routing of before tells none. */
+  readonly similarModels?: readonly string[];
 }
 
 /** Characters of a client's model id that are repeated in a message. */
@@ -40,15 +43,19 @@ export function modelNotFound(asked: string, found: NotFound, variant: Variant):
 }
 
 /** A sentence that begins with a blank. `model` is the client's word, cut to what may be shown. */
-function modelHint(model: string, { nearestModel, nearestProvider }: NotFound, variant: Variant): string {
+function modelHint(model: string, { nearestModel, nearestProvider, similarModels = [] }: NotFound, variant: Variant): string {
+  const small = model.trim().toLowerCase();
+  const meansAuto = isAutoModelId(small) || small.endsWith('/auto');
+  if (meansAuto) return ` The model that leaves the choice to the gateway is called '${autoModelId(variant)}' here.`;
+  const similar = similarModels.length === 0 ? '' : ` Written alike: ${similarModels.map((id) => `'${id}'`).join(', ')}. ${LIST}`;
   // Variant B has neither preferences nor plugins.
-  if (variant === 'B') return nearestModel === '' ? ` ${LIST}` : ` Ask for '${nearestModel}'. ${LIST}`;
+  if (variant === 'B') return nearestModel === '' ? similar || ` ${LIST}` : ` Ask for '${nearestModel}'. ${LIST}`;
   const colon = model.lastIndexOf(':');
   const wish = colon > 0 ? ENDINGS.get(model.slice(colon + 1)) : undefined;
   if (wish !== undefined) return ` Names have no such ending here: ask for '${nearestModel || model.slice(0, colon)}'${wish}.`;
-  if (model.endsWith('/auto')) return " The model that leaves the choice to the gateway is called 'auto' here.";
   if (model.includes('@preset/')) return ` There are no presets here: what one would set stands in the request. ${nearestModel === '' ? LIST : `Ask for '${nearestModel}'.`}`;
   if (nearestProvider !== '') return ` Ask for '${nearestModel}', and for that provider alone with \`provider: {"only": ["${nearestProvider}"]}\`.`;
   if (nearestModel !== '') return ` Ask for '${nearestModel}'.`;
+  if (similar !== '') return similar;
   return ` ${LIST} They begin with the model's maker; which provider is to serve it is said by \`provider.only\`.`;
 }

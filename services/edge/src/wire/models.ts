@@ -13,7 +13,7 @@ export interface ListedModel {
 const SERVICE_OWNER = 'signalbox';
 
 /** Id of the automatic-routing model as the variant lists it; the other variant's id is accepted as an alias. */
-function autoModelId(variant: Variant): 'auto' | 'router-auto' {
+export function autoModelId(variant: Variant): 'auto' | 'router-auto' {
   return variant === 'A' ? 'auto' : 'router-auto';
 }
 

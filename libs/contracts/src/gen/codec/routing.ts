@@ -401,6 +401,7 @@ export function writeDecideResponse(w: Writer, m: DecideResponse): void {
   if (m.nearestProvider !== undefined && m.nearestProvider !== '') { w.uint32(138); w.string(m.nearestProvider); }
   if (m.untakenParams !== undefined) for (const one of m.untakenParams) { w.uint32(146); w.string(one); }
   if (m.reuse !== undefined && m.reuse !== null) { w.uint32(154); { const at = w.open(); writePlanReuse(w, m.reuse); w.close(at); } }
+  if (m.similarModels !== undefined) for (const one of m.similarModels) { w.uint32(162); w.string(one); }
 }
 export function readDecideResponse(r: Reader, end: number): DecideResponseOut {
   let v1: RefusalName = 'REFUSAL_UNSPECIFIED';
@@ -420,6 +421,7 @@ export function readDecideResponse(r: Reader, end: number): DecideResponseOut {
   let v17: string = '';
   const v18: string[] = [];
   let v19: PlanReuseOut | null = null;
+  const v20: string[] = [];
   while (r.at < end) {
     const tag = r.uint32();
     switch (tag) {
@@ -440,11 +442,12 @@ export function readDecideResponse(r: Reader, end: number): DecideResponseOut {
       case 138: v17 = r.string(end); break;
       case 146: v18.push(r.string(end)); break;
       case 154: v19 = readPlanReuse(r, r.delimited(end)); break;
+      case 162: v20.push(r.string(end)); break;
       default: r.skip(tag, end);
     }
   }
   r.check(end);
-  return { refusal: v1, excludedBy: v2, attempts: v3, referenceCard: v4, decisionId: v6, fallbackModels: v8, contextLimit: v9, explanationJson: v10, retryAfterMs: v11, referenceSteps: v12, answerLimit: v13, unsetProviders: v14, ignoredParams: v15, nearestModel: v16, nearestProvider: v17, untakenParams: v18, reuse: v19 } as DecideResponseOut;
+  return { refusal: v1, excludedBy: v2, attempts: v3, referenceCard: v4, decisionId: v6, fallbackModels: v8, contextLimit: v9, explanationJson: v10, retryAfterMs: v11, referenceSteps: v12, answerLimit: v13, unsetProviders: v14, ignoredParams: v15, nearestModel: v16, nearestProvider: v17, untakenParams: v18, reuse: v19, similarModels: v20 } as DecideResponseOut;
 }
 export function copyDecideResponse(m: DecideResponse): DecideResponseOut {
   const v1 = m.refusal !== undefined && m.refusal !== null ? copyRefusal(m.refusal) : 'REFUSAL_UNSPECIFIED';
@@ -464,7 +467,8 @@ export function copyDecideResponse(m: DecideResponse): DecideResponseOut {
   const v17 = m.nearestProvider !== undefined && m.nearestProvider !== null ? m.nearestProvider : '';
   const v18 = m.untakenParams === undefined ? [] : m.untakenParams.slice();
   const v19 = m.reuse !== undefined && m.reuse !== null ? copyPlanReuse(m.reuse) : null;
-  return { refusal: v1, excludedBy: v2, attempts: v3, referenceCard: v4, decisionId: v6, fallbackModels: v8, contextLimit: v9, explanationJson: v10, retryAfterMs: v11, referenceSteps: v12, answerLimit: v13, unsetProviders: v14, ignoredParams: v15, nearestModel: v16, nearestProvider: v17, untakenParams: v18, reuse: v19 } as DecideResponseOut;
+  const v20 = m.similarModels === undefined ? [] : m.similarModels.slice();
+  return { refusal: v1, excludedBy: v2, attempts: v3, referenceCard: v4, decisionId: v6, fallbackModels: v8, contextLimit: v9, explanationJson: v10, retryAfterMs: v11, referenceSteps: v12, answerLimit: v13, unsetProviders: v14, ignoredParams: v15, nearestModel: v16, nearestProvider: v17, untakenParams: v18, reuse: v19, similarModels: v20 } as DecideResponseOut;
 }
 
 export function writePlanReuse(w: Writer, m: PlanReuse): void {
@@ -590,6 +594,7 @@ export function writeListModelsResponse(w: Writer, m: ListModelsResponse): void 
   if (m.nearestProvider !== undefined && m.nearestProvider !== '') { w.uint32(42); w.string(m.nearestProvider); }
   if (m.retired === true) { w.uint32(48); w.bool(m.retired); }
   if (m.fallbackModels !== undefined) for (const one of m.fallbackModels) { w.uint32(58); w.string(one); }
+  if (m.similarModels !== undefined) for (const one of m.similarModels) { w.uint32(66); w.string(one); }
 }
 export function readListModelsResponse(r: Reader, end: number): ListModelsResponseOut {
   const v1: ModelRecordOut[] = [];
@@ -598,6 +603,7 @@ export function readListModelsResponse(r: Reader, end: number): ListModelsRespon
   let v5: string = '';
   let v6: boolean = false;
   const v7: string[] = [];
+  const v8: string[] = [];
   while (r.at < end) {
     const tag = r.uint32();
     switch (tag) {
@@ -607,11 +613,12 @@ export function readListModelsResponse(r: Reader, end: number): ListModelsRespon
       case 42: v5 = r.string(end); break;
       case 48: v6 = r.bool(); break;
       case 58: v7.push(r.string(end)); break;
+      case 66: v8.push(r.string(end)); break;
       default: r.skip(tag, end);
     }
   }
   r.check(end);
-  return { models: v1, unsetProviders: v3, nearestModel: v4, nearestProvider: v5, retired: v6, fallbackModels: v7 } as ListModelsResponseOut;
+  return { models: v1, unsetProviders: v3, nearestModel: v4, nearestProvider: v5, retired: v6, fallbackModels: v7, similarModels: v8 } as ListModelsResponseOut;
 }
 export function copyListModelsResponse(m: ListModelsResponse): ListModelsResponseOut {
   const v1 = m.models === undefined ? [] : m.models.map((one) => copyModelRecord(one));
@@ -620,7 +627,8 @@ export function copyListModelsResponse(m: ListModelsResponse): ListModelsRespons
   const v5 = m.nearestProvider !== undefined && m.nearestProvider !== null ? m.nearestProvider : '';
   const v6 = m.retired !== undefined && m.retired !== null ? m.retired : false;
   const v7 = m.fallbackModels === undefined ? [] : m.fallbackModels.slice();
-  return { models: v1, unsetProviders: v3, nearestModel: v4, nearestProvider: v5, retired: v6, fallbackModels: v7 } as ListModelsResponseOut;
+  const v8 = m.similarModels === undefined ? [] : m.similarModels.slice();
+  return { models: v1, unsetProviders: v3, nearestModel: v4, nearestProvider: v5, retired: v6, fallbackModels: v7, similarModels: v8 } as ListModelsResponseOut;
 }
 
 export function writeSettingNames(w: Writer, m: SettingNames): void {

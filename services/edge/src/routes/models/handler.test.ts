@@ -10,7 +10,7 @@ beforeEach(async () => {
 });
 afterEach(() => door.stop());
 
-const NOTHING = { models: [], unsetProviders: [], nearestModel: '', nearestProvider: '', retired: false, fallbackModels: [] };
+const NOTHING = { models: [], unsetProviders: [], nearestModel: '', nearestProvider: '', similarModels: [], retired: false, fallbackModels: [] };
 
 test.each([
   ['a dated name', 'gpt-4o-2024-08-06', { nearestModel: 'openai/gpt-4o' }, "does not exist or is not available to this key. Ask for 'openai/gpt-4o'."],

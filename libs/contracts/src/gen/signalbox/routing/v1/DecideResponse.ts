@@ -25,6 +25,7 @@ export interface DecideResponse {
   'nearestProvider'?: (string);
   'untakenParams'?: (string)[];
   'reuse'?: (_signalbox_routing_v1_PlanReuse | null);
+  'similarModels'?: (string)[];
   '_answerLimit'?: "answerLimit";
   '_retryAfterMs'?: "retryAfterMs";
 }
@@ -47,6 +48,7 @@ export interface DecideResponse__Output {
   'nearestProvider': (string);
   'untakenParams': (string)[];
   'reuse': (_signalbox_routing_v1_PlanReuse__Output | null);
+  'similarModels': (string)[];
   '_answerLimit'?: "answerLimit";
   '_retryAfterMs'?: "retryAfterMs";
 }

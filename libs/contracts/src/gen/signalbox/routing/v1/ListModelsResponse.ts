@@ -10,6 +10,7 @@ export interface ListModelsResponse {
   'nearestProvider'?: (string);
   'retired'?: (boolean);
   'fallbackModels'?: (string)[];
+  'similarModels'?: (string)[];
 }
 
 export interface ListModelsResponse__Output {
@@ -19,4 +20,5 @@ export interface ListModelsResponse__Output {
   'nearestProvider': (string);
   'retired': (boolean);
   'fallbackModels': (string)[];
+  'similarModels': (string)[];
 }
