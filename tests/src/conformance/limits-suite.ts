@@ -36,6 +36,17 @@ export function describeLimits(world: () => World): void {
       }
     });
 
+    test('says whose rate it was, and tells no key what another has left', async () => {
+      const { id, key } = await world().newAccount({ requests_per_minute: 9, burst_per_second: 50 });
+      const own = (JSON.parse((await world().admin('POST', '/admin/keys', { account_id: id, name: 'own', requests_per_minute: 1 })).text) as { key: { key: string } }).key.key;
+      const bad = (of: string): Promise<Got> => send(world().gateway.baseUrl, { key: of, body: { model: 'simulator/fast' } });
+      const told = (got: Got): string => `${got.status} ${header(got, 'x-ratelimit-remaining-requests')}/${header(got, 'x-ratelimit-limit-requests')}`;
+      expect([told(await chat(key)), told(await chat(own)), told(await bad(key)), told(await bad(own))]).toEqual(['200 8/9', '200 0/1', '400 8/9', '400 0/1']);
+      expect(errorOf(await chat(own)).message).toBe('Rate limit reached: this key may make 1 request a minute.');
+      for (let i = 0; i < 7; i += 1) expect((await chat(key)).status).toBe(200);
+      expect(errorOf(await chat(key)).message).toBe('Rate limit reached: this account may make 9 requests a minute.');
+    });
+
     test('counts an account, however many keys it has', async () => {
       const { id, key } = await world().newAccount({ requests_per_minute: 2, burst_per_second: 50 });
       const second = (JSON.parse((await world().admin('POST', '/admin/keys', { account_id: id, name: 'second' })).text) as { key: { key: string } }).key.key;

@@ -26,6 +26,8 @@ test.each<[string, object, string, string | null, RegExp]>([
   ['one of a cap in a list', { name: 'a', limits: { cost_caps: [{ cap_usd: 5, period: 'day', x: 1 }] } }, 'invalid_value', 'limits.cost_caps.[0].x', /^limits\.cost_caps\.\[0\]\.x: /],
   ['a very long one', { name: 'a', ['x'.repeat(9_000)]: 1 }, 'invalid_value', 'x'.repeat(64), /^x{64}: .{0,30}$/],
   ['a missing one', {}, 'missing_required_parameter', 'name', /^name is required\.$/],
+  ['null for one that must be there, which is as if it were missing', { name: null }, 'missing_required_parameter', 'name', /^name is required\.$/],
+  ['and so in a list', { name: 'a', limits: { cost_caps: [{ cap_usd: 5, period: null }] } }, 'missing_required_parameter', 'limits.cost_caps.[0].period', /^limits\.cost_caps\.\[0\]\.period is required\.$/],
   ['a misspelt one of a cap in a list, rather than the one that is then missing', { name: 'a', limits: { cost_caps: [{ cap_usd: 5, perod: 'day' }] } }, 'invalid_value', 'limits.cost_caps.[0].perod', /^limits\.cost_caps\.\[0\]\.perod: there is no such field\.$/],
   ['a misspelt one, rather than the one that is then missing', { nane: 'a' }, 'invalid_value', 'nane', /^nane: there is no such field\.$/],
   ['a missing one of a cap in a list', { name: 'a', limits: { cost_caps: [{ cap_usd: 5 }] } }, 'missing_required_parameter', 'limits.cost_caps.[0].period', /^limits\.cost_caps\.\[0\]\.period is required\.$/],

@@ -6,6 +6,7 @@ import type { z } from 'zod';
 import type { Caller } from '../domain/ports.js';
 import { apiError } from '../wire/errors.js';
 import { exactJson } from './api-auth/exact-json.js';
+import { isAbsent } from './api-auth/schema.js';
 import { placeOf, wordsOf } from './issue-words.js';
 
 /** The same shape as the wire's error. */
@@ -49,7 +50,7 @@ function refusalOf(issue: z.core.$ZodIssue | undefined, body: unknown): RouteErr
   const path = issue === undefined ? [] : placeOf(issue);
   // As the chat's parameters are written: `cost_caps.[0].period`.
   const param = path.length === 0 ? null : path.map((part) => (typeof part === 'number' ? `[${part}]` : String(part))).join('.');
-  if (param !== null && (issue?.code === 'invalid_type' || issue?.code === 'invalid_value') && at(body, path) === undefined) return { ...INVALID, code: 'missing_required_parameter', param, message: `${param} is required.` };
+  if (param !== null && (issue?.code === 'invalid_type' || issue?.code === 'invalid_value') && isAbsent(at(body, path))) return { ...INVALID, code: 'missing_required_parameter', param, message: `${param} is required.` };
   const code = issue?.code === 'invalid_type' && issue.expected !== 'int' ? 'invalid_type' : 'invalid_value';
   return { ...INVALID, code, param, message: `${param ?? 'body'}: ${wordsOf(issue)}.` };
 }
