@@ -25,3 +25,8 @@ test('a document may take no longer than its request waits for', () => {
   expect(loadPluginsConfig({ ...NEEDED, PDF_TIMEOUT_MS: '60000', PLUGINS_DEADLINE_MS: '60000' })).toMatchObject({ PDF_TIMEOUT_MS: 60_000 });
   expect(loadPluginsConfig({ ...NEEDED, PLUGINS_DEADLINE_MS: '5000' })).toMatchObject({ PLUGINS_DEADLINE_MS: 5_000 });
 });
+
+test.each(['WEB_SEARCH_URL', 'GUTENDEX_URL'])('%s takes no user name, which would not be sent, and does not say it again', (name) => {
+  for (const given of ['http://user:secret@search.internal', 'https://user@search.internal/x']) expect(() => loadPluginsConfig({ ...NEEDED, [name]: given })).toThrow(new RegExp(`^${name}: must hold no user name and no password$`));
+  expect(loadPluginsConfig({ ...NEEDED, [name]: 'http://127.0.0.1:8080/search?who=a@b' })).toMatchObject({ [name]: 'http://127.0.0.1:8080/search?who=a@b' });
+});

@@ -51,7 +51,9 @@ function workersOf(text: string, context: z.RefinementCtx): ReadonlyMap<string, 
 
 const listField = () => z.string().default('').transform((text) => text.split(',').map((part) => part.trim()).filter((part) => part !== ''));
 /** An address of the operator's own choice; it may be on loopback. */
-const addressField = () => z.string().optional().transform((text) => (text === '' ? undefined : text)).refine((text) => text === undefined || /^https?:\/\/\S+$/i.test(text), 'expected an http or https URL');
+const addressField = () => z.string().optional().transform((text) => (text === '' ? undefined : text)).refine((text) => text === undefined || /^https?:\/\/\S+$/i.test(text), 'expected an http or https URL')
+  // Nobody would send them, and what is asked would be refused.
+  .refine((text) => text === undefined || !/^https?:\/\/[^/?#]*@/i.test(text), 'must hold no user name and no password');
 
 const schema = z
   .object({

@@ -10,6 +10,7 @@ import { apiError, faultToApiError, type ApiError } from '../wire/errors.js';
 import type { HeaderList } from '../wire/headers.js';
 import { parseJsonObject } from '../wire/json-scan.js';
 import { jsonProblem } from '../wire/json-words.js';
+import { unknownUrlMessage } from '../wire/unknown-url.js';
 import { isReadableUrl, isStorable } from '../wire/storable.js';
 import type { Authenticator } from '../adapters/authenticator.js';
 import { createApiAuthRouter } from './api-auth/handler.js';
@@ -227,7 +228,7 @@ export function createSite({ gate, repeats, accounts, routing, billing, provider
     app.use(DASHBOARD_PATH, createWebRouter({ folder: dashboardDir, randomBytes, refuseMethod: allow(['GET']) }));
   }
 
-  app.use((_request: Request, response: Response) => refuse(response, apiError('unknown_url')));
+  app.use((request: Request, response: Response) => refuse(response, apiError('unknown_url', { message: unknownUrlMessage(request.path) })));
   app.use((error: unknown, _request: Request, response: Response, next: (error?: unknown) => void) => {
     void next;
     const shown = error instanceof ApiErrorException ? error.error : faultToApiError(toFault(error));

@@ -37,6 +37,12 @@ describe('where files are in the way', () => {
   });
 });
 
+test.each([['pdf-reader', { plugin: 'pdf-reader' }], ['', undefined]])('a problem of %j names the plugin where there is one', (plugin, metadata) => {
+  const problem = { kind: 'value', plugin, param: 'n', message: 'No.' } as const;
+  expect(errorOfRefusal({ kind: 'plugin-problem', problem }, by())).toMatchObject({ status: 400, param: 'n' });
+  expect(errorOfRefusal({ kind: 'plugin-problem', problem }, by()).metadata).toEqual(metadata);
+});
+
 describe('a rate that is reached is told with whose it is', () => {
   const at = (limitRequests: number, limits: Limits, kind: 'chat' | 'control' = 'chat'): string => admissionToApiError(admissionOf('RATE_LIMITED', { limitRequests }), 0, { limits, kind }).message;
   test.each<[number, Limits, string]>([

@@ -42,7 +42,8 @@ function plainErrorOf(refusal: Refusal, refused: Refused): ApiError {
       return apiError('plugin_unavailable', { param: 'plugins', message: `The plugin ${refusal.plugin} is not installed here.`, metadata: { plugin: refusal.plugin } });
     case 'plugin-problem': {
       const { kind, plugin, param, message } = refusal.problem;
-      return apiError(PROBLEMS[kind], { param, message, metadata: { plugin } });
+      // What edge itself says of the tools of all of them names none.
+      return apiError(PROBLEMS[kind], { param, message, ...(plugin === '' ? {} : { metadata: { plugin } }) });
     }
     case 'plugin-failed':
       return apiError('overloaded', { message: `The plugin ${refusal.plugin} could not do its work right now, and without it this request cannot be served. Please retry.`, metadata: { plugin: refusal.plugin, retryable: true } });

@@ -1,0 +1,20 @@
+import { expect, test } from '@jest/globals';
+import { unknownUrlMessage } from './unknown-url.js';
+
+const WHERE = ' Chat completions are at POST /v1/chat/completions, models at GET /v1/models; GET /openapi.json lists all.';
+
+test.each([
+  ['/v1/responses', 'The Responses interface is not offered: set the client to chat completions.'],
+  ['/responses', 'The Responses interface is not offered: set the client to chat completions.'],
+  ['/v1/responses/resp_1/cancel', 'The Responses interface is not offered: set the client to chat completions.'],
+  ['/v1/embeddings', 'Embeddings are not offered.'],
+  ['/v1/audio/speech', 'Speech and transcription are not offered.'],
+  ['/v1/v1/chat/completions', 'There is nothing at this address.'],
+  ['/v1', 'There is nothing at this address.'],
+  ['/', 'There is nothing at this address.'],
+  ['/api/responses', 'There is nothing at this address.'],
+  ['/v1/sk-secret', 'There is nothing at this address.'],
+  ['/constructor', 'There is nothing at this address.'],
+])('at %s it says what is not offered, where that is known, and where to go', (path, words) => {
+  expect(unknownUrlMessage(path)).toBe(words + WHERE);
+});
