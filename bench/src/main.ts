@@ -1,4 +1,4 @@
-/** `npm run bench`: every candidate in one run, round by round, then medians, ratios and verdicts. */
+/** `npm run bench`: every candidate in one run, turn by turn, then medians, ratios and verdicts. */
 import { systemClock } from '@signalbox/runtime/clock';
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { cpus } from 'node:os';
@@ -7,8 +7,8 @@ import { fileURLToPath } from 'node:url';
 import { parseArguments } from './arguments.js';
 import { isPinned, moveTo } from './child.js';
 import { LoadGenerator } from './load.js';
+import { FULL, Measurer, PARTS, QUICK, type TargetReport } from './measurer.js';
 import { timeDecision, timeLink } from './micro.js';
-import { FULL, Measurer, QUICK, type TargetReport } from './rounds.js';
 import { median } from './statistics.js';
 import { LOAD_CORE, startPassThrough, startPortkey, startProvider, startSignalbox, type Target } from './targets.js';
 import { soak, type SoakReport } from './soak.js';
@@ -112,11 +112,11 @@ async function main(): Promise<void> {
     }
     for (const problem of problems) say(problem);
     for (const measurer of measurers) await measurer.warmUp();
-    for (let round = 1; round <= plan.rounds; round += 1) {
-      for (const measurer of measurers) {
-        say(`round ${String(round)} of ${String(plan.rounds)}: ${measurer.target.name}`);
-        await measurer.round();
-      }
+    for (const part of PARTS) {
+      say(part);
+      // By part and turn, not by candidate: who rests for a minute is cold, on some machines for seconds, and its neighbours' drift is not its own.
+      for (const measurer of measurers) await measurer.settle(part);
+      for (let turn = 0; turn < plan.parts[part].turns; turn += 1) for (const measurer of measurers) await measurer.turn(part);
     }
     say('idle');
     // What they still had to book is done by then, and what they gathered collected.

@@ -1,6 +1,6 @@
 /** The budgets of the architecture, and how a run's figures stand to them. */
+import type { TargetReport } from './measurer.js';
 import type { LinkFigures, Spread } from './micro.js';
-import type { TargetReport } from './rounds.js';
 import type { SoakReport } from './soak.js';
 import { ratio } from './statistics.js';
 
