@@ -75,6 +75,15 @@ function reasons({ testResults }) {
   return lines.length > REASONS_MAX ? [...lines.slice(0, REASONS_MAX), `… and ${lines.length - REASONS_MAX} other reasons.`] : lines;
 }
 
+const SLOWEST = 8;
+
+/** Where the time of `npm test` goes: its suites one by one, the longest first. */
+function slowest(resultFiles) {
+  const suites = resultFiles.filter((file) => existsSync(file)).flatMap((file) => JSON.parse(readFileSync(file, 'utf8')).testResults);
+  const seconds = ({ startTime, endTime }) => (endTime - startTime) / 1_000;
+  return suites.sort((a, b) => seconds(b) - seconds(a)).slice(0, SLOWEST).map((suite) => `${seconds(suite).toFixed(0)} s ${relative(root, suite.name)}`);
+}
+
 function readCounts(resultFile) {
   if (!existsSync(resultFile)) return { passed: 0, failed: 1, skipped: 0 };
   const result = JSON.parse(readFileSync(resultFile, 'utf8'));
@@ -124,9 +133,11 @@ async function main() {
     let code = 0;
     for (const [index, beside] of passesOf().entries()) {
       const files = beside.map((_, lane) => join(folder, `result-${index}-${lane}.json`));
+      const began = Date.now();
       const codes = await Promise.all(beside.map((passArguments, lane) => runJest(environment, files[lane], passArguments)));
       code = codes.find((each) => each !== 0) ?? code;
       for (const counted of files.map(readCounts)) for (const name of ['passed', 'failed', 'skipped']) counts[name] += counted[name];
+      say(`${((Date.now() - began) / 1_000).toFixed(0)} s; the slowest suites: ${slowest(files).join(', ')}.`);
       if (interrupted) break;
     }
     if (!isBuilt || !isBundled) counts.failed += 1;
