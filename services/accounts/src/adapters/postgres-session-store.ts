@@ -18,16 +18,20 @@ function fromRow(row: SessionRow): SessionRecord {
 
 export function createPostgresSessionStore(db: Kysely<AccountsSchema>): SessionStore {
   return {
-    insert: (session, keptMax, told) =>
-      db.transaction().execute(async (transaction) => {
-        await sql`delete from accounts.session where expires_at <= ${session.createdAt}`.execute(transaction);
+    insert: async (session, keptMax, told) => {
+      // By itself, and never waiting: those of other secrets are in nobody's way here.
+      await sql`delete from accounts.session where digest in (select digest from accounts.session where expires_at <= ${session.createdAt} for update skip locked)`.execute(db);
+      return db.transaction().execute(async (transaction) => {
+        // Under the secret's lock: sign-ins at once would each delete what the other deletes, in another order, and count what the other does not see.
+        await sql`select digest from accounts.api_key_secret where digest = ${Buffer.from(session.keyDigest)} for no key update`.execute(transaction);
         await sql`insert into accounts.session (digest, key_digest, created_at, last_used_at, expires_at)
           values (${Buffer.from(session.digest)}, ${Buffer.from(session.keyDigest)}, ${session.createdAt}, ${session.lastUsedAt}, ${session.expiresAt})`.execute(transaction);
         const { rows } = await sql`delete from accounts.session where digest in (
           select digest from accounts.session where key_digest = ${Buffer.from(session.keyDigest)} order by (digest = ${Buffer.from(session.digest)}) desc, created_at desc, digest offset ${keptMax}) returning digest`.execute(transaction);
         if (rows.length > 0) await writeChange(transaction, told);
         return rows.length > 0;
-      }),
+      });
+    },
     find: async (digest) => {
       const { rows } = await sql<SessionRow>`select * from accounts.session where digest = ${Buffer.from(digest)}`.execute(db);
       return rows[0] === undefined ? undefined : fromRow(rows[0]);

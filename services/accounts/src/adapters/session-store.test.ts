@@ -28,7 +28,7 @@ interface World {
 const worlds: readonly (readonly [string, () => Promise<World>])[] = [
   ['memory', async () => ({ store: createMemorySessionStore(), keyDigest: randomBytes(32) })],
   ['postgres', async () => {
-    const { db, close } = openDatabase<AccountsSchema>({ url: new Secret(await testPostgresUrl()), poolMax: 2, log: silentLog, statementTimeoutMs: 5_000 });
+    const { db, close } = openDatabase<AccountsSchema>({ url: new Secret(await testPostgresUrl()), poolMax: 8, log: silentLog, statementTimeoutMs: 5_000 });
     closers.push(close);
     await migrate(db, MIGRATIONS, { schema: 'accounts' });
     const keyDigest = randomBytes(32);
@@ -66,5 +66,12 @@ describe.each(worlds)('session store in %s', (_name, open) => {
     for (const session of [expired, old, middle, latest]) gaveWay.push(await store.insert(session, 2, TOLD));
     expect(gaveWay).toEqual([false, false, false, true]);
     expect(await Promise.all([expired, old, middle, latest].map(async ({ digest }) => (await store.find(digest)) !== undefined))).toEqual([false, false, true, true]);
+  });
+  test('sign-ins at once with one secret all succeed, and leave no more than are kept', async () => {
+    const { store, keyDigest } = await open();
+    const sessions = Array.from({ length: 80 }, (_none, second) => at(keyDigest, 1_000 + (second % 7)));
+    for (let from = 0; from < sessions.length; from += 20) await Promise.all(sessions.slice(from, from + 20).map((session) => store.insert(session, 5, TOLD)));
+    const found = await Promise.all(sessions.map(({ digest }) => store.find(digest)));
+    expect(found.filter((session) => session !== undefined)).toHaveLength(5);
   });
 });
