@@ -7,6 +7,8 @@ export type { CatalogShowResponse, CatalogShowResponse__Output } from './gen/sig
 export type { DecideRequest, DecideRequest__Output } from './gen/signalbox/routing/v1/DecideRequest.js';
 export type { DecideResponse, DecideResponse__Output } from './gen/signalbox/routing/v1/DecideResponse.js';
 export type { EndpointState, EndpointState__Output } from './gen/signalbox/routing/v1/EndpointState.js';
+export type { FindModelRequest, FindModelRequest__Output } from './gen/signalbox/routing/v1/FindModelRequest.js';
+export type { FindModelResponse, FindModelResponse__Output } from './gen/signalbox/routing/v1/FindModelResponse.js';
 export type { ListModelsRequest, ListModelsRequest__Output } from './gen/signalbox/routing/v1/ListModelsRequest.js';
 export type { ListModelsResponse, ListModelsResponse__Output } from './gen/signalbox/routing/v1/ListModelsResponse.js';
 export type { ModelCount, ModelCount__Output } from './gen/signalbox/routing/v1/ModelCount.js';

@@ -5,7 +5,7 @@ import { afterEach, describe, expect, test } from '@jest/globals';
 import { createMemoryBus, type MemoryBus } from '@signalbox/bus/memory';
 import type { AttemptsObserved, AttemptsObserved__Output } from '@signalbox/contracts/events';
 import { messageCodec } from '@signalbox/contracts/load';
-import type { CatalogShowResponse__Output, DecideRequest, DecideResponse__Output, ListModelsRequest, ListModelsResponse__Output, ProvidersResponse__Output, QualityState__Output, SettingNames, SettingNames__Output } from '@signalbox/contracts/routing';
+import type { CatalogShowResponse__Output, DecideRequest, DecideResponse__Output, FindModelRequest, FindModelResponse__Output, ListModelsRequest, ListModelsResponse__Output, ProvidersResponse__Output, QualityState__Output, SettingNames, SettingNames__Output } from '@signalbox/contracts/routing';
 import type { Clock } from '@signalbox/kernel/clock';
 import type { RpcClient } from '@signalbox/rpc/call';
 import { createRpcClient } from '@signalbox/rpc/client';
@@ -265,6 +265,12 @@ describe('routing over its doors', () => {
     expect(await unknown({ allowModels: ['opnai/gpt-4o'], denyModels: ['auto', 'gpt-4o*', 'openai/gpt-4oo'], allowProviders: ['opnai', 'azure/eu'], denyProviders: ['opnai'], models: ['auto', 'OpenAI/gpt-4o'] })).toEqual({
       allowModels: ['opnai/gpt-4o'], denyModels: ['auto', 'gpt-4o*', 'openai/gpt-4oo'], allowProviders: ['opnai', 'azure/eu'], denyProviders: ['opnai'], models: ['auto', 'OpenAI/gpt-4o'],
     });
+  });
+
+  test('tells the id of a model by any name that a request may have, also of one that nobody serves here', async () => {
+    await start({ PROVIDERS: 'openai' });
+    const idOf = async (name: string): Promise<string> => (await client.unary<FindModelRequest, FindModelResponse__Output>('FindModel', { name })).id;
+    expect(await Promise.all(['openai/gpt-4o-mini', 'gpt-4o-mini', 'mistral-large-2512', 'auto', 'opnai/gpt-4o', ''].map(idOf))).toEqual(['openai/gpt-4o-mini', 'openai/gpt-4o-mini', 'mistralai/mistral-large-2512', '', '', '']);
   });
 
   test('answers refusals as values and keeps the contract’s words', async () => {

@@ -1,6 +1,6 @@
 /** The doors of the routing service: message in, domain call, message out. */
 import type {
-  CatalogCheckResponse, CatalogReloadRequest__Output, CatalogReloadResponse, CatalogShowResponse, DecideRequest__Output, DecideResponse, PlanReuse, RecentDecisionRequest__Output, RecentDecisionResponse, ListModelsRequest__Output, ListModelsResponse, ProvidersResponse, QualityState as QualityStateMessage,
+  CatalogCheckResponse, CatalogReloadRequest__Output, CatalogReloadResponse, CatalogShowResponse, DecideRequest__Output, DecideResponse, FindModelRequest__Output, FindModelResponse, PlanReuse, RecentDecisionRequest__Output, RecentDecisionResponse, ListModelsRequest__Output, ListModelsResponse, ProvidersResponse, QualityState as QualityStateMessage,
   ReplayRequest__Output, ReplayResponse, SettingNames, SettingNames__Output, WhatIfRequest__Output, WhatIfResponse,
 } from '@signalbox/contracts/routing';
 import type { Clock } from '@signalbox/kernel/clock';
@@ -151,6 +151,8 @@ export function createRoutingHandlers({ holder, quality, conversations, live, de
     };
   };
 
+  const find = ({ name }: FindModelRequest__Output): FindModelResponse => ({ id: findModel(loaded().catalog, name)?.id ?? '' });
+
   const show = (): CatalogShowResponse => {
     const { catalog, schemaVersion } = loaded();
     const available = catalog.endpoints.filter((endpoint) => endpoint.isServable && endpoint.hasManagedCredential);
@@ -259,7 +261,7 @@ export function createRoutingHandlers({ holder, quality, conversations, live, de
 
   return {
     unary: {
-      Decide: decideOne, ListModels: list, CatalogShow: show, CatalogReload: reload, CatalogCheck: check, Providers: providers, UnknownNames: unknownNames, RecentDecision: recentDecision, Replay: replayOne, WhatIf: compare,
+      Decide: decideOne, ListModels: list, CatalogShow: show, CatalogReload: reload, CatalogCheck: check, Providers: providers, UnknownNames: unknownNames, FindModel: find, RecentDecision: recentDecision, Replay: replayOne, WhatIf: compare,
       QualityShow: () => qualityMessage(quality.state()), QualityRollback: rollback,
     },
     obey: async (action) => {

@@ -192,6 +192,7 @@ export function createSite({ gate, repeats, accounts, routing, billing, provider
 
   const books = createBooksRouters({
     billing,
+    routing,
     unknownName,
     callerOf: (request: Request) => {
       const { caller, requestId } = entered(request);

@@ -14,6 +14,8 @@ import type { ListModelsRequest, ListModelsRequest__Output as ListModelsRequestO
 import type { ModelRecord, ModelRecord__Output as ModelRecordOut } from '../signalbox/routing/v1/ModelRecord.js';
 import type { ListModelsResponse, ListModelsResponse__Output as ListModelsResponseOut } from '../signalbox/routing/v1/ListModelsResponse.js';
 import type { SettingNames, SettingNames__Output as SettingNamesOut } from '../signalbox/routing/v1/SettingNames.js';
+import type { FindModelRequest, FindModelRequest__Output as FindModelRequestOut } from '../signalbox/routing/v1/FindModelRequest.js';
+import type { FindModelResponse, FindModelResponse__Output as FindModelResponseOut } from '../signalbox/routing/v1/FindModelResponse.js';
 import type { CatalogShowResponse, CatalogShowResponse__Output as CatalogShowResponseOut } from '../signalbox/routing/v1/CatalogShowResponse.js';
 import type { CatalogReloadRequest, CatalogReloadRequest__Output as CatalogReloadRequestOut } from '../signalbox/routing/v1/CatalogReloadRequest.js';
 import type { CatalogReloadResponse, CatalogReloadResponse__Output as CatalogReloadResponseOut } from '../signalbox/routing/v1/CatalogReloadResponse.js';
@@ -667,6 +669,46 @@ export function copySettingNames(m: SettingNames): SettingNamesOut {
   return { allowModels: v1, denyModels: v2, allowProviders: v3, denyProviders: v4, models: v5 } as SettingNamesOut;
 }
 
+export function writeFindModelRequest(w: Writer, m: FindModelRequest): void {
+  if (m.name !== undefined && m.name !== '') { w.uint32(10); w.string(m.name); }
+}
+export function readFindModelRequest(r: Reader, end: number): FindModelRequestOut {
+  let v1: string = '';
+  while (r.at < end) {
+    const tag = r.uint32();
+    switch (tag) {
+      case 10: v1 = r.string(end); break;
+      default: r.skip(tag, end);
+    }
+  }
+  r.check(end);
+  return { name: v1 } as FindModelRequestOut;
+}
+export function copyFindModelRequest(m: FindModelRequest): FindModelRequestOut {
+  const v1 = m.name !== undefined && m.name !== null ? m.name : '';
+  return { name: v1 } as FindModelRequestOut;
+}
+
+export function writeFindModelResponse(w: Writer, m: FindModelResponse): void {
+  if (m.id !== undefined && m.id !== '') { w.uint32(10); w.string(m.id); }
+}
+export function readFindModelResponse(r: Reader, end: number): FindModelResponseOut {
+  let v1: string = '';
+  while (r.at < end) {
+    const tag = r.uint32();
+    switch (tag) {
+      case 10: v1 = r.string(end); break;
+      default: r.skip(tag, end);
+    }
+  }
+  r.check(end);
+  return { id: v1 } as FindModelResponseOut;
+}
+export function copyFindModelResponse(m: FindModelResponse): FindModelResponseOut {
+  const v1 = m.id !== undefined && m.id !== null ? m.id : '';
+  return { id: v1 } as FindModelResponseOut;
+}
+
 export function writeCatalogShowResponse(w: Writer, m: CatalogShowResponse): void {
   if (m.snapshotId !== undefined && m.snapshotId !== '') { w.uint32(10); w.string(m.snapshotId); }
   if (m.schemaVersion !== undefined && m.schemaVersion !== '') { w.uint32(18); w.string(m.schemaVersion); }
@@ -1198,6 +1240,8 @@ export const codecs = {
   ModelRecord: messageCodec(writeModelRecord, readModelRecord, copyModelRecord),
   ListModelsResponse: messageCodec(writeListModelsResponse, readListModelsResponse, copyListModelsResponse),
   SettingNames: messageCodec(writeSettingNames, readSettingNames, copySettingNames),
+  FindModelRequest: messageCodec(writeFindModelRequest, readFindModelRequest, copyFindModelRequest),
+  FindModelResponse: messageCodec(writeFindModelResponse, readFindModelResponse, copyFindModelResponse),
   CatalogShowResponse: messageCodec(writeCatalogShowResponse, readCatalogShowResponse, copyCatalogShowResponse),
   CatalogReloadRequest: messageCodec(writeCatalogReloadRequest, readCatalogReloadRequest, copyCatalogReloadRequest),
   CatalogReloadResponse: messageCodec(writeCatalogReloadResponse, readCatalogReloadResponse, copyCatalogReloadResponse),
@@ -1228,6 +1272,7 @@ export const rpcs: Readonly<Record<string, Rpc>> = {
   Replay: rpc('/signalbox.routing.v1.RoutingService/Replay', codecs.ReplayRequest, codecs.ReplayResponse, false),
   WhatIf: rpc('/signalbox.routing.v1.RoutingService/WhatIf', codecs.WhatIfRequest, codecs.WhatIfResponse, false),
   UnknownNames: rpc('/signalbox.routing.v1.RoutingService/UnknownNames', codecs.SettingNames, codecs.SettingNames, false),
+  FindModel: rpc('/signalbox.routing.v1.RoutingService/FindModel', codecs.FindModelRequest, codecs.FindModelResponse, false),
   QualityShow: rpc('/signalbox.routing.v1.RoutingService/QualityShow', commonCodecs.Empty, codecs.QualityState, false),
   QualityRollback: rpc('/signalbox.routing.v1.RoutingService/QualityRollback', commonCodecs.Empty, codecs.QualityState, false),
 };

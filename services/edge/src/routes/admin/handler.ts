@@ -85,7 +85,7 @@ export function createAdminApp({ adminToken, clock, periodSeconds, variant, isSe
     createAdminStateRouter({ quota, billing, routing, clock, periodSeconds, variant }, checks),
     createAdminCatalogRouter(routing),
     createAdminBooksRouter({ accounts, billing, quota, clock, periodSeconds }, checks),
-    createAdminUsageRouter({ accounts, billing }, checks),
+    createAdminUsageRouter({ accounts, billing, routing }, checks),
     createAdminDecisionsRouter({ billing, routing }, checks),
   );
 

@@ -14,8 +14,10 @@ beforeEach(async () => {
       return id === 'acct_gone' ? { found: false, account: null } : { found: true, account: { id, name: `of ${id}` } };
     }
     if (method === 'UnknownNames') return { allowModels: [], denyModels: [], allowProviders: (message as { readonly allowProviders: readonly string[] }).allowProviders.filter((name) => name === 'azzure'), denyProviders: [], models: [] };
+    if (method === 'FindModel') return { id: (message as { readonly name: string }).name === 'mini' ? 'm/mini' : '' };
     if (method !== 'Usage') return {};
     asked.push(message);
+    if (['mini', 'mimi'].includes((message as { readonly model: string }).model)) return { rows: [], hasMore: false };
     if ((message as { readonly provider: string }).provider === 'azzure') return { rows: [], hasMore: false };
     return { rows: [row('acct_1', '9007199254740993'), row('acct_gone', '2')], hasMore: false };
   });
@@ -59,4 +61,11 @@ test('a provider goes by any name that lists of providers take, and one of no pr
 
 test('an account that does not exist is 404', async () => {
   expect((await door.call('GET', '/admin/usage?account=acct_gone')).status).toBe(404);
+});
+
+test('a model is named as a request names it, and one of no name is told', async () => {
+  expect(await (await door.call('GET', '/admin/usage?model=mini')).json()).toMatchObject({ total: { requests: 4 } });
+  expect(asked).toMatchObject([{ model: 'mini' }, { model: 'm/mini' }]);
+  const response = await door.call('GET', '/admin/usage?model=mimi');
+  expect([response.status, (await response.json()) as unknown]).toMatchObject([400, { error: { message: 'model: "mimi" is the name of no single model; in full it is maker/model.', param: 'model' } }]);
 });

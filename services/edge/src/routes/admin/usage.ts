@@ -4,6 +4,7 @@ import type { UsageRequest, UsageResponse__Output, UsageRow__Output } from '@sig
 import type { RpcClient } from '@signalbox/rpc/call';
 import { Router } from 'express';
 import { usd } from '../api-auth/exact-json.js';
+import { createModelQuestions } from '../books/model-questions.js';
 import { QueryError, textOf, usageBody, usageQueryOf, wordOf } from '../books/schema.js';
 import { unknownProvider } from '../known-names.js';
 import { ANSWER_OPTIONS, send } from './answers.js';
@@ -25,8 +26,10 @@ function totalOf(rows: readonly UsageRow__Output[]): object {
   };
 }
 
-export function createAdminUsageRouter({ accounts, billing }: { readonly accounts: RpcClient; readonly billing: RpcClient }, { isAccount, unknownName }: AdminChecks): Router {
+export function createAdminUsageRouter({ accounts, billing, routing }: { readonly accounts: RpcClient; readonly billing: RpcClient; readonly routing: RpcClient }, { isAccount, unknownName }: AdminChecks): Router {
   const router = Router();
+  const askOfModel = createModelQuestions(routing);
+  const usageOf = (message: UsageRequest): Promise<UsageResponse__Output> => billing.unary<UsageRequest, UsageResponse__Output>('Usage', message, SUM_OPTIONS);
 
   /** Names of accounts in their order; null where there is none of that id any more. */
   async function namesOf(ids: readonly string[]): Promise<readonly (string | null)[]> {
@@ -42,10 +45,13 @@ export function createAdminUsageRouter({ accounts, billing }: { readonly account
     const { query } = request;
     const limit = textOf(query, 'limit');
     if (limit !== '' && (!/^\d{1,4}$/.test(limit) || Number(limit) < 1 || Number(limit) > ROWS_MAX)) throw new QueryError('limit', `limit must be from 1 to ${ROWS_MAX}.`);
-    const message: UsageRequest & { readonly groupBy: string } = { accountId: textOf(query, 'account'), ...usageQueryOf(query), groupBy: wordOf(query, 'group_by', ['account', 'day', 'model', 'provider', 'key']), limit: limit === '' ? ROWS : Number(limit) };
-    const { accountId = '', groupBy } = message;
+    const message = { accountId: textOf(query, 'account'), ...usageQueryOf(query), groupBy: wordOf(query, 'group_by', ['account', 'day', 'model', 'provider', 'key']), limit: limit === '' ? ROWS : Number(limit) };
+    const { accountId, groupBy } = message;
     if (accountId !== '' && !(await isAccount(accountId, response))) return;
-    const { rows, hasMore } = await billing.unary<UsageRequest, UsageResponse__Output>('Usage', message, SUM_OPTIONS);
+    const { rows, hasMore } = await askOfModel({
+      model: message.model, ask: (model) => usageOf({ ...message, model }), hasFound: ({ rows: found }) => found.length > 0,
+      isBooked: async () => (await usageOf({ accountId, model: message.model, groupBy: 'model', limit: 1 })).rows.length > 0,
+    });
     const unknown = rows.length > 0 ? undefined : await unknownProvider(unknownName, textOf(query, 'provider'));
     if (unknown !== undefined) throw new QueryError('provider', unknown.message);
     const names = groupBy === 'account' ? await namesOf(rows.map(({ group }) => group)) : [];

@@ -81,7 +81,7 @@ describe('requests', () => {
 
   test('a page after nothing known is refused', async () => {
     answer('Requests', { requests: [], hasMore: false, afterUnknown: true });
-    expect(await (await get('/requests?after=x')).json()).toMatchObject({ error: { param: 'after' } });
+    for (const query of ['after=x', 'after=x&model=unknown']) expect(await (await get(`/requests?${query}`)).json()).toMatchObject({ error: { param: 'after' } });
     expect((await get('/requests?status=odd')).status).toBe(400);
   });
 });
@@ -123,6 +123,43 @@ describe.each([['/usage', 'Usage', 'rows'], ['/requests', 'Requests', 'requests'
     found([]);
     door.routes.set('UnknownNames', () => { throw new Fault('routing_unavailable', 'away'); });
     expect((await get(`${path}?provider=azzure`)).status).toBe(200);
+  });
+});
+
+describe.each(['/usage', '/requests'])('%s of one model', (path) => {
+  const row = { group: 'openai/gpt-4o-mini', id: 'chatcmpl-1', requests: '1', promptTokens: '0', completionTokens: '0', costNanoUsd: '0', chargeNanoUsd: '0', savingsNanoUsd: '0', totalMsP50: 0, totalMsP95: 0, ttftMsP50: 0, ttftMsP95: 0, atMs: '0', finishReason: '', routedFrom: '', decisionId: '', keyId: '', model: '', provider: '' };
+  let looked: unknown[];
+  beforeEach(() => {
+    looked = [];
+    const booked = ({ model, fromMs }: Readonly<Record<string, unknown>>): readonly object[] => (model === 'openai/gpt-4o-mini' || model === 'gone/model' || (model === 'gone/lately' && fromMs === undefined) ? [row] : []);
+    for (const each of ['Usage', 'Requests']) door.books.set(each, (message) => (asked.push(message), { [each === 'Usage' ? 'rows' : 'requests']: booked(message), hasMore: false, afterUnknown: false }));
+    door.routes.set('FindModel', ({ name }) => (looked.push(name), { id: ({ 'gpt-4o-mini': 'openai/gpt-4o-mini', 'openai/gpt-4o': 'openai/gpt-4o' } as Readonly<Record<string, string>>)[String(name)] ?? '' }));
+  });
+  const found = async (query: string): Promise<unknown> => ((await (await get(`${path}?${query}`)).json()) as { readonly data: readonly object[] }).data.length;
+
+  test('takes a name that a request may have, page after page', async () => {
+    expect(await found('model=gpt-4o-mini&after=chatcmpl-9')).toBe(1);
+    expect(asked).toMatchObject([{ model: 'gpt-4o-mini', after: 'chatcmpl-9' }, { model: 'openai/gpt-4o-mini', after: 'chatcmpl-9', accountId: accountWith().id }]);
+  });
+
+  test('by its id costs no look-up where it was used, also where a catalog has dropped it', async () => {
+    expect([await found('model=openai/gpt-4o-mini'), await found('model=gone/model'), looked]).toEqual([1, 1, []]);
+  });
+
+  test('that was not used then has nothing, and is no mistake: one of the catalog, and one that was used at another time', async () => {
+    expect([await found('model=openai/gpt-4o'), await found('model=gone/lately&from=2026-11-01')]).toEqual([0, 0]);
+  });
+
+  test.each(['opnai/gpt-4o', 'gpt-4o-mni', 'auto', 'router-auto'])('by the name of none is refused: %s', async (name) => {
+    const response = await get(`${path}?model=${name}&from=2026-11-01`);
+    expect([response.status, (await response.json()) as unknown]).toMatchObject([400, { error: { code: 'invalid_value', param: 'model', message: expect.stringContaining(name) } }]);
+  });
+
+  test('while routing is away: an id is answered, and of a name nobody guesses that it was not used', async () => {
+    door.routes.set('FindModel', () => { throw new Fault('routing_unavailable', 'away'); });
+    expect(await found('model=openai/gpt-4o')).toBe(0);
+    const response = await get(`${path}?model=gpt-4o-mini`);
+    expect([response.status, (await response.json()) as unknown]).toMatchObject([500, { error: { code: 'routing_unavailable' } }]);
   });
 });
 

@@ -8,10 +8,12 @@ import { Router, type NextFunction, type Request, type Response } from 'express'
 import { apiError, type ApiError } from '../../wire/errors.js';
 import { exactJson } from '../api-auth/exact-json.js';
 import { unknownProvider, type NameCheck } from '../known-names.js';
+import { createModelQuestions } from './model-questions.js';
 import { limitOf, listBody, periodBody, QueryError, requestBody, requestDetailBody, requestsQueryOf, statementBody, statementCsv, textOf, usageBody, usageQueryOf, wordOf, type Page } from './schema.js';
 
 export interface BooksDeps {
   readonly billing: RpcClient;
+  readonly routing: RpcClient;
   readonly unknownName: NameCheck;
   /** Who calls, already authenticated and admitted. */
   callerOf(request: Request): { readonly accountId: string; readonly scopes: readonly string[]; readonly requestId: string };
@@ -28,7 +30,7 @@ function send(response: Response, body: object): void {
 }
 
 /** Routers by the path that each is to be mounted at. */
-export function createBooksRouters({ billing, unknownName, callerOf, fail, refuseMethod }: BooksDeps): readonly (readonly [string, Router])[] {
+export function createBooksRouters({ billing, routing, unknownName, callerOf, fail, refuseMethod }: BooksDeps): readonly (readonly [string, Router])[] {
   const call = async <Message extends object, Answer>(request: Request, method: string, message: Message): Promise<Answer> => {
     try {
       return await billing.unary<Message, Answer>(method, message, { deadlineMs: DEADLINE_MS, requestId: callerOf(request).requestId });
@@ -44,6 +46,12 @@ export function createBooksRouters({ billing, unknownName, callerOf, fail, refus
     sendPage(response, page);
   };
 
+  const askOfModel = createModelQuestions(routing);
+  const isBooked = async (request: Request, model: string): Promise<boolean> => {
+    const { rows } = await call<UsageRequest, UsageResponse__Output>(request, 'Usage', { accountId: callerOf(request).accountId, model, groupBy: 'model', limit: 1 });
+    return rows.length > 0;
+  };
+
   const usage = Router();
   const requests = Router();
   const statements = Router();
@@ -57,18 +65,28 @@ export function createBooksRouters({ billing, unknownName, callerOf, fail, refus
   usage.get('/', async (request, response) => {
     const { query } = request;
     const groupBy = wordOf(query, 'group_by', ['day', 'model', 'provider', 'key']);
-    const message: UsageRequest = { accountId: callerOf(request).accountId, ...usageQueryOf(query), groupBy, limit: limitOf(query) };
-    const { rows, hasMore } = await call<UsageRequest, UsageResponse__Output>(request, 'Usage', message);
+    const { accountId, requestId } = callerOf(request);
+    const message = { accountId, ...usageQueryOf(query), groupBy, limit: limitOf(query) };
+    const { rows, hasMore } = await askOfModel({
+      model: message.model, requestId, isBooked: () => isBooked(request, message.model),
+      ask: (model) => call<UsageRequest, UsageResponse__Output>(request, 'Usage', { ...message, model }),
+      hasFound: ({ rows: found }) => found.length > 0,
+    });
     await sendNarrowed(request, response, { data: rows.map((row) => usageBody(groupBy, row)), hasMore, ids: rows.map(({ group }) => group) });
   });
 
   requests.get('/', async (request, response) => {
     const { query } = request;
-    const message: RequestsRequest = {
-      accountId: callerOf(request).accountId, ...requestsQueryOf(query),
+    const { accountId, requestId } = callerOf(request);
+    const message = {
+      accountId, ...requestsQueryOf(query),
       status: wordOf(query, 'status', ['', 'completed', 'failed']), after: textOf(query, 'after'), limit: limitOf(query),
     };
-    const page = await call<RequestsRequest, RequestsResponse__Output>(request, 'Requests', message);
+    const page = await askOfModel({
+      model: message.model, requestId, isBooked: () => isBooked(request, message.model),
+      ask: (model) => call<RequestsRequest, RequestsResponse__Output>(request, 'Requests', { ...message, model }),
+      hasFound: ({ requests: found, afterUnknown }) => afterUnknown || found.length > 0,
+    });
     if (page.afterUnknown) fail(response, apiError('invalid_value', { param: 'after', message: 'after must be the id of a request.' }));
     else await sendNarrowed(request, response, { data: page.requests.map(requestBody), hasMore: page.hasMore, ids: page.requests.map(({ id }) => id) });
   });

@@ -50,7 +50,7 @@ const BEFORE_ALL = [408, 417, 431];
 
 const page = { limit: z.int().min(1).max(100).default(20).optional(), after: z.string().optional().meta({ description: 'Id after which the page begins.' }) };
 const span = { from: z.string().optional().meta({ description: 'Unix seconds, or an ISO 8601 date or time, UTC where it has no offset.' }), to: z.string().optional().meta({ description: 'Likewise, and not before `from`; a date is its whole day.' }) };
-const ofRequests = { model: z.string().optional(), provider: z.string().optional(), key: z.string().optional() };
+const ofRequests = { model: z.string().optional().meta({ description: 'Of the model that answered: any name that a request may have for it.' }), provider: z.string().optional(), key: z.string().optional() };
 
 const idempotencyKey = { 'Idempotency-Key': z.string().optional().meta({ description: 'Of the client’s choice: what is sent again under it is done once.' }) };
 const memoryOf = { user: z.string().optional(), namespace: z.string().min(1).optional().meta({ description: 'Absent: every one.' }) };
@@ -61,26 +61,26 @@ export const OPERATIONS: readonly Operation[] = [
   { method: 'get', path: '/v1/models/{model}', tag: 'Inference', summary: 'Show a model', scope: 'inference or models:read', query: { detail: z.literal('full').optional() }, answer: Model, errors: [403, 404, 500] },
   { method: 'get', path: '/v1/decisions/{id}', tag: 'Decisions', summary: 'Show why a request went where it went', scope: 'usage:read', answer: Decision, errors: [403, 404, 500] },
   { method: 'post', path: '/v1/feedback', tag: 'Decisions', summary: 'Tell how good an answer was', scope: 'inference', body: FeedbackRequest, status: 204, errors: [400, 403, 404, 500] },
-  { method: 'post', path: '/api/auth', tag: 'API keys', summary: 'Create an API key', scope: 'keys', headers: idempotencyKey, body: ApiKeyRequest, answer: ApiKey, status: 201, errors: [400, 403, 409] },
+  { method: 'post', path: '/api/auth', tag: 'API keys', summary: 'Create an API key', scope: 'keys', headers: idempotencyKey, body: ApiKeyRequest, answer: ApiKey, status: 201, errors: [400, 403, 409, 500] },
   { method: 'get', path: '/api/auth', tag: 'API keys', summary: 'List API keys', scope: 'keys', query: { ...page, status: z.enum(['active', 'rotating', 'disabled', 'expired', 'revoked']).optional() }, answer: listOf(ApiKey), errors: [400, 403] },
   { method: 'get', path: '/api/auth/{key_id}', tag: 'API keys', summary: 'Show an API key', scope: 'keys', answer: ApiKey, errors: [403, 404] },
-  { method: 'patch', path: '/api/auth/{key_id}', tag: 'API keys', summary: 'Change an API key', scope: 'keys', body: ApiKeyChange, answer: ApiKey, errors: [400, 403, 404] },
+  { method: 'patch', path: '/api/auth/{key_id}', tag: 'API keys', summary: 'Change an API key', scope: 'keys', body: ApiKeyChange, answer: ApiKey, errors: [400, 403, 404, 500] },
   { method: 'delete', path: '/api/auth/{key_id}', tag: 'API keys', summary: 'Revoke an API key', scope: 'keys', answer: ApiKeyDeleted, errors: [403, 404] },
   { method: 'post', path: '/api/auth/{key_id}/rotate', tag: 'API keys', summary: 'Give an API key a new secret', scope: 'keys', body: ApiKeyRotation, isBodyOptional: true, answer: ApiKey, errors: [400, 403, 404] },
   { method: 'get', path: '/api/limits', tag: 'Usage', summary: 'Show caps and allotment, with what is spent and reserved', scope: 'usage:read', answer: Limits, errors: [403] },
   {
     method: 'get', path: '/api/usage', tag: 'Usage', summary: 'Sums and latency by day, model, provider or key', scope: 'usage:read',
-    query: { ...span, ...page, group_by: z.enum(['day', 'model', 'provider', 'key']).default('day').optional(), order: z.literal('cost').optional(), ...ofRequests }, answer: listOf(UsageRow), errors: [400, 403],
+    query: { ...span, ...page, group_by: z.enum(['day', 'model', 'provider', 'key']).default('day').optional(), order: z.literal('cost').optional(), ...ofRequests }, answer: listOf(UsageRow), errors: [400, 403, 500],
   },
   {
     method: 'get', path: '/api/requests', tag: 'Usage', summary: 'List requests', scope: 'usage:read',
-    query: { ...span, ...page, ...ofRequests, status: z.enum(['completed', 'failed']).optional() }, answer: listOf(RequestRow), errors: [400, 403],
+    query: { ...span, ...page, ...ofRequests, status: z.enum(['completed', 'failed']).optional() }, answer: listOf(RequestRow), errors: [400, 403, 500],
   },
   { method: 'get', path: '/api/requests/{request_id}', tag: 'Usage', summary: 'Show a request with its attempts and charge', scope: 'usage:read', answer: RequestDetail, errors: [403, 404] },
   { method: 'get', path: '/api/statements', tag: 'Usage', summary: 'List statements', scope: 'usage:read', query: page, answer: listOf(StatementRow), errors: [400, 403] },
   { method: 'get', path: '/api/statements/{period}', tag: 'Usage', summary: 'Show a statement (`Accept: text/csv` too)', scope: 'usage:read', answer: Statement, errors: [403, 404] },
   { method: 'get', path: '/api/policy', tag: 'Policy', summary: 'Show the account’s policy', scope: 'usage:read', answer: Policy, errors: [403] },
-  { method: 'put', path: '/api/policy', tag: 'Policy', summary: 'Set the account’s policy', scope: 'keys', body: PolicyRequest, answer: Policy, errors: [400, 403] },
+  { method: 'put', path: '/api/policy', tag: 'Policy', summary: 'Set the account’s policy', scope: 'keys', body: PolicyRequest, answer: Policy, errors: [400, 403, 500] },
   { method: 'get', path: '/api/providers', tag: 'Own keys at providers', summary: 'List the account’s own credentials', scope: 'keys', answer: ProviderKeys, errors: [403] },
   { method: 'get', path: '/api/providers/{provider}', tag: 'Own keys at providers', summary: 'Show the account’s own credential at a provider', scope: 'keys', answer: ProviderKey, errors: [400, 403, 404] },
   { method: 'put', path: '/api/providers/{provider}', tag: 'Own keys at providers', summary: 'Give or replace it', scope: 'keys', body: ProviderKeyRequest, answer: ProviderKey, errors: [400, 403, 404] },
