@@ -105,17 +105,22 @@ export async function call<Answer>(path: string, options?: CallOptions): Promise
   return (response.status === 204 ? undefined : await response.json()) as Answer;
 }
 
+/** What the header that brings a key takes. A browser refuses to send anything else, as if the gateway were away. */
+const SENDABLE_KEY = /^[\x21-\x7e]{1,512}$/;
+
 /** The key is sent once, and kept nowhere. */
 export async function signIn(key: string): Promise<Session> {
+  if (!SENDABLE_KEY.test(key)) throw new ApiError(401, 'invalid_api_key', 'That is not an API key. A key begins with sbx_live_ and has letters, digits and underscores alone. It is shown in full once, when it is made.', null);
   const session = await call<Session>('/api/session', { method: 'POST', headers: { authorization: `Bearer ${key}` } });
   noteSession(session);
   // A browser that dropped the cookie would fail at the next page in a way that nobody understands.
   try {
     return await call<Session>('/api/session');
   } catch (error) {
+    // There is a session, and its cookie must not be left behind a sign-in page.
+    if (!(error instanceof ApiError) || error.status !== 401) return session;
     noteSession(undefined);
-    if (error instanceof ApiError && error.status === 401) throw new ApiError(401, 'cookie_refused', 'This browser did not keep the session’s cookie. Open the dashboard over HTTPS, or on localhost.', null);
-    throw error;
+    throw new ApiError(401, 'cookie_refused', 'This browser did not keep the session’s cookie. Open the dashboard over HTTPS, or on localhost.', null);
   }
 }
 

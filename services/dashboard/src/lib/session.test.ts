@@ -1,11 +1,32 @@
 import { afterEach, expect, jest, test } from '@jest/globals';
 import { QueryClient } from '@tanstack/react-query';
-import { ApiError, signOut } from './api.js';
+import { ApiError, signIn, signOut } from './api.js';
 import { endSession, heedRefusal, SESSION_KEY } from './use-api.js';
 
 afterEach(() => void jest.restoreAllMocks());
 
 const answer = (status: number, body: object): void => void jest.spyOn(globalThis, 'fetch').mockResolvedValue(new Response(JSON.stringify(body), { status }));
+
+test.each([['as lists show keys', 'sbx_live_4f7Q…'], ['a word', 'ключ'], ['a header', 'Bearer sbx_live_4f7Q'], ['two', 'sbx_live_4f7Q sbx_live_4f7R'], ['too long', `sbx_live_${'x'.repeat(600)}`]])('what cannot be a key is told as that, and not sent, since no header could hold it: %s', async (_what, key) => {
+  const fetched = jest.spyOn(globalThis, 'fetch').mockRejectedValue(new TypeError('Cannot convert argument to a ByteString'));
+  await expect(signIn(key)).rejects.toMatchObject({ status: 401, code: 'invalid_api_key', message: expect.stringContaining('not an API key') });
+  expect(fetched).not.toHaveBeenCalled();
+});
+
+const SIGNED_IN = { csrf_token: 'mine', key: { id: 'key_1' } };
+/** Signs in; the session that was made is then read with the answer given. */
+async function signInRead(status: number): Promise<unknown> {
+  jest.spyOn(globalThis, 'fetch').mockImplementation((_path, { method } = {}) => (method === 'POST' ? Promise.resolve(new Response(JSON.stringify(SIGNED_IN), { status: 201 })) : status === 0 ? Promise.reject(new TypeError('fetch failed')) : Promise.resolve(new Response(JSON.stringify(status === 200 ? SIGNED_IN : {}), { status }))));
+  return signIn('sbx_live_4f7Q');
+}
+
+test.each([200, 0, 429, 503])('who signed in is signed in, also where the session cannot be read at once: %i', async (status) => {
+  expect(await signInRead(status)).toEqual(SIGNED_IN);
+});
+
+test('but not where the browser did not keep the cookie', async () => {
+  await expect(signInRead(401)).rejects.toMatchObject({ code: 'cookie_refused' });
+});
 
 test.each([[200, {}], [401, { error: { code: 'invalid_session' } }]])('a sign-out that is answered %i is one', async (status, body) => {
   answer(status, body);
