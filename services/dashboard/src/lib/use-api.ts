@@ -52,11 +52,23 @@ export function useMayChange(): boolean {
   return useSession().data?.key.scopes.includes('keys') === true;
 }
 
+/** Undefined while it is not known. */
+function useMayReadKeys(): boolean | undefined {
+  const session = useSession().data;
+  return session === null || session === undefined ? undefined : mayRead(session, 'keys');
+}
+
+const useKeyPages = (): Page<KeyRecord> | undefined => useWhole<KeyRecord>('/api/auth?limit=100', { isEnabled: useMayReadKeys() === true }).data;
+
 /** The account's keys by page after page, none where this key may not read them. */
 export function useKeyNames(): readonly KeyRecord[] {
-  const session = useSession().data;
-  const isEnabled = session !== null && session !== undefined && mayRead(session, 'keys');
-  return useWhole<KeyRecord>('/api/auth?limit=100', { isEnabled }).data?.data ?? [];
+  return useKeyPages()?.data ?? [];
+}
+
+/** Ids of keys that were used; asked only where `useKeyNames` does not have all keys. */
+export function useUsedKeys(): readonly string[] {
+  const isPart = useKeyPages()?.has_more === true;
+  return useNames('key', { isEnabled: useMayReadKeys() === false || isPart });
 }
 
 /** Models with their endpoints to choose from; nothing is asked where this key may not list them. */
@@ -194,8 +206,8 @@ export function useChange<Answer>(stale: readonly string[]): UseMutationResult<A
   });
 }
 
-/** Models or providers to choose from: those that were used before. */
-export function useNames(group: 'model' | 'provider'): readonly string[] {
-  const usage = useWhole<UsageRow>(`/api/usage?group_by=${group}&limit=100`);
+/** Models, providers or ids of keys to choose from: those that were used before. */
+export function useNames(group: 'model' | 'provider' | 'key', options: ApiOptions = {}): readonly string[] {
+  const usage = useWhole<UsageRow>(`/api/usage?group_by=${group}&limit=100`, options);
   return (usage.data?.data ?? []).map((row) => row[group] ?? '').filter((name) => name !== '');
 }

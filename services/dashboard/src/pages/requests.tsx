@@ -2,10 +2,11 @@
 import { Badge, Button, Group, Select, SimpleGrid, Table, Text, TextInput } from '@mantine/core';
 import { useState, type FormEvent, type ReactElement } from 'react';
 import { queryText } from '../lib/api.js';
+import { isFoundBy, keyChoices } from '../lib/key-choices.js';
 import { formatCount, formatInstant, formatMs, startOfDay } from '../lib/format.js';
 import { formatUsd } from '../lib/money.js';
 import { hrefOf, navigate, useKept } from '../lib/route.js';
-import { useApi, useKeyNames, useNames } from '../lib/use-api.js';
+import { useApi, useKeyNames, useNames, useUsedKeys } from '../lib/use-api.js';
 import type { Page, RequestRow } from '../lib/types.js';
 import { follow, Link } from '../parts/link.tsx';
 import { Empty, Loaded, PageHead, Panel } from '../parts/panel.tsx';
@@ -33,7 +34,11 @@ export function Requests(): ReactElement {
   const [after, setAfter] = useKept('after', FIRST);
   const models = useNames('model');
   const providers = useNames('provider');
-  const keys = useKeyNames();
+  const keyNames = useKeyNames();
+  const usedKeys = useUsedKeys();
+  const [typedKey, setTypedKey] = useState('');
+  // There may be more of them than were read.
+  const keys = keyChoices(keyNames, usedKeys, filter.key, typedKey);
   // Days as the reader's clock has them, like the times of the rows.
   const span = { from: startOfDay(filter.from), to: startOfDay(filter.to, 1) };
   const requests = useApi<Page<RequestRow>>(`/api/requests${queryText({ ...filter, ...span, limit: 50, after: after.at(-1) })}`, after.length === 0 ? { everyMs: 10_000 } : {});
@@ -62,7 +67,19 @@ export function Requests(): ReactElement {
       <SimpleGrid cols={{ base: 2, sm: 3, md: 6 }} spacing="xs" mb="md">
         <Select aria-label="Model" placeholder="Any model" data={[...models]} value={filter.model || null} onChange={(value) => set({ model: value ?? '' })} clearable searchable limit={CHOICES_MAX} />
         <Select aria-label="Provider" placeholder="Any provider" data={[...providers]} value={filter.provider || null} onChange={(value) => set({ provider: value ?? '' })} clearable />
-        <Select aria-label="Key" placeholder="Any key" data={keys.map(({ id, name }) => ({ value: id, label: name }))} value={filter.key || null} onChange={(value) => set({ key: value ?? '' })} clearable searchable limit={CHOICES_MAX} />
+        <Select
+          aria-label="Key"
+          placeholder="Any key"
+          data={[...keys]}
+          value={filter.key || null}
+          onChange={(value) => set({ key: value ?? '' })}
+          onSearchChange={setTypedKey}
+          filter={({ search: typed, limit }) => keys.filter((choice) => isFoundBy(typed, choice)).slice(0, limit)}
+          nothingFoundMessage="Type a key’s name or whole id"
+          clearable
+          searchable
+          limit={CHOICES_MAX}
+        />
         <Select aria-label="State" placeholder="Any state" data={['completed', 'failed']} value={filter.status || null} onChange={(value) => set({ status: value ?? '' })} clearable />
         <TextInput aria-label="From" type="date" value={filter.from} onChange={(event) => set({ from: event.currentTarget.value })} />
         <TextInput aria-label="To" type="date" value={filter.to} onChange={(event) => set({ to: event.currentTarget.value })} />
