@@ -2,16 +2,19 @@
 
 /** Over TLS: bound to this very host by its prefix. */
 const SECURE_NAME = '__Host-signalbox';
-/** On loopback, where browsers differ on what `Secure` means without TLS. */
+/** On loopback, where browsers differ on what `Secure` means without TLS. The port follows: a browser's cookies are of a host, whatever its port, and a second gateway there would sign out who uses the first. */
 const LOOPBACK_NAME = 'signalbox';
-const LOOPBACK_HOST = /^(localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d{1,5})?$/i;
+const LOOPBACK_HOST = /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::(\d{1,5}))?$/i;
 
 function isLoopbackHost(host: string | undefined): boolean {
   return host !== undefined && LOOPBACK_HOST.test(host);
 }
 
 function cookieName(host: string | undefined): string {
-  return isLoopbackHost(host) ? LOOPBACK_NAME : SECURE_NAME;
+  const loopback = LOOPBACK_HOST.exec(host ?? '');
+  if (loopback === null) return SECURE_NAME;
+  const [, port] = loopback;
+  return port === undefined ? LOOPBACK_NAME : `${LOOPBACK_NAME}-${port}`;
 }
 
 /** The cookie's value; undefined when there is none, or more than one. */

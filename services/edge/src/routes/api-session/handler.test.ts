@@ -24,6 +24,8 @@ function call(method: string, path: string, headers: Headers = {}): Promise<{ re
   });
 }
 
+const cookieName = (): string => `signalbox-${new URL(door.url).port}`;
+
 const codeOf = (json: Record<string, unknown>): unknown => (json['error'] as Record<string, unknown>)['code'];
 
 async function signIn(host?: string): Promise<{ readonly cookie: string; readonly csrf: string; readonly setCookie: string }> {
@@ -37,14 +39,23 @@ describe('/api/session', () => {
   test('exchanges a key for a cookie that no script can read, and never tells the token or the key', async () => {
     const answer = await call('POST', '/api/session', BEARER());
     const [setCookie = ''] = answer.headers['set-cookie'] ?? [];
-    expect(setCookie).toMatch(/^signalbox=[\w-]{43}; Path=\/; Max-Age=\d+; HttpOnly; SameSite=Strict$/);
+    expect(setCookie).toMatch(/^signalbox-\d+=[\w-]{43}; Path=\/; Max-Age=\d+; HttpOnly; SameSite=Strict$/);
     const text = JSON.stringify(answer.json);
     expect(text).not.toContain(door.key);
-    expect(text).not.toContain(setCookie.slice(10, 53));
+    expect(text).not.toContain(setCookie.slice(setCookie.indexOf('=') + 1, setCookie.indexOf(';')));
     expect(answer.headers['cache-control']).toBe('no-store');
   });
   test('is bound to the host and to TLS anywhere but on loopback', async () => {
     expect((await signIn('gateway.example')).setCookie).toMatch(/^__Host-signalbox=[\w-]{43}; Path=\/; Max-Age=\d+; HttpOnly; SameSite=Strict; Secure$/);
+  });
+  test('is another one for each gateway of this machine: browsers send cookies of a host to all of its ports', async () => {
+    const { cookie } = await signIn();
+    const { port } = new URL(door.url);
+    expect(cookie.startsWith(`signalbox-${port}=`)).toBe(true);
+    const other = `signalbox-${Number(port) + 1}=${'A'.repeat(43)}`;
+    for (const both of [`${other}; ${cookie}`, `signalbox=x; ${cookie}; ${other}`]) expect((await call('GET', '/api/session', { cookie: both })).status).toBe(200);
+    expect((await signIn('localhost')).setCookie).toMatch(/^signalbox=/);
+    expect((await signIn('[::1]:81')).setCookie).toMatch(/^signalbox-81=/);
   });
   test('keeps the cookie for as long as accounts keeps the session, whatever the clock here says', async () => {
     // Far from the clock here.
@@ -75,7 +86,7 @@ describe('/api/session', () => {
   test('ends at sign-out, at once and in the browser', async () => {
     const { cookie, csrf } = await signIn();
     const gone = await call('DELETE', '/api/session', { cookie, 'x-csrf-token': csrf, 'sec-fetch-site': 'same-origin' });
-    expect([gone.status, String(gone.headers['set-cookie'])]).toEqual([200, 'signalbox=; Path=/; Max-Age=0; HttpOnly; SameSite=Strict']);
+    expect([gone.status, String(gone.headers['set-cookie'])]).toEqual([200, `${cookieName()}=; Path=/; Max-Age=0; HttpOnly; SameSite=Strict`]);
     const after = await call('GET', '/api/session', { cookie });
     expect([after.status, codeOf(after.json)]).toEqual([401, 'invalid_session']);
   });
@@ -92,7 +103,7 @@ describe('/api/session', () => {
     const { cookie } = await signIn();
     expect((await call('GET', '/api/session', { cookie })).status).toBe(200);
     for (let i = 0; i < 102; i += 1) await call('GET', '/api/session');
-    expect((await call('GET', '/api/session', { cookie: 'signalbox=x' })).status).toBe(429);
+    expect((await call('GET', '/api/session', { cookie: `${cookieName()}=x` })).status).toBe(429);
     expect((await call('GET', '/api/session', { cookie })).status).toBe(200);
   });
   test('nor keep out a session that is not known yet; tokens of no session are refused, and few are looked up', async () => {
@@ -100,18 +111,18 @@ describe('/api/session', () => {
     const { cookie } = await signIn();
     expect((await call('GET', '/api/session', { cookie })).status).toBe(200);
     const statuses: number[] = [];
-    for (let i = 0; i < 30; i += 1) statuses.push((await call('GET', '/api/session', { cookie: `signalbox=${String(i).padStart(43, 'A')}` })).status);
+    for (let i = 0; i < 30; i += 1) statuses.push((await call('GET', '/api/session', { cookie: `${cookieName()}=${String(i).padStart(43, 'A')}` })).status);
     // Of the look-ups of a second, the first call of the session took one.
     expect([statuses.filter((status) => status === 401).length, statuses.at(-1)]).toEqual([20, 429]);
     expect((await call('GET', '/api/session', { cookie })).status).toBe(200);
   });
   test('made-up tokens of an address keep no key out that is not known yet', async () => {
     for (let i = 0; i < 102; i += 1) await call('GET', '/api/plugins', { authorization: 'Bearer junk' });
-    for (let i = 0; i < 30; i += 1) await call('GET', '/api/session', { cookie: `signalbox=${String(i).padStart(43, 'A')}` });
+    for (let i = 0; i < 30; i += 1) await call('GET', '/api/session', { cookie: `${cookieName()}=${String(i).padStart(43, 'A')}` });
     expect((await call('POST', '/api/session', BEARER())).status).toBe(201);
   });
   test('a cookie that is no token, or stands twice, is no session', async () => {
     const { cookie } = await signIn();
-    for (const wrong of ['signalbox=x', `${cookie}; ${cookie}`, '__Host-signalbox=x']) expect((await call('GET', '/api/session', { cookie: wrong })).status).toBe(401);
+    for (const wrong of [`${cookieName()}=x`, `${cookie}; ${cookie}`, '__Host-signalbox=x']) expect((await call('GET', '/api/session', { cookie: wrong })).status).toBe(401);
   });
 });
