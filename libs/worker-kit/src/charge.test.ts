@@ -1,4 +1,4 @@
-import { expect, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
 import { asNanoUsd, asPrice } from '@signalbox/kernel/money';
 import { NO_TOKENS } from '@signalbox/kernel/tokens';
 import { chargeOf, heldPrompt, outputTokensMax } from './charge.js';
@@ -94,4 +94,64 @@ test('a refused attempt costs nothing, the fee of each request included; an answ
   const withFee = stepsOf({ ...CARD, requestNanoUsd: asNanoUsd(5n) });
   expect(chargeOf({ ...seen, isAnswered: false }, withFee, Infinity)).toMatchObject({ costNanoUsd: 0n, savingsNanoUsd: 0n, source: 'ESTIMATED', flags: [] });
   expect(chargeOf(seen, withFee, Infinity).costNanoUsd).toBe(115n);
+});
+
+const WITH_IMAGE = { ...seen, promptTokens: 1_009, mediaTokens: 1_000 };
+
+test.each([
+  ['a picture in low detail', 94, false],
+  ['a large one, as small models count it', 48_178, false],
+  ['less than a third of the text beside it', 30, true],
+  ['more than any picture is', 160_000, true],
+])('what an image counts as is a guess of ours: a prompt told with %s', (_case, inputUncached, isSuspect) => {
+  const usage = { ...told(100, 0), tokens: { ...NO_TOKENS, inputUncached, outputText: 100 } };
+  expect(chargeOf({ ...WITH_IMAGE, promptTokens: 1_100, usage }, stepsOf(CARD), Infinity)).toMatchObject({ source: 'PROVIDER', flags: isSuspect ? ['suspect'] : [], tokens: { inputUncached } });
+});
+
+describe('what an account’s own server tells, by which its own allotment is drawn on', () => {
+  const OWN = { ...seen, isAccountsWord: true, promptTokens: 400, outputBytes: 4_000 };
+  const usageOf = (tokens: object, isSuspect = false) => ({ tokens: { ...NO_TOKENS, ...tokens }, cachedKnown: false, reasoningKnown: false, isSuspect });
+
+  test.each([
+    ['nothing', { }, { inputUncached: 400, outputText: 1_000 }],
+    ['a token of each', { inputUncached: 1, outputText: 1 }, { inputUncached: 400, outputText: 1_000 }],
+    ['no answer', { inputUncached: 380, outputText: 0 }, { inputUncached: 380, outputText: 1_000 }],
+    ['no prompt', { outputText: 900, outputReasoning: 50 }, { inputUncached: 400, outputText: 900, outputReasoning: 50 }],
+    ['a cached token for all of the prompt', { cacheRead: 1, outputText: 900 }, { inputUncached: 400, outputText: 900 }],
+  ])('is counted here where it is less than a third of what was seen: %s', (_case, tokens, booked) => {
+    expect(chargeOf({ ...OWN, usage: usageOf(tokens) }, stepsOf(CARD), Infinity)).toMatchObject({ source: 'ESTIMATED', flags: ['estimated', 'suspect'], tokens: { ...NO_TOKENS, ...booked } });
+  });
+
+  test('is booked as told from a third on, and however much it is', () => {
+    for (const tokens of [{ inputUncached: 140, outputText: 340 }, { inputUncached: 40_000, outputText: 1_000 }]) {
+      expect(chargeOf({ ...OWN, usage: usageOf(tokens) }, stepsOf(CARD), Infinity)).toMatchObject({ source: 'PROVIDER', tokens: { ...NO_TOKENS, ...tokens } });
+    }
+  });
+
+  test('of few words it is booked as told, but for nothing at all: what stands around them is not sent by every server', () => {
+    const few = { ...OWN, promptTokens: 9, outputBytes: 30 };
+    expect(chargeOf({ ...few, usage: usageOf({ inputUncached: 2, outputText: 1 }) }, stepsOf(CARD), Infinity)).toMatchObject({ source: 'PROVIDER', flags: [] });
+    expect(chargeOf({ ...few, usage: usageOf({}) }, stepsOf(CARD), Infinity)).toMatchObject({ source: 'ESTIMATED', tokens: { inputUncached: 9, outputText: 8 } });
+  });
+
+  test('pictures are no measure of it: only the text beside them is', () => {
+    const pictured = { ...OWN, promptTokens: 1_100, mediaTokens: 1_000 };
+    expect(chargeOf({ ...pictured, usage: usageOf({ inputUncached: 94, outputText: 1_000 }) }, stepsOf(CARD), Infinity)).toMatchObject({ source: 'PROVIDER', tokens: { inputUncached: 94 } });
+    expect(chargeOf({ ...pictured, usage: usageOf({ inputUncached: 3, outputText: 1_000 }) }, stepsOf(CARD), Infinity)).toMatchObject({ source: 'ESTIMATED', tokens: { inputUncached: 1_100 } });
+  });
+
+  test('of an answer that broke off, what it had told of the prompt is believed no further', () => {
+    expect(chargeOf({ ...OWN, promptUsage: usageOf({ inputUncached: 1 }) }, stepsOf(CARD), Infinity)).toMatchObject({ flags: ['estimated', 'suspect'], tokens: { inputUncached: 400, outputText: 1_000 } });
+    expect(chargeOf({ ...OWN, promptUsage: usageOf({ inputUncached: 390 }) }, stepsOf(CARD), Infinity)).toMatchObject({ flags: ['estimated'], tokens: { inputUncached: 390, outputText: 1_000 } });
+  });
+
+  test('is never counted as more output than was asked for, and nothing is where it gave no answer', () => {
+    expect(chargeOf({ ...OWN, usage: usageOf({ inputUncached: 400 }) }, stepsOf(CARD), 60).tokens.outputText).toBe(60);
+    expect(chargeOf({ ...OWN, isAnswered: false, usage: usageOf({}) }, stepsOf(CARD), Infinity)).toMatchObject({ tokens: NO_TOKENS, costNanoUsd: 0n });
+  });
+
+  test('the price is that of a prompt as it is booked', () => {
+    const steps = [...stepsOf(CARD), { fromPromptTokens: 300, card: { card: { ...CARD, id: 'dear' }, reference: undefined } }];
+    expect(chargeOf({ ...OWN, usage: usageOf({ inputUncached: 1, outputText: 1_000 }) }, steps, Infinity).cards.card.id).toBe('dear');
+  });
 });

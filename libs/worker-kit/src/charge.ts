@@ -10,6 +10,10 @@ import type { Usage } from '@signalbox/wires/canonical';
 export const BYTES_PER_TOKEN = 4;
 /** Below this many tokens a ratio says nothing. */
 const COMPARED_TOKENS_MIN = 64;
+/** No picture is known to be more than 50 times what is guessed for it. */
+const MEDIA_SPREAD = 50;
+/** What an account's own server tells may be so many tokens below a third of our own count: what stands around a message is not sent by every server. */
+const ACCOUNTS_WORD_SLACK = 16;
 
 export interface Seen {
   readonly usage: Usage | undefined;
@@ -23,6 +27,10 @@ export interface Seen {
   readonly isAnswered: boolean;
   /** Estimate of the prompt. */
   readonly promptTokens: number;
+  /** Those of it that are a guess for images, sound and files; absent = none. */
+  readonly mediaTokens?: number;
+  /** The usage is told by a server of the account's own, whose word for it draws on nothing but that account's allotment. Absent = no. */
+  readonly isAccountsWord?: boolean;
 }
 
 /** What is in force for a prompt. */
@@ -75,6 +83,13 @@ function isFarOff(told: number, own: number): boolean {
   return Math.max(told, own) >= COMPARED_TOKENS_MIN && (told > own * 3 || told * 3 < own);
 }
 
+/** Whether the told prompt cannot be what was sent. Of pictures only the bounds are known. */
+function isPromptFarOff(told: number, { isAnswered, promptTokens: own, mediaTokens = 0 }: Seen): boolean {
+  if (!isAnswered || mediaTokens === 0) return isFarOff(told, isAnswered ? own : 0);
+  const text = Math.max(0, own - mediaTokens);
+  return isFarOff(told, Math.min(Math.max(told, text), text + mediaTokens * MEDIA_SPREAD));
+}
+
 /** Whether the told output cannot be what came. Thoughts may be shown whole, in short or not at all, and told apart or within the rest. */
 function isOutputFarOff(tokens: TokenCounts, { outputBytes, thoughtBytes }: Seen, outputMax: number): boolean {
   const told = completionTokens(tokens);
@@ -95,6 +110,26 @@ export function cardsAt<Of extends Cards>(steps: readonly PriceStep<Of>[], promp
   return cards;
 }
 
+const isTooLittle = (told: number, own: number): boolean => own > 0 && (told === 0 || told * 3 + ACCOUNTS_WORD_SLACK < own);
+
+/**
+ * Where a server of the account's own tells less than a third of what was seen, that part is counted here (ADR 81):
+ * `isReplaced`. Never of what gave no answer.
+ */
+function believed(seen: Seen, outputMax: number): Pick<Seen, 'usage' | 'promptUsage'> & { readonly isReplaced: boolean } {
+  const { usage, promptUsage, isAnswered, isAccountsWord, mediaTokens = 0 } = seen;
+  if (isAccountsWord !== true || !isAnswered) return { usage, promptUsage, isReplaced: false };
+  const isPromptTooLittle = (told: Usage | undefined): told is Usage => told !== undefined && isTooLittle(promptTokens(told.tokens), seen.promptTokens - mediaTokens);
+  const own = estimatedTokens(seen.promptTokens, undefined, seen.outputBytes, outputMax);
+  if (usage === undefined) return isPromptTooLittle(promptUsage) ? { usage, promptUsage: undefined, isReplaced: true } : { usage, promptUsage, isReplaced: false };
+  const { tokens } = usage;
+  const hasPrompt = !isPromptTooLittle(usage);
+  const hasOutput = !isTooLittle(completionTokens(tokens), own.outputText);
+  if (hasPrompt && hasOutput) return { usage, promptUsage, isReplaced: false };
+  const { outputText, outputReasoning } = hasOutput ? tokens : own;
+  return { usage: { ...usage, tokens: { ...(hasPrompt ? tokens : own), outputText, outputReasoning } }, promptUsage, isReplaced: true };
+}
+
 /** The cards for a prompt as it was told; undefined for figures that the ledger could not book. */
 function cardsOf<Of extends Cards>(told: Usage | undefined, steps: readonly PriceStep<Of>[]): Of | undefined {
   if (told === undefined || !areTokenCounts(told.tokens)) return undefined;
@@ -105,26 +140,28 @@ function cardsOf<Of extends Cards>(told: Usage | undefined, steps: readonly Pric
 /**
  * At the card of `steps` for the prompt as it is charged, which the provider may tell on the other side of a step than
  * it was estimated. Usage beyond 3× or below 1/3 of our own count is booked as told and flagged `suspect` (BILLING,
- * section 5).
+ * section 5), but for too little that an account's own server tells.
  */
 export function chargeOf<Of extends Cards>(seen: Seen, steps: readonly PriceStep<Of>[], outputMax: number): Charge<Of> {
-  const { usage, promptUsage } = seen;
+  const { usage, promptUsage, isReplaced } = believed(seen, outputMax);
   const cards = cardsOf(usage, steps);
-  if (cards !== undefined) return chargeSeen(seen, cards, outputMax);
+  if (cards !== undefined) {
+    const charge = chargeSeen({ ...seen, usage }, cards, outputMax);
+    return isReplaced ? { ...charge, source: 'ESTIMATED', flags: ['estimated', 'suspect'] } : charge;
+  }
   // Figures that no period could close with are none.
   const promptCards = cardsOf(promptUsage, steps);
-  const isUnreadable = seen.usageUnreadable || usage !== undefined || (promptUsage !== undefined && promptCards === undefined);
+  const isUnreadable = isReplaced || seen.usageUnreadable || usage !== undefined || (promptUsage !== undefined && promptCards === undefined);
   return chargeSeen({ ...seen, usage: undefined, promptUsage: promptCards === undefined ? undefined : promptUsage, usageUnreadable: isUnreadable }, promptCards ?? cardsAt(steps, seen.promptTokens), outputMax);
 }
 
 function chargeSeen<Of extends Cards>(seen: Seen, cards: Of, outputMax: number): Charge<Of> {
   const { card, reference } = cards;
   const tokens = seen.usage?.tokens ?? (seen.isAnswered ? estimatedTokens(seen.promptTokens, seen.promptUsage, seen.outputBytes, outputMax) : NO_TOKENS);
-  const ownPrompt = seen.isAnswered ? seen.promptTokens : 0;
   const flags: string[] = [];
   if (seen.usage === undefined && seen.isAnswered) flags.push('estimated');
   const told = seen.usage ?? (seen.isAnswered ? seen.promptUsage : undefined);
-  const isHardToBelieve = told !== undefined && (told.isSuspect || isFarOff(promptTokens(tokens), ownPrompt));
+  const isHardToBelieve = told !== undefined && (told.isSuspect || isPromptFarOff(promptTokens(tokens), seen));
   if (isHardToBelieve || (seen.usage === undefined ? seen.usageUnreadable : isOutputFarOff(tokens, seen, outputMax))) flags.push('suspect');
   // A refused attempt costs nothing, the fee per request included.
   const isNothing = seen.usage === undefined && !seen.isAnswered;

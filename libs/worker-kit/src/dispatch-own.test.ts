@@ -54,6 +54,17 @@ test('how fast they are answered is told to routing, and to no breaker; at an ad
   await upstream.close();
 });
 
+test('at an address of the account’s own a server that tells no tokens draws on the allotment by what was seen; on the provider itself it is believed', async () => {
+  const long = 'word '.repeat(400);
+  const silent = { chunks: [text(long), chunk([{ index: 0, delta: {}, finish_reason: 'stop' }]), chunk([], { usage: { prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 } }), sse('[DONE]')] };
+  const upstream = createUpstream(rig.provider.origin, createDialer({ allow: createAllowList([new URL(rig.provider.origin).host]) }));
+  rig.provider.enqueue(silent, silent);
+  expect((await rig.run(requestOf({ ...OWN, promptTokens: 300 }))).at(-1)?.end).toMatchObject({ source: 'PROVIDER', flags: ['suspect'], tokens: { inputUncached: 0, outputText: 0 } });
+  useOwn(true, { upstream });
+  expect((await rig.run(requestOf({ ...OWN, promptTokens: 300 }))).at(-1)?.end).toMatchObject({ source: 'ESTIMATED', flags: ['estimated', 'suspect'], tokens: { inputUncached: 300, outputText: 500 } });
+  await upstream.close();
+});
+
 test('one that is not known, or that rests, is told to nobody either', async () => {
   rig.use(rig.clock, { ownCredentials: { resolve: () => undefined } });
   expect(await rig.run(requestOf(OWN))).toMatchObject([{ failed: { class: 'NO_CREDENTIAL', status: 0 } }]);

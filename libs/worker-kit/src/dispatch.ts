@@ -298,7 +298,7 @@ export function createDispatcher(options: DispatchOptions): Dispatcher {
     const { attempt } = conversation;
     const pool = learn(ending, credentials, credential, request.providerModelId, own !== undefined);
     if (isFailed(ending) && ending.failure.class === 'CREDENTIAL' && ending.failure.status === 401 && credential.secret !== undefined) adapter.onCredentialRefused?.(credential.secret);
-    const seen = seenOf(ending, conversation, request.promptTokens);
+    const seen = seenOf(ending, conversation, request, own?.isAtOwnAddress === true);
     const charge = chargeOf(seen, terms.steps, conversation.outputTokensMax);
     const { cards } = charge;
     const reason = ending.kind === 'failed' ? ending.failure : ending.kind === 'stream' ? ending.cut : undefined;

@@ -28,14 +28,16 @@ export function isUnseen(ending: Ending, conversation: Conversation, request: Di
   return !request.clientStream && (isLost || wasCutOff(conversation, request) || (!isCancelled && ending.kind === 'stream' && ending.cut !== undefined));
 }
 
-export function seenOf(ending: Ending, conversation: Conversation, promptTokens: number): Seen {
+/** `isAccountsWord`: a server of the account's own answered. */
+export function seenOf(ending: Ending, conversation: Conversation, { promptTokens, mediaTokens }: DispatchRequest__Output, isAccountsWord: boolean): Seen {
   const { attempt, promptUsage } = conversation;
   const summary = attempt.summary();
+  const asked = { promptTokens, mediaTokens, isAccountsWord };
   switch (ending.kind) {
     case 'answer':
-      return { usage: ending.answer.usage, usageUnreadable: ending.answer.usageUnreadable, outputBytes: ending.answer.outputBytes, thoughtBytes: ending.answer.thoughtBytes, isAnswered: true, promptTokens };
+      return { usage: ending.answer.usage, usageUnreadable: ending.answer.usageUnreadable, outputBytes: ending.answer.outputBytes, thoughtBytes: ending.answer.thoughtBytes, isAnswered: true, ...asked };
     case 'failed':
-      return { usage: ending.usage, usageUnreadable: false, outputBytes: 0, thoughtBytes: 0, isAnswered: false, promptTokens };
+      return { usage: ending.usage, usageUnreadable: false, outputBytes: 0, thoughtBytes: 0, isAnswered: false, ...asked };
     case 'stream':
     case 'abandoned':
       return {
@@ -45,7 +47,7 @@ export function seenOf(ending: Ending, conversation: Conversation, promptTokens:
         outputBytes: summary?.outputBytes ?? 0,
         thoughtBytes: summary?.thoughtBytes ?? 0,
         isAnswered: ending.kind === 'stream' || isPromptOwed(conversation),
-        promptTokens,
+        ...asked,
       };
   }
 }

@@ -60,6 +60,7 @@ export function requestOf(over: Partial<DispatchRequest__Output> = {}): Dispatch
     temperatureMax: 2,
     fields: [{ name: 'messages', value: Buffer.from('[{"role":"user","content":"hi"}]') }],
     promptTokens: 10,
+    mediaTokens: 0,
     firstByteTimeoutMs: 5_000,
     idleTimeoutMs: 5_000,
     wholeTimeoutMs: 0,

@@ -81,7 +81,7 @@ test('what is charged where no provider says is never more than was held for the
 });
 
 test('of a file, whose tokens nothing bounds, the estimate stays', async () => {
-  const { neighbours, run } = story({ cheap: answersWith('x') }, { request: { promptBytes: 400, promptTokens: 1_100, hasUnboundedParts: true } });
+  const { neighbours, run } = story({ cheap: answersWith('x') }, { request: { promptBytes: 400, promptTokens: 1_100, mediaTokens: 1_000, hasUnboundedParts: true } });
   await run();
-  expect(neighbours.calls.map(({ request }) => request.promptTokens)).toEqual([1_100]);
+  expect(neighbours.calls.map(({ request }) => [request.promptTokens, request.mediaTokens])).toEqual([[1_100, 1_000]]);
 });

@@ -33,6 +33,8 @@ export interface ChatRequest {
   readonly promptBytes: number;
   /** What the prompt probably is in tokens: for routing and estimates, never a bound. */
   readonly promptTokens: number;
+  /** Those of them that are a guess for images, sound and files. */
+  readonly mediaTokens: number;
   /** Files: neither their bytes nor anything else bounds their tokens. */
   readonly hasUnboundedParts: boolean;
   readonly dataCollection: '' | 'allow' | 'deny';

@@ -267,6 +267,7 @@ function dispatchRequest({ requestId, caller, request, tools }: Turn, plan: Deci
     contextWindow: planned.contextWindow,
     holdEpoch: admission.epoch,
   };
+  if (request.mediaTokens > 0) dispatched.mediaTokens = request.mediaTokens;
   if (admission.draw !== undefined) dispatched.draw = admission.draw;
   if (planned.wholeTimeoutMs > 0) dispatched.wholeTimeoutMs = planned.wholeTimeoutMs;
   if (planned.steps.length > 0) dispatched.steps = planned.steps;

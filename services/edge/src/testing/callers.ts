@@ -87,6 +87,7 @@ export function requestWith(over: Partial<ChatRequest> = {}): ChatRequest {
     calledToolBytes: 0,
     promptBytes: 400,
     promptTokens: 100,
+    mediaTokens: 0,
     hasUnboundedParts: false,
     dataCollection: '',
     zdr: false,

@@ -119,6 +119,7 @@ export function writeDispatchRequest(w: Writer, m: DispatchRequest): void {
   if (m.tended === true) { w.uint32(368); w.bool(m.tended); }
   if (m.draw !== undefined && m.draw !== null) { w.uint32(378); { const at = w.open(); writeDraw(w, m.draw); w.close(at); } }
   if (m.contextWindow !== undefined && m.contextWindow !== 0) { w.uint32(384); w.uint32(m.contextWindow); }
+  if (m.mediaTokens !== undefined && m.mediaTokens !== 0) { w.uint32(392); w.uint32(m.mediaTokens); }
 }
 export function readDispatchRequest(r: Reader, end: number): DispatchRequestOut {
   let v1: string = '';
@@ -168,6 +169,7 @@ export function readDispatchRequest(r: Reader, end: number): DispatchRequestOut 
   let v46: boolean = false;
   let v47: DrawOut | null = null;
   let v48: number = 0;
+  let v49: number = 0;
   while (r.at < end) {
     const tag = r.uint32();
     switch (tag) {
@@ -219,11 +221,12 @@ export function readDispatchRequest(r: Reader, end: number): DispatchRequestOut 
       case 368: v46 = r.bool(); break;
       case 378: v47 = readDraw(r, r.delimited(end)); break;
       case 384: v48 = r.uint32(); break;
+      case 392: v49 = r.uint32(); break;
       default: r.skip(tag, end);
     }
   }
   r.check(end);
-  return { requestId: v1, attempt: v2, retryOf: v3, accountId: v4, keyId: v5, endpointId: v6, model: v7, provider: v8, providerModelId: v9, wireProtocol: v10, card: v11, referenceCard: v12, periods: v13, heldNanoUsd: v14, byok: v15, stream: v16, maxTokens: v17, maxTokensParam: v18, temperatureMax: v19, fields: v20, promptTokens: v21, firstByteTimeoutMs: v22, idleTimeoutMs: v23, responseFormat: v24, routedFrom: v25, decisionId: v26, clientStream: v27, maxOutputTokens: v28, gather: v29, heldOutputTokens: v30, heldTokens: v31, outputPriceMax: v32, shortened: v33, wholeNanoUsd: v34, byokHandle: v35, rounds: v36, earlierNanoUsd: v37, earlierTokens: v38, holdEpoch: v40, steps: v41, referenceSteps: v42, wholeTimeoutMs: v43, toolNames: v44, unwatchedTokens: v45, tended: v46, draw: v47, contextWindow: v48 } as DispatchRequestOut;
+  return { requestId: v1, attempt: v2, retryOf: v3, accountId: v4, keyId: v5, endpointId: v6, model: v7, provider: v8, providerModelId: v9, wireProtocol: v10, card: v11, referenceCard: v12, periods: v13, heldNanoUsd: v14, byok: v15, stream: v16, maxTokens: v17, maxTokensParam: v18, temperatureMax: v19, fields: v20, promptTokens: v21, firstByteTimeoutMs: v22, idleTimeoutMs: v23, responseFormat: v24, routedFrom: v25, decisionId: v26, clientStream: v27, maxOutputTokens: v28, gather: v29, heldOutputTokens: v30, heldTokens: v31, outputPriceMax: v32, shortened: v33, wholeNanoUsd: v34, byokHandle: v35, rounds: v36, earlierNanoUsd: v37, earlierTokens: v38, holdEpoch: v40, steps: v41, referenceSteps: v42, wholeTimeoutMs: v43, toolNames: v44, unwatchedTokens: v45, tended: v46, draw: v47, contextWindow: v48, mediaTokens: v49 } as DispatchRequestOut;
 }
 export function copyDispatchRequest(m: DispatchRequest): DispatchRequestOut {
   const v1 = m.requestId !== undefined && m.requestId !== null ? m.requestId : '';
@@ -273,7 +276,8 @@ export function copyDispatchRequest(m: DispatchRequest): DispatchRequestOut {
   const v46 = m.tended !== undefined && m.tended !== null ? m.tended : false;
   const v47 = m.draw !== undefined && m.draw !== null ? copyDraw(m.draw) : null;
   const v48 = m.contextWindow !== undefined && m.contextWindow !== null ? m.contextWindow >>> 0 : 0;
-  return { requestId: v1, attempt: v2, retryOf: v3, accountId: v4, keyId: v5, endpointId: v6, model: v7, provider: v8, providerModelId: v9, wireProtocol: v10, card: v11, referenceCard: v12, periods: v13, heldNanoUsd: v14, byok: v15, stream: v16, maxTokens: v17, maxTokensParam: v18, temperatureMax: v19, fields: v20, promptTokens: v21, firstByteTimeoutMs: v22, idleTimeoutMs: v23, responseFormat: v24, routedFrom: v25, decisionId: v26, clientStream: v27, maxOutputTokens: v28, gather: v29, heldOutputTokens: v30, heldTokens: v31, outputPriceMax: v32, shortened: v33, wholeNanoUsd: v34, byokHandle: v35, rounds: v36, earlierNanoUsd: v37, earlierTokens: v38, holdEpoch: v40, steps: v41, referenceSteps: v42, wholeTimeoutMs: v43, toolNames: v44, unwatchedTokens: v45, tended: v46, draw: v47, contextWindow: v48 } as DispatchRequestOut;
+  const v49 = m.mediaTokens !== undefined && m.mediaTokens !== null ? m.mediaTokens >>> 0 : 0;
+  return { requestId: v1, attempt: v2, retryOf: v3, accountId: v4, keyId: v5, endpointId: v6, model: v7, provider: v8, providerModelId: v9, wireProtocol: v10, card: v11, referenceCard: v12, periods: v13, heldNanoUsd: v14, byok: v15, stream: v16, maxTokens: v17, maxTokensParam: v18, temperatureMax: v19, fields: v20, promptTokens: v21, firstByteTimeoutMs: v22, idleTimeoutMs: v23, responseFormat: v24, routedFrom: v25, decisionId: v26, clientStream: v27, maxOutputTokens: v28, gather: v29, heldOutputTokens: v30, heldTokens: v31, outputPriceMax: v32, shortened: v33, wholeNanoUsd: v34, byokHandle: v35, rounds: v36, earlierNanoUsd: v37, earlierTokens: v38, holdEpoch: v40, steps: v41, referenceSteps: v42, wholeTimeoutMs: v43, toolNames: v44, unwatchedTokens: v45, tended: v46, draw: v47, contextWindow: v48, mediaTokens: v49 } as DispatchRequestOut;
 }
 
 export function writeDispatchEvent(w: Writer, m: DispatchEvent): void {

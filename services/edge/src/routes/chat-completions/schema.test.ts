@@ -76,6 +76,13 @@ describe('chat request', () => {
     expect([promptBytes, promptTokens, imageCount, needs.vision, session]).toEqual([plain.promptBytes, plain.promptTokens, 0, false, plain.session]);
   });
 
+  test('of parts that are no text the tokens are a guess, and told apart', () => {
+    const plain = requestOf({ messages: [{ role: 'user', content: [{ type: 'text', text: 'What?' }] }] });
+    const { promptTokens, mediaTokens } = requestOf({ messages: [{ role: 'user', content: [{ type: 'text', text: 'What?' }, ...['a', 'b'].map((name) => ({ type: 'image_url', image_url: { url: `https://x/${name}.png` } }))] }] });
+    expect([plain.mediaTokens, mediaTokens]).toEqual([0, 2_000]);
+    expect(promptTokens - mediaTokens).toBeLessThan(plain.promptTokens + 50);
+  });
+
   test('a prompt counts alike, whether its client escapes what is not ASCII or not', () => {
     const body = JSON.stringify({ ...base, messages: [{ role: 'user', content: 'Привет, мир! 🚂'.repeat(100) }] });
     const escaped = body.replace(/[\u0080-\uffff]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`);

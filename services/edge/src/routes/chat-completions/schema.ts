@@ -258,6 +258,7 @@ function read(body: Buffer, { object, fields: ranges, wholeLengths }: ParsedJson
     calledToolBytes: calledToolBytes(messages.calledTools),
     promptBytes,
     promptTokens: estimatedTokens(promptBytes, messages),
+    mediaTokens: mediaTokens(messages),
     hasUnboundedParts: messages.hasUnboundedParts,
     dataCollection,
     zdr,
@@ -282,8 +283,13 @@ function wholeMessages(body: Buffer, ranges: ReadonlyMap<string, ByteRange>): un
 }
 
 /** What the prompt probably is in tokens. */
-export function estimatedTokens(promptBytes: number, { inlineMediaChars, mediaParts }: MessageFacts): number {
-  return Math.ceil(Math.max(0, promptBytes - inlineMediaChars) / BYTES_PER_TOKEN) + mediaParts * TOKENS_PER_MEDIA_PART;
+export function estimatedTokens(promptBytes: number, facts: MessageFacts): number {
+  return Math.ceil(Math.max(0, promptBytes - facts.inlineMediaChars) / BYTES_PER_TOKEN) + mediaTokens(facts);
+}
+
+/** The part of it that is a guess: providers count an image as tens to tens of thousands. */
+export function mediaTokens({ mediaParts }: MessageFacts): number {
+  return mediaParts * TOKENS_PER_MEDIA_PART;
 }
 
 /** Whether the choice of a model is left to us. */

@@ -3,7 +3,7 @@ import type { ChatRequest } from '../../domain/chat-request.js';
 import { calledToolBytes } from '../../domain/prompt-overheads.js';
 import { unescapedBytes } from '../../wire/json-escapes.js';
 import { checkMessages } from './messages.js';
-import { estimatedTokens } from './schema.js';
+import { estimatedTokens, mediaTokens } from './schema.js';
 import { promptWindow } from './prompt-window.js';
 
 const NO_MESSAGES = Buffer.alloc(0);
@@ -24,6 +24,7 @@ export function withMessages(request: ChatRequest, messages: Buffer): ChatReques
     calledToolBytes: calledToolBytes(facts.calledTools),
     promptBytes,
     promptTokens: estimatedTokens(promptBytes, facts),
+    mediaTokens: mediaTokens(facts),
     hasUnboundedParts: facts.hasUnboundedParts,
     promptText: request.promptText === '' ? '' : promptWindow(value),
   };

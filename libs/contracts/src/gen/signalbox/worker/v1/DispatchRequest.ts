@@ -56,6 +56,7 @@ export interface DispatchRequest {
   'tended'?: (boolean);
   'draw'?: (_signalbox_common_v1_Draw | null);
   'contextWindow'?: (number);
+  'mediaTokens'?: (number);
   '_maxTokens'?: "maxTokens";
 }
 
@@ -107,5 +108,6 @@ export interface DispatchRequest__Output {
   'tended': (boolean);
   'draw': (_signalbox_common_v1_Draw__Output | null);
   'contextWindow': (number);
+  'mediaTokens': (number);
   '_maxTokens'?: "maxTokens";
 }
