@@ -114,7 +114,9 @@ export interface ClientListener {
   onDrain(): void;
   /** The client is gone before the answer was complete. `byItself`: it hung up, and was not cut off by us; its worker looks at that where money is decided by it. */
   onGone(byItself: boolean): void;
-  /** The drain is over: true where the answer has begun and its worker is asked to end it, so that its end follows as of any that breaks off. Absent = false. */
+  /** The answer is complete and told as delivered: `onStop` is asked though nothing of it was given. Absent = false. */
+  readonly isGiving?: boolean;
+  /** The drain is over: true where the answer is complete and follows, or has begun and its worker is asked to end it, so that its end follows as of any that breaks off. Absent = false. */
   onStop?(): boolean;
 }
 

@@ -396,6 +396,17 @@ describe('attempts', () => {
     }
   });
 
+  test('nor does it wait when the drain is over: told as delivered, it is given, and its client not told that it costs nothing', async () => {
+    const { neighbours, answer, run } = story({ a: answersWith('no JSON'), b: breaks('link_lost') }, { request: { needs: { responseFormat: 'json_object' } } });
+    neighbours.heard = new Promise(() => undefined);
+    const running = run();
+    await neighbours.clock.settle();
+    expect([neighbours.outcomes, answer.said]).toEqual([['a#1 DELIVERED', 'b#2 SUPERSEDED'], []]);
+    expect(answer.stop()).toBe(true);
+    expect((await running).result).toBe('answered');
+    expect(answer.said).toEqual(['body 0:no JSON!stop']);
+  });
+
   test('a client gone between two attempts is charged nothing', async () => {
     const { neighbours, answer, run } = story({
       a: (call) => {

@@ -16,7 +16,7 @@ import { healingTermsOf } from './healing.js';
 import type { Neighbours } from './neighbours.js';
 import { ownCredentialsOf } from './own-credentials.js';
 import { attemptsLeft } from './present-lists.js';
-import { tending, written } from './tellings.js';
+import { tending, written, writtenAsGiven } from './tellings.js';
 import type { Conducted, RoundStart } from './tool-rounds.js';
 import type { Turn } from './turn.js';
 
@@ -198,7 +198,7 @@ async function tryPlan(neighbours: Neighbours, turn: Turn, plan: DecideResponse_
   }
   const settling = settleReserve();
   if (settling !== undefined) {
-    if (!answer.isGone()) await written(settling, clock);
+    await writtenAsGiven(answer, settling, clock);
     if (answer.isGone()) return { attempts: reports, result: 'gone' };
     reserve?.give(reports);
     return { attempts: reports, result: 'answered' };

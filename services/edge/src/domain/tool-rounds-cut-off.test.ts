@@ -129,3 +129,17 @@ describe('a stream that is stopped at the end of a drain, once its client has wo
     expect([(await running).result, fake.outcomes]).toEqual(['gone', ['a#1 DISCARDED']]);
   });
 });
+
+test.each<[string, Setting]>([
+  ['a whole answer', { roundsMax: 1, rounds: [callsWhole] }],
+  ['a stream without a word', { roundsMax: 1, request: stream, rounds: [callsStreamed] }],
+])('when the drain is over, %s that is told as delivered is given at once', async (_what, setting) => {
+  const { fake, answer, run } = story(setting);
+  fake.heard = new Promise(() => undefined);
+  const running = run();
+  await fake.clock.settle();
+  expect([fake.outcomes, answer.said]).toEqual([['a#1 DELIVERED followed', 'a#2 DELIVERED'], []]);
+  expect(answer.stop()).toBe(true);
+  expect((await running).result).toBe('answered');
+  expect(answer.said).toHaveLength(1);
+});

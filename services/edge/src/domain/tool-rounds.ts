@@ -10,7 +10,7 @@ import type { ChatRequest } from './chat-request.js';
 import { HEALING_FAILED, healingTermsOf } from './healing.js';
 import { imagesChunk, RoundAnswer, withImages, withoutCalls, type RoundEnd, type Shown } from './round-answer.js';
 import { summed } from './round-figures.js';
-import { TEND_MS, written } from './tellings.js';
+import { TEND_MS, written, writtenAsGiven } from './tellings.js';
 import { boughtOf, feesOf, ToolCalls } from './tool-calls.js';
 import { continuedRequest } from './tool-request.js';
 import type { ServerTools, ToolImage, Turn } from './turn.js';
@@ -269,7 +269,7 @@ class Rounds {
    */
   private deliver(isFollowed: boolean, besides: readonly Promise<boolean>[] = []): Promise<boolean> {
     const told = this.tellAll('DELIVERED', isFollowed);
-    return written([...besides, ...told.filter((_, at) => this.answered[at]?.isUnseen === true)], this.options.clock);
+    return writtenAsGiven(this.options.turn.answer, [...besides, ...told.filter((_, at) => this.answered[at]?.isUnseen === true)], this.options.clock);
   }
 
   /** The figures of all rounds. `ends` holds the last one's already. */

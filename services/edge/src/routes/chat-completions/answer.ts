@@ -133,6 +133,7 @@ export class HttpAnswer implements Answer {
 
   body(body: Body__Output, settlement: Settlement): void {
     this.isDone = true;
+    this.patience?.cancel();
     const { response, request, requestId, caller } = this.options;
     const { provider, model, decisionId, sunsetDate, dropParams } = settlement;
     const costNanoUsd = BigInt(settlement.end.costNanoUsd);
@@ -189,10 +190,10 @@ export class HttpAnswer implements Answer {
     watchRest(response);
   }
 
-  /** The drain is over: what goes on without its client is left alone, all else ends, with an error that may be tried again. A stream that has begun is ended by its worker, which says what it costs. */
+  /** The drain is over: what goes on without its client is left alone, all else ends, with an error that may be tried again. A stream that has begun is ended by its worker, which says what it costs; an answer that is complete, and told as delivered, is given. */
   stop(): void {
     if (this.isDone || this.isGone() || this.outlivesClient()) return;
-    if (this.hasChunk && this.listener?.onStop?.() === true) this.patience = this.options.clock.setTimer(LAST_FIGURES_MS, this.stopNow);
+    if ((this.hasChunk || this.listener?.isGiving === true) && this.listener?.onStop?.() === true) this.patience = this.options.clock.setTimer(LAST_FIGURES_MS, this.stopNow);
     else this.stopNow();
   }
 
