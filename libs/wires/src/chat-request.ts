@@ -1,6 +1,7 @@
 /** A client's request as wires other than OpenAI's read it: turns, tools and settings. Edge has checked every field. */
 import { isObject, type JsonObject } from './canonical.js';
 import { readTurns, type Turn } from './chat-turns.js';
+import { LongTexts } from './long-texts.js';
 import type { ChatRequestField } from './openai-chat/request.js';
 
 /** What a dispatch says beside the client's fields. */
@@ -30,7 +31,10 @@ export type ToolChoice = { readonly kind: 'auto' | 'none' | 'required' } | { rea
 export type ResponseFormat = { readonly kind: 'text' } | { readonly kind: 'json_object' } | { readonly kind: 'json_schema'; readonly name: string; readonly description: string; readonly schema: JsonObject };
 
 export interface Chat {
+  /** Of what their texts hold the middle may be set apart. */
   readonly turns: readonly Turn[];
+  /** Writes the body with what is set apart of them in its places. */
+  readonly texts: LongTexts;
   readonly tools: readonly Tool[];
   readonly toolChoice: ToolChoice;
   /** undefined = not told. */
@@ -51,6 +55,8 @@ export interface Chat {
   readonly reasoningEffort: string;
   readonly user: string;
 }
+
+const NOTHING = Buffer.from('null');
 
 function parsedFields(fields: readonly ChatRequestField[]): ReadonlyMap<string, unknown> {
   return new Map(fields.map(({ name, value }) => [name, JSON.parse(Buffer.from(value.buffer, value.byteOffset, value.length).toString('utf8')) as unknown]));
@@ -97,7 +103,10 @@ function formatOf(value: unknown): ResponseFormat {
 
 /** Throws Unsendable on media that are not what they say. */
 export function readChat({ fields, temperatureMax }: Pick<ChatInput, 'fields' | 'temperatureMax'>): Chat {
-  const values = parsedFields(fields);
+  const messages = fields.find(({ name }) => name === 'messages');
+  const others = fields.filter((field) => field !== messages);
+  const values = parsedFields(others);
+  const texts = new LongTexts(messages?.value ?? NOTHING, others.map(({ value }) => value));
   const number = (name: string): number | undefined => {
     const value = values.get(name);
     return typeof value === 'number' ? value : undefined;
@@ -111,7 +120,8 @@ export function readChat({ fields, temperatureMax }: Pick<ChatInput, 'fields' | 
   const parallel = values.get('parallel_tool_calls');
   const topLogprobs = number('top_logprobs') ?? 0;
   return {
-    turns: readTurns(values.get('messages')),
+    turns: readTurns(texts.parse()),
+    texts,
     tools: toolsOf(values.get('tools')),
     toolChoice: toolChoiceOf(values.get('tool_choice')),
     parallelToolCalls: typeof parallel === 'boolean' ? parallel : undefined,

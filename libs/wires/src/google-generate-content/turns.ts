@@ -2,6 +2,7 @@
 import { jsonRootOf } from '@signalbox/kernel/json-root';
 import { failure, isObject, type JsonObject } from '../canonical.js';
 import { extraOf, type Turn, type TurnCall, type UserPart } from '../chat-turns.js';
+import type { LongTexts } from '../long-texts.js';
 import type { FetchedMedia } from '../media.js';
 import { base64Json, RawJson, rawObject } from '../raw-json.js';
 import { Unsendable } from '../unsendable.js';
@@ -12,6 +13,8 @@ export interface TurnOptions {
   readonly withCallIds: boolean;
   /** The model refuses calls of earlier turns that are not signed. */
   readonly needsSignature: boolean;
+  /** Of the turns. */
+  readonly texts: LongTexts;
 }
 
 type Result = Turn & { readonly role: 'tool' };
@@ -39,6 +42,9 @@ function signatureOf(extra: JsonObject): string {
 /** Both sides want objects; what is none goes in as a member. */
 const objectOf = (text: string, member: string): RawJson | JsonObject => (text.trim() === '' ? {} : (rawObject(text) ?? { [member]: jsonValue(text) }));
 
+/** What begins so may be JSON, of which an object goes in as such. */
+const BEGINS_AS_JSON = /^[\s{["\d-]/;
+
 const jsonValue = (text: string): unknown => (jsonRootOf(text) === undefined ? text : new RawJson(text));
 
 /** Text of nothing is refused. */
@@ -63,10 +69,10 @@ function modelParts(turn: Turn & { readonly role: 'assistant' }, options: TurnOp
   return [...text, ...calls];
 }
 
-function answersContent({ calls, results }: Answers, { withCallIds }: TurnOptions): readonly Content[] {
+function answersContent({ calls, results }: Answers, { withCallIds, texts }: TurnOptions): readonly Content[] {
   if (results.length === 0) return [];
   const sorted = [...results].sort((left, right) => (calls.get(left.callId) ?? 0) - (calls.get(right.callId) ?? 0));
-  return [{ role: 'user', parts: sorted.map((turn) => ({ functionResponse: { ...(withCallIds ? { id: turn.callId } : {}), name: sentName(turn.name), response: objectOf(turn.text, 'output') } })) }];
+  return [{ role: 'user', parts: sorted.map((turn) => ({ functionResponse: { ...(withCallIds ? { id: turn.callId } : {}), name: sentName(turn.name), response: objectOf(BEGINS_AS_JSON.test(turn.text) ? texts.whole(turn.text) : turn.text, 'output') } })) }];
 }
 
 /**

@@ -1,0 +1,147 @@
+import { describe, expect, jest, test } from '@jest/globals';
+import fc from 'fast-check';
+import { ANTHROPIC, draftMessages } from './anthropic-messages/request.js';
+import { draftConverse } from './bedrock-converse/request.js';
+import { composeCohereChat } from './cohere-v2/request.js';
+import { draftGenerateContent } from './google-generate-content/request.js';
+import { LONG_TEXT_BYTES, LongTexts } from './long-texts.js';
+import { draftOllamaChat } from './ollama/request.js';
+import { draftChatBody } from './openai-chat/draft.js';
+import { NO_QUIRKS } from './openai-chat/quirks.js';
+import { composeChatBody, type ChatRequestField } from './openai-chat/request.js';
+
+const INPUT = { model: 'x/y', stream: true, maxTokens: 100, temperatureMax: 0, maxTokensParam: 'max_tokens', contextWindow: 1_000_000, maxOutputTokens: 8_000, promptTokens: 1_000 };
+const NONE = new Map<string, never>();
+type Compose = (fields: readonly ChatRequestField[]) => Buffer;
+const WIRES: readonly (readonly [name: string, compose: Compose])[] = [
+  ['anthropic', (fields) => draftMessages({ ...INPUT, providerModelId: 'claude-opus-4-1', fields }, ANTHROPIC).body(NONE)],
+  ['anthropic without a prefill', (fields) => draftMessages({ ...INPUT, providerModelId: 'claude-opus-4-8', fields }, ANTHROPIC).body(NONE)],
+  ['bedrock', (fields) => draftConverse({ ...INPUT, providerModelId: 'anthropic.claude-opus-4-1', fields }).body(NONE)],
+  ['google', (fields) => draftGenerateContent({ ...INPUT, providerModelId: 'gemini-3-pro', fields }, { withCallIds: true }).body(NONE)],
+  ['cohere', (fields) => composeCohereChat({ ...INPUT, providerModelId: 'command-a', fields })],
+  ['ollama', (fields) => draftOllamaChat({ ...INPUT, providerModelId: 'llama', fields }, { keepAlive: '', contextTokensMin: 256 }).body(NONE)],
+  ['a host that is given no addresses', (fields) => {
+    const picture = ',{"role":"user","content":[{"type":"image_url","image_url":{"url":"https://images.test/a.png"}}]}]';
+    const withPicture = fields.map(({ name, value }) => (name === 'messages' ? { name, value: Buffer.concat([value.subarray(0, -1), Buffer.from(picture)]) } : { name, value }));
+    return draftChatBody({ ...INPUT, providerModelId: 'm', fields: withPicture }, NO_QUIRKS).body(new Map([['https://images.test/a.png', { mediaType: 'image/png', base64: 'AAAA' }]]));
+  }],
+  ['a host where turns alternate', (fields) => composeChatBody({ ...INPUT, providerModelId: 'sonar', fields }, { ...NO_QUIRKS, alternates: true })],
+  ['a host with fields of its own', (fields) => composeChatBody({ ...INPUT, providerModelId: 'm', fields }, { ...NO_QUIRKS, messageFields: ['role', 'content', 'tool_calls', 'tool_call_id'], shortToolCallIds: true, answersResults: true })],
+];
+
+const escaped = (unit: number): string => `\\u${unit.toString(16).padStart(4, '0')}`;
+
+/** JSON of a string, each of its units escaped as `isEscaped` says. */
+function written(text: string, isEscaped: (at: number) => boolean): string {
+  let json = '"';
+  for (let at = 0; at < text.length; at += 1) {
+    const unit = text.charCodeAt(at);
+    const isHigh = unit >= 0xd800 && unit < 0xdc00 && (text.charCodeAt(at + 1) & 0xfc00) === 0xdc00;
+    if (isEscaped(at)) json += escaped(unit);
+    else if (isHigh) {
+      json += text.slice(at, at + 2);
+      at += 1;
+    } else json += JSON.stringify(text.charAt(at)).slice(1, -1);
+  }
+  return `${json}"`;
+}
+
+/** Of half a kilobyte to five: some are long, some are not. */
+const words = fc.oneof(
+  { weight: 4, arbitrary: fc.string({ unit: fc.oneof(fc.constantFrom('a', '"', '\\', '\n', '\t', ' ', '\u0001', '\u0091', '\u3000', 'é', '猫', '😀', '\ud83d', '\ude00', '{', '}', '[', ']', ','), fc.string({ unit: 'binary', minLength: 1, maxLength: 3 })), minLength: 0, maxLength: 90 }) },
+  { weight: 1, arbitrary: fc.constantFrom('', ' ', '{"a":1}', '[1', '"x"', '12', '-', 'true', '\u00910\u0091') },
+);
+const body = fc.tuple(words, fc.string({ unit: 'grapheme', minLength: 1, maxLength: 12 }), fc.nat(400), words).map(([head, filler, times, tail]) => head + filler.repeat(times) + tail);
+const blank = fc.tuple(fc.constantFrom(' ', '\n', '\u3000', '\\u0020'), fc.constantFrom(1, 2_000)).map(([space, times]) => space.repeat(times));
+const jsonish = body.chain((text) => fc.constantFrom(JSON.stringify({ text }), ` ${JSON.stringify([text])}`, JSON.stringify(text), `{"cut":${JSON.stringify(text)}`, '7'.repeat(1_500)));
+const text = fc.oneof({ weight: 5, arbitrary: body }, blank, jsonish);
+/** Which units are escaped: none, all, or here and there. */
+const style = fc.oneof(fc.constant((): boolean => false), fc.constant((): boolean => true), fc.integer({ min: 2, max: 7 }).map((step) => (at: number): boolean => at % step === 0));
+
+type Said = readonly [role: string, text: string, isParts: boolean, isEscaped: (at: number) => boolean];
+const said = fc.tuple(fc.constantFrom('system', 'user', 'assistant', 'tool', 'call'), text, fc.boolean(), style);
+
+/** The keys as they are looked for, or so that they are not found: then every text is read as it was before any was set apart. */
+function messagesJson(turns: readonly Said[], isFound: boolean): Buffer {
+  const [content, part] = isFound ? ['content', 'text'] : ['c\\u006fntent', 'te\\u0078t'];
+  const all = turns.map(([role, words, isParts, isEscaped], at) => {
+    const json = written(words, isEscaped);
+    const inParts = `[{"type":"text","${part}" : ${json}},{"type":"text","${part}":"${role}"}]`;
+    const told = isParts ? inParts : json;
+    if (role === 'call') return `{"role":"assistant","${content}":${told},"tool_calls":[{"id":"c${String(at)}","type":"function","function":{"name":"f","arguments":${JSON.stringify(JSON.stringify({ content: words, text: words }))}}}]}`;
+    return role === 'tool' ? `{"role":"tool","tool_call_id":"c${String(at - 1)}","${content}":${told}}` : `{"role":"${role}", "${content}"\n:\t${told}}`;
+  });
+  return Buffer.from(`[${all.join()}]`);
+}
+
+const sent = (compose: Compose, turns: readonly Said[], isFound: boolean): unknown => {
+  const tools = JSON.stringify([{ type: 'function', function: { name: 'f', description: 'Does it. \u00910', parameters: { type: 'object', properties: { text: { type: 'string' } } } } }]);
+  try {
+    return JSON.parse(compose([{ name: 'messages', value: messagesJson(turns, isFound) }, ...(turns.some(([role]) => role === 'call') ? [{ name: 'tools', value: Buffer.from(tools.replace('\u0091', '')) }] : [])]).toString('utf8'));
+  } catch (error) {
+    return error;
+  }
+};
+
+describe.each(WIRES)('%s', (_name, compose) => {
+  test('is sent the same whether long texts are read or set apart', () => {
+    fc.assert(fc.property(fc.array(said, { minLength: 1, maxLength: 5 }), (turns) => expect(sent(compose, turns, true)).toEqual(sent(compose, turns, false))), { numRuns: 120 });
+  });
+
+  test('reads nothing of a long text', () => {
+    const turns: readonly Said[] = ['system', 'user', 'call', 'tool', 'user'].map((role, at): Said => [role, at === 2 ? '' : `Words ${'of a long text \n"and more" '.repeat(400)}, and the end.`, at % 2 === 0, () => false]);
+    const fields = [{ name: 'messages', value: messagesJson(turns, true) }];
+    const parse = jest.spyOn(JSON, 'parse');
+    const bytes = compose(fields);
+    const read = Math.max(...parse.mock.calls.map(([json]) => json.length));
+    parse.mockRestore();
+    expect(bytes.length).toBeGreaterThan(40_000);
+    expect(read).toBeLessThan(4_096);
+  });
+});
+
+describe('what is set apart', () => {
+  const parsed = (json: string): unknown => new LongTexts(Buffer.from(json)).parse();
+  const long = 'x'.repeat(LONG_TEXT_BYTES);
+
+  test('is the middle of a long text, of which both ends stay', () => {
+    expect(JSON.stringify(parsed(`[{"role":"user","content":"${long}"}]`)).length).toBeLessThan(200);
+    expect(parsed(`[{"content":"${'x'.repeat(LONG_TEXT_BYTES - 1)}"}]`)).toEqual([{ content: 'x'.repeat(LONG_TEXT_BYTES - 1) }]);
+  });
+
+  test.each<[string, string]>([
+    ['a text whose end is blank', `[{"content":"${long}${' '.repeat(200)}"}]`],
+    ['a string that only ends as a key does', JSON.stringify([{ x: `"content`, y: long }, { x: `"content": ${long}` }])],
+    ['a text of another member', JSON.stringify([{ arguments: long, reasoning_content: long }])],
+    ['a text beside the sign that stands for one', JSON.stringify([{ content: long }, { content: '\u0091' }])],
+    ['one beside the sign escaped', `[{"content":"${long}"},{"content":"\\u0091"}]`],
+  ])('is nothing of %s', (_what, json) => {
+    expect(parsed(json)).toEqual(JSON.parse(json));
+  });
+
+  test('is nothing where the sign stands beside the messages', () => {
+    const json = JSON.stringify([{ content: long }]);
+    expect(new LongTexts(Buffer.from(json), [Buffer.from('"\u0091"')]).parse()).toEqual([{ content: long }]);
+  });
+
+  test('is found in one pass, however many texts and escapes there are', () => {
+    const searched = (count: number): number => {
+      const indexOf = jest.spyOn(Buffer.prototype, 'indexOf');
+      const json = Buffer.from(JSON.stringify([...Array.from({ length: count }, () => ({ content: `a\n${'b'.repeat(40)}` })), { content: '\n'.repeat(count) + 'c'.repeat(40) }]));
+      new LongTexts(json);
+      const calls = indexOf.mock.calls.length;
+      indexOf.mockRestore();
+      return calls;
+    };
+    expect(searched(800)).toBeLessThan(2.5 * searched(400));
+  });
+
+  test('can be had back as it was', () => {
+    fc.assert(fc.property(text, style, (words, isEscaped) => {
+      const texts = new LongTexts(Buffer.from(`[{"content":${written(words, isEscaped)}}]`));
+      const [{ content }] = texts.parse() as [{ readonly content: string }];
+      expect(texts.whole(content)).toBe(words);
+      expect(texts.byteLength(`${content}!`)).toBe(Buffer.byteLength(`${words}!`));
+    }));
+  });
+});
