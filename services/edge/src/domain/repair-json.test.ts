@@ -42,6 +42,8 @@ describe('a repair', () => {
     ['a string of a list whose end may be the escaped quote before a comma', String.raw`{"a": ["19\", "24 inches"]}`],
     ['one whose end may be missing before a comma', String.raw`{"a": ["say \"yes\", then go, "6\" pipe"]}`],
     ['a bracket that a string without its first quote may hold', '{"a": c}", "b": "d}"}'],
+    ['a string without its first quote whose beginning may be the element before', '{"a": [x, y"], "b": 1}'],
+    ['one that may begin in a number', '{"a": ["z", 1, y"]}'],
     ['a quote that never ends', `{'a': "x, 'b': 1}`],
     ['three quotes', '{"a": """x"""}'],
   ])('is none where it cannot be told what was meant: %s', (_name, text) => {

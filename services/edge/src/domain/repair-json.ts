@@ -66,6 +66,8 @@ class Reader {
     if ((this.depth += 1) > DEPTH_MAX) throw new Unclear();
     this.out += isObject ? '{' : '[';
     this.at += 1;
+    /** The element before has neither quotes nor brackets. */
+    let isBehindBare = false;
     for (let isFirst = true; ; isFirst = false) {
       const gap = this.gap();
       let behind = '';
@@ -86,7 +88,10 @@ class Reader {
       if (next === ',' || next === '}' || next === ']') throw new Unclear();
       if (next !== undefined) {
         this.out += isFirst ? gap + behind : hasComma ? `${gap},${behind}` : `,${gap}`;
-        if (isObject ? this.member() : this.value(false)) continue;
+        if (isObject ? this.member() : this.value(false, isBehindBare)) {
+          isBehindBare = !QUOTES.has(next) && next !== '{' && next !== '[';
+          continue;
+        }
       }
       this.endOfText();
       this.out = out + close;
@@ -192,7 +197,7 @@ class Reader {
   }
 
   /** False: the text ended before it. */
-  private value(isMember: boolean): boolean {
+  private value(isMember: boolean, isBehindBare = false): boolean {
     const { text } = this;
     const first = text[this.at] ?? '';
     if (first === '{' || first === '[') this.container();
@@ -206,7 +211,7 @@ class Reader {
         this.string(isMember);
       }
       this.out += '"';
-    } else return this.bare(isMember);
+    } else return this.bare(isMember, isBehindBare);
     return true;
   }
 
@@ -287,7 +292,7 @@ class Reader {
   }
 
   /** A number, a word or a string without quotes. */
-  private bare(isMember: boolean): boolean {
+  private bare(isMember: boolean, isBehindBare: boolean): boolean {
     const { text, at } = this;
     TOKEN.lastIndex = at;
     const token = TOKEN.exec(text)?.[0] ?? '';
@@ -311,9 +316,9 @@ class Reader {
     }
     const next = text[this.at] ?? '';
     if (next === '"') {
-      // A string whose first quote is missing.
+      // A string whose first quote is missing. Behind a bare element it may have stood before that.
       const behind = text[this.skipBlank(this.at + 1)] ?? ',';
-      if (!',}]'.includes(behind) || comment >= 0 || bare.includes('\\') || this.isBareKey) throw new Unclear();
+      if (!',}]'.includes(behind) || comment >= 0 || isBehindBare || bare.includes('\\') || this.isBareKey) throw new Unclear();
       this.at += 1;
     } else if ('{[`'.includes(next) || ('}]'.includes(next) && text[this.at + 1] === '"')) throw new Unclear();
     const isUnclear = bare === '' || /^(?:\.\.\.|…|\\|[-+]?Infinity)|['’”]$/.test(bare) || /:(?:\s|$)/.test(bare) || bare.split('(').length !== bare.split(')').length;
