@@ -18,6 +18,26 @@ test.each([
 
 test.each([`${PNG}A!AAA`, `${PNG}AA`, `${PNG}A===`, `${PNG}A=AAA`, `${PNG}\u0141`, `${PNG}é`])('%j is no base64', (given) => expect(() => base64Of(given)).toThrow(Unsendable));
 
+const fileOf = (type: string, bytes: string): unknown => {
+  const source = readMediaSource(`data:${type};base64,${Buffer.from(bytes, 'latin1').toString('base64')}`, 'file', 'p');
+  return source.kind === 'inline' ? [source.mediaType, Buffer.from(source.base64, 'base64').toString('latin1')] : source;
+};
+
+test.each([
+  ['behind blank lines', 'application/pdf', '\r\n\r\n%PDF-1.7 x'],
+  ['behind a byte order mark, of no type', '', '\xef\xbb\xbf%PDF-1.4'],
+  ['as late as readers look for it', 'application/octet-stream', `${'j'.repeat(1_019)}%PDF-`],
+  ['under an old name', 'application/x-pdf', '%PDF-1.7'],
+  ['under the name of no file', 'binary/octet-stream', '%PDF-1.7'],
+])('the signature of a PDF may stand %s', (_where, type, bytes) => expect(fileOf(type, bytes)).toEqual(['application/pdf', bytes]));
+
+test.each([
+  ['a PDF without its signature', 'application/pdf', 'hello'],
+  ['one whose signature nobody looks for', 'application/pdf', `${'j'.repeat(1_020)}%PDF-`],
+])('%s is refused', (_what, type, bytes) => expect(() => fileOf(type, bytes)).toThrow(Unsendable));
+
+test('a text that speaks of PDFs is a text', () => expect(fileOf('text/plain', 'a file begins %PDF-')).toEqual(['text/plain', 'a file begins %PDF-']));
+
 test('nothing is no base64', () => expect(() => readMediaSource('', 'image', 'p')).toThrow(Unsendable));
 
 test('a file is not put together anew for each of its characters', () => {

@@ -31,6 +31,12 @@ const SIGNATURES: readonly (readonly [mediaType: string, base64: RegExp])[] = [
   ['image/webp', /^UklGR.{6}XRUJQ/],
   ['application/pdf', /^JVBERi/],
 ];
+const PDF = 'application/pdf';
+/** Characters of base64 that hold the bytes within which readers look for a PDF's signature. */
+const PDF_HEAD_CHARS = 1_368;
+const PDF_HEAD_BYTES = 1_024;
+/** Other words for a type. */
+const SYNONYMS: Readonly<Record<string, string>> = { 'application/x-pdf': PDF, 'application/octet-stream': '', 'binary/octet-stream': '' };
 const BASE64 = /^[A-Za-z0-9+/]+={0,2}$/;
 const PAD = '='.charCodeAt(0);
 const PADS_MAX = 2;
@@ -49,16 +55,22 @@ export function sniffMediaType(base64: string): string | undefined {
   return SIGNATURES.find(([, signature]) => signature.test(head))?.[0];
 }
 
+/** Whether it is a PDF whose signature stands behind a little junk, such as the blank lines of a careless server. */
+function isJunkyPdf(base64: string): boolean {
+  return Buffer.from(base64.slice(0, PDF_HEAD_CHARS), 'base64').subarray(0, PDF_HEAD_BYTES).includes('%PDF-');
+}
+
 const isPicture = (mediaType: string): boolean => mediaType.startsWith('image/');
 
 /** What the bytes are, when that is what they claim to be; an empty claim is no claim. Throws Unsendable when they are something else. */
 function checkedMedia(claimed: string, base64: string, kind: MediaKind, param: string): Media {
-  const mediaType = claimed.split(';')[0]?.trim().toLowerCase() ?? '';
-  const isClaimed = mediaType !== '' && mediaType !== 'application/octet-stream';
-  const actual = sniffMediaType(base64);
+  const word = claimed.split(';')[0]?.trim().toLowerCase() ?? '';
+  const mediaType = Object.hasOwn(SYNONYMS, word) ? (SYNONYMS[word] ?? '') : word;
+  const isClaimed = mediaType !== '';
+  const actual = sniffMediaType(base64) ?? ((mediaType === PDF || !isClaimed) && isJunkyPdf(base64) ? PDF : undefined);
   // Pictures with another picture's type are common, and harmless once the type is right.
   const fits = actual === undefined ? !SIGNATURES.some(([known]) => known === mediaType) : !isClaimed || actual === mediaType || (isPicture(actual) && isPicture(mediaType));
-  const told = actual ?? mediaType;
+  const told = actual ?? (mediaType || word);
   if (!fits || (kind === 'image' && !isPicture(told))) throw badInput(param, `The ${kind} is not what its media type says.`);
   if (told === '') throw badInput(param, `The ${kind} has no media type.`);
   return { mediaType: told, base64 };
