@@ -142,6 +142,16 @@ describe('errors', () => {
     expect(allAttemptsFailed([{ ...refused, byok: false }]).message).not.toContain('credential');
   });
 
+  test.each([
+    ['was limited', [failed({ class: 'RATE_LIMITED', status: 429 })], /own credential, is rate-limited at a right now.*not asked/],
+    ['did not answer', [failed({ class: 'CONNECT', status: 0 })], /own credential, could not be served by a right now.*not asked/],
+    ['was limited, and failed', [failed({ class: 'RATE_LIMITED', status: 429 }), failed({})], /could not be served by a, b right now/],
+  ])('where an own credential %s, it is told that the request ran on it, and on nothing else', (_what, failures, message) => {
+    const tried = (byok: boolean) => failures.map((told, index) => ({ byok, provider: 'ab'[index] ?? '', failed: told }));
+    expect(allAttemptsFailed(tried(true))).toMatchObject({ status: 503, code: 'all_models_unavailable', message: expect.stringMatching(message) as unknown });
+    expect(allAttemptsFailed(tried(false)).message).not.toContain('credential');
+  });
+
   test('an own credential that accounts cannot tell is a fault of ours, and nobody is told to set it anew; beside other failures it is one of them', () => {
     const away = { byok: true, provider: 'a', failed: failed({ class: 'ACCOUNTS_AWAY', status: 0 }) } as const;
     const error = allAttemptsFailed([away]);

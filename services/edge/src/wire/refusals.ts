@@ -192,10 +192,24 @@ export function allAttemptsFailed(attempts: readonly FailedAttempt[], retryAfter
   if (first !== undefined && failures.every(({ failed }) => failed.class === 'ACCOUNTS_AWAY')) {
     return apiError('accounts_unavailable', { message: `Your own credential at ${first.provider} cannot be read here right now, which is no fault of yours or of the credential. Please retry.`, retryAfterMs: waitMs, metadata: { ...metadata, retryable: true } });
   }
-  const refused = failures.find(({ failed, byok }) => byok && (failed.class === 'CREDENTIAL' || failed.class === 'NO_CREDENTIAL'));
-  const isRefused = failures.every(({ failed, byok }) => byok && (failed.class === 'CREDENTIAL' || failed.class === 'NO_CREDENTIAL'));
-  const message = refused === undefined || !isRefused ? {} : { message: `Your own credential at ${refused.provider} was refused there, or cannot be used now. Check it, and set it anew with PUT /api/providers/${refused.provider}.` };
+  const ownMessage = failures.length > 0 && failures.every(({ byok }) => byok) ? ownFailureMessage(failures) : undefined;
+  const message = ownMessage === undefined ? {} : { message: ownMessage };
   return apiError('all_models_unavailable', { ...message, retryAfterMs: waitMs, metadata: { ...metadata, retryable: true } });
+}
+
+const OF_CREDENTIAL: ReadonlySet<Failed__Output['class']> = new Set<Failed__Output['class']>(['CREDENTIAL', 'NO_CREDENTIAL', 'ACCOUNTS_AWAY']);
+
+/** Of a request that ran on the account's own credentials alone: who wonders why nobody else was asked is told. Undefined where credentials are to blame for a part. */
+function ownFailureMessage(failures: readonly { readonly provider: string; readonly failed: Failed__Output }[]): string | undefined {
+  const providers = [...new Set(failures.map(({ provider }) => provider))].join(', ');
+  const isAll = (isOne: (failed: Failed__Output) => boolean): boolean => failures.every(({ failed }) => isOne(failed));
+  if (isAll((failed) => failed.class === 'CREDENTIAL' || failed.class === 'NO_CREDENTIAL')) {
+    const [{ provider } = { provider: '' }] = failures;
+    return `Your own credential at ${provider} was refused there, or cannot be used now. Check it, and set it anew with PUT /api/providers/${provider}.`;
+  }
+  if (!isAll((failed) => !OF_CREDENTIAL.has(failed.class))) return undefined;
+  const what = isAll((failed) => failed.class === 'RATE_LIMITED') ? `is rate-limited at ${providers} right now` : `could not be served by ${providers} right now`;
+  return `This request, which runs on your own credential, ${what}. The credentials of this gateway are not asked in its place.`;
 }
 
 type RequestFaultName = 'invalid_value' | 'context_length_exceeded' | 'content_policy_violation';
