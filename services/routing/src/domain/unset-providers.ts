@@ -1,7 +1,7 @@
-/** Of a model that the catalog has and nobody here serves: who would, if there were a credential. */
+/** Who would serve a model of the catalog, if there were a credential: of one that nobody serves here, and of providers that a request asks for alone. */
 import { findModel, type Catalog } from '@signalbox/router-core/catalog';
 import { isProviderAllowed, isReachable, modelListFilter } from '@signalbox/router-core/filters';
-import { isAuto } from '@signalbox/router-core/request';
+import { isAuto, type RouteRequest } from '@signalbox/router-core/request';
 import type { ListQuery } from './model-list.js';
 
 /** Ids of providers, in the catalog's order; empty for `auto`, and for a model that the catalog does not know or the key may not use. */
@@ -11,4 +11,19 @@ export function unsetProviders(catalog: Catalog, request: ListQuery): string[] {
   if (model === undefined || model.isRetired || !modelListFilter(catalog, request, false)(model)) return [];
   const unset = model.endpoints.filter((endpoint) => endpoint.isServable && !isReachable(endpoint, request.byokProviders) && isProviderAllowed(endpoint.provider, request));
   return [...new Set(unset.map(({ provider }) => provider))];
+}
+
+/** Of the providers that the request keeps to, those that would serve what it asks for. Ids, in the request's order. */
+export function unsetWishes(catalog: Catalog, request: RouteRequest): string[] {
+  const { only, order, allowFallbacks } = request.provider;
+  const wished = [...new Set(only.length > 0 ? only : allowFallbacks ? [] : order)].filter((provider) => isProviderAllowed(provider, request));
+  if (wished.length === 0) return [];
+  const names = [request.model, ...request.models];
+  const isAllowed = { auto: modelListFilter(catalog, request, true), named: modelListFilter(catalog, request, false) };
+  const asked = new Set(names.flatMap((name) => (isAuto(name) ? catalog.models.filter(isAllowed.auto) : [findModel(catalog, name)].filter((model) => model !== undefined && isAllowed.named(model)))));
+  const endpoints = [...asked].flatMap((model) => (model === undefined || model.isRetired ? [] : model.endpoints.filter(({ isServable }) => isServable)));
+  return wished.filter((provider) => {
+    const at = endpoints.filter((endpoint) => endpoint.provider === provider);
+    return at.length > 0 && !at.some((endpoint) => isReachable(endpoint, request.byokProviders));
+  });
 }

@@ -1,0 +1,38 @@
+import { afterEach, expect, test } from '@jest/globals';
+import { createMemoryBus } from '@signalbox/bus/memory';
+import type { DecideRequest, DecideResponse__Output } from '@signalbox/contracts/routing';
+import { createRpcClient } from '@signalbox/rpc/client';
+import { systemClock } from '@signalbox/runtime/clock';
+import { silentLog } from '@signalbox/runtime/log';
+import { randomBytes } from '@signalbox/runtime/random';
+import { composeRouting } from './compose.js';
+import { loadRoutingConfig } from './config.js';
+
+let stop = async (): Promise<void> => Promise.resolve();
+afterEach(() => stop());
+
+test('of providers that a request keeps to, those that lack nothing but a credential are told', async () => {
+  const service = composeRouting(loadRoutingConfig({ PROVIDERS: 'openai,deepinfra' }), { clock: systemClock, randomBytes, log: silentLog, withProcessMetrics: false }, { bus: createMemoryBus({ clock: systemClock }) });
+  await service.start();
+  const client = createRpcClient({ area: 'routing', addresses: [`127.0.0.1:${String(service.ports()['grpc'])}`], door: 'link', clock: systemClock, randomBytes, defaultDeadlineMs: 5_000 });
+  stop = async () => {
+    await client.close();
+    await service.stop();
+  };
+  const unset = async (provider: NonNullable<DecideRequest['provider']>, over: Partial<DecideRequest> = {}): Promise<readonly string[]> => {
+    const { refusal, unsetProviders } = await client.unary<DecideRequest, DecideResponse__Output>('Decide', { model: 'openai/gpt-4o', promptTokens: 12, seed: 7, provider, ...over });
+    expect(refusal).toBe('NO_ELIGIBLE_PROVIDER');
+    return unsetProviders;
+  };
+  expect(await unset({ only: ['azure'] })).toEqual(['azure-openai']);
+  expect(await unset({ only: ['azure'] }, { model: 'auto' })).toEqual(['azure-openai']);
+  expect(await unset({ order: ['Azure', 'openrouter'], allowFallbacks: false })).toEqual(['azure-openai', 'openrouter']);
+  expect(await unset({ only: ['groq', 'deepinfra', 'azure'], maxPricePrompt: '1' }, { models: ['openai/gpt-oss-20b'] })).toEqual(['groq', 'azure-openai']);
+  // One that has no such model lacks more, and one that is set up is in the way of nothing.
+  expect(await unset({ only: ['groq', 'nobody'] })).toEqual([]);
+  expect(await unset({ only: ['openai'], maxPricePrompt: '1' })).toEqual([]);
+  expect(await unset({ ignore: ['openai'] })).toEqual([]);
+  // What the account's policy shuts out would not be asked with one.
+  expect(await unset({ only: ['azure'] }, { denyProviders: ['azure'] })).toEqual([]);
+  expect(await unset({ only: ['azure'] }, { denyModels: ['openai/gpt-4o'] })).toEqual([]);
+});
