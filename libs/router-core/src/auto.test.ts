@@ -83,6 +83,36 @@ describe('moving a conversation', () => {
   });
 });
 
+describe('on an account’s own credentials', () => {
+  const two = endpointWith({ id: 'large-dear', provider: 'delta', model: '', prices: prices('large-dear', 6_000_000_000n, 18_000_000_000n) });
+  const withSecond = (quality: readonly number[]): Snapshot => {
+    const { catalog, ...rest } = market(quality);
+    return { ...rest, catalog: catalogOf(catalog.models.map((model, i) => (i === 0 ? { ...model, endpoints: [...model.endpoints, two] } : model))) };
+  };
+
+  test('a conversation that is at home on the operator’s moves to the account’s own of the same model, cache or not', () => {
+    const snapshot = withSecond([0.9, 0.6, 0.6]);
+    const home = auto({ held: { endpointId: 'large', cachedTokens: 10_000 } });
+    expect(first(snapshot, home)).toBe('large');
+    expect(first(snapshot, { ...home, byokProviders: ['delta'] })).toBe('large-dear');
+    expect(first(snapshot, { ...home, byokProviders: ['delta'], costWeight: 1 })).toBe('large-dear');
+    expect(first(snapshot, { ...home, byokProviders: ['alpha', 'delta'] })).toBe('large');
+    // Another model's is no reason to leave, and the client's order comes before whose credential it is.
+    expect(first(snapshot, { ...home, byokProviders: ['beta'] })).toBe('large');
+    expect(first(snapshot, { ...home, byokProviders: ['delta'], provider: { ...home.provider, order: ['alpha'] } })).toBe('large');
+  });
+
+  test('a model costs what its own endpoint does, which is asked, not what the operator’s beside it would', () => {
+    const snapshot = withSecond([0.9, 0.89, 0.6]);
+    const middle = snapshot.catalog.models[1]?.endpoints[0];
+    const dearer: Snapshot = { ...snapshot, catalog: catalogOf(snapshot.catalog.models.map((model, i) => (i === 1 && middle !== undefined ? { ...model, endpoints: [{ ...middle, prices: prices('middle', 4_000_000_000n, 12_000_000_000n) }] } : model))) };
+    expect(first(dearer, auto())).toBe('large');
+    expect(first(dearer, auto({ byokProviders: ['delta'] }))).toBe('middle');
+    const result = decide(auto({ byokProviders: ['delta'] }), dearer, 1);
+    expect(result.kind === 'plan' && result.auto?.groups.map(({ best, cost }) => [best.endpoint.id, cost === best.effectiveCost])).toEqual([['middle', true], ['large-dear', true], ['small', true]]);
+  });
+});
+
 describe('exploration', () => {
   const snapshot = market([0.9, 0.89, 0.6]);
   const choices = (request: RouteRequest, seeds: number): Map<string, number> => {

@@ -4,7 +4,7 @@ import { drawExploration } from './exploration.js';
 import { isOnOwnCredential } from './filters.js';
 import type { ModelGroup } from './model-group.js';
 import type { Prediction } from './quality.js';
-import { effectiveCostOf, EXPECTED_OUTPUT_TOKENS, expectedCost, hashText, orderCandidates, scoreEndpoint, type Candidate } from './rank.js';
+import { effectiveCostOf, EXPECTED_OUTPUT_TOKENS, expectedCost, hashText, orderCandidates, orderPosition, scoreEndpoint, type Candidate } from './rank.js';
 import type { RouteRequest } from './request.js';
 
 /** Attempts of one plan at most. */
@@ -73,15 +73,18 @@ function groupByModel(eligible: readonly Endpoint[], request: RouteRequest, snap
     if (model === undefined) continue;
     const outputTokens = prediction?.outputTokens[index] ?? EXPECTED_OUTPUT_TOKENS;
     const candidates = endpoints.map((endpoint) => scoreEndpoint(endpoint, request, snapshot, outputTokens));
-    let best: { readonly orderPosition: number; readonly tier: number; readonly cost: number } | undefined;
-    for (const { endpoint, tier, effectiveCost } of candidates) {
-      const listed = request.provider.order.indexOf(endpoint.provider);
-      const orderPosition = listed < 0 ? request.provider.order.length : listed;
-      if (best === undefined || (orderPosition - best.orderPosition || tier - best.tier || effectiveCost - best.cost) < 0) best = { orderPosition, tier, cost: effectiveCost };
-    }
-    if (best !== undefined) groups.push({ model, candidates, ...best, quality: prediction?.quality[index] ?? model.ability, deviation: prediction?.deviation[index] ?? DEVIATION_UNJUDGED, outputTokens });
+    const [first, ...others] = candidates;
+    if (first === undefined) continue;
+    const best = others.reduce((top, candidate) => (comesBefore(candidate, top, request) ? candidate : top), first);
+    groups.push({ model, candidates, best, orderPosition: orderPosition(best, request.provider.order), tier: best.tier, cost: best.effectiveCost, quality: prediction?.quality[index] ?? model.ability, deviation: prediction?.deviation[index] ?? DEVIATION_UNJUDGED, outputTokens });
   }
   return groups;
+}
+
+/** By the order of the endpoints of one model, with the cost in place of the draw: a model costs what would serve it. */
+function comesBefore(left: Candidate, right: Candidate, { provider, byokProviders }: RouteRequest): boolean {
+  const own = ({ endpoint }: Candidate): number => Number(isOnOwnCredential(endpoint, byokProviders));
+  return (orderPosition(left, provider.order) - orderPosition(right, provider.order) || own(right) - own(left) || left.tier - right.tier || left.effectiveCost - right.effectiveCost) < 0;
 }
 
 /** What λ makes of quality and cost (nano-USD). */
@@ -114,9 +117,10 @@ function findHeld(groups: readonly ModelGroup[], endpointId: string): Held | und
 
 /** Moving has a price: the prompt cache. A conversation stays unless what it gains elsewhere is more than that and a little. */
 function shouldStay(held: Held, best: ModelGroup, floor: number, request: RouteRequest): boolean {
-  const listed = request.provider.order.indexOf(held.candidate.endpoint.provider);
-  const orderPosition = listed < 0 ? request.provider.order.length : listed;
-  if (orderPosition > best.orderPosition || (orderPosition === best.orderPosition && held.candidate.tier > best.tier)) return false;
+  const position = orderPosition(held.candidate, request.provider.order);
+  if (position > best.orderPosition || (position === best.orderPosition && held.candidate.tier > best.tier)) return false;
+  // An own credential that came since, or serves again, is left for no cache: the account would pay for what it has paid elsewhere.
+  if (!isPaidAs(held.group.best, held.candidate, request)) return false;
   const stayingCost = effectiveCostOf(expectedCost(held.candidate.endpoint, request, held.group.outputTokens, request.held?.cachedTokens ?? 0), held.candidate.successShare);
   if (request.costWeight !== undefined) return utilityOf(held.group.quality, stayingCost, request.costWeight) >= utilityOf(best.quality, best.cost, request.costWeight) - MOVING_GAIN_MIN;
   return held.group.quality >= floor - MOVING_GAIN_MIN && stayingCost <= best.cost * (1 + MOVING_GAIN_MIN);

@@ -10,7 +10,9 @@ export interface ModelGroup {
   /** Standard deviation of its log-odds. */
   readonly deviation: number;
   readonly outputTokens: number;
-  /** The best of its endpoints: place in the client's order, then tier, then effective cost. */
+  /** Of its endpoints the first by place in the client's order, then on the account's own credential, then by tier, then by effective cost. */
+  readonly best: Candidate;
+  /** Of `best`, as all below. */
   readonly orderPosition: number;
   readonly tier: number;
   /** Nano-USD; a score. */

@@ -136,7 +136,7 @@ function compareInTier(left: Candidate, right: Candidate, sort: RouteRequest['pr
 }
 
 /** Position in the client's own order; unnamed providers follow. */
-function orderPosition(candidate: Candidate, order: readonly string[]): number {
+export function orderPosition(candidate: Candidate, order: readonly string[]): number {
   const position = order.indexOf(candidate.endpoint.provider);
   return position < 0 ? order.length : position;
 }

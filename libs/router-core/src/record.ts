@@ -142,7 +142,7 @@ function rejectedOf(request: RouteRequest, { catalog, live }: Snapshot, result: 
 function consideredOf(auto: AutoChoice, request: RouteRequest): Considered[] {
   const shares = propensities(auto.peers, request);
   return auto.groups.slice(0, CONSIDERED_MAX).flatMap((group): Considered[] => {
-    const best = group.candidates.reduce((top, candidate) => (candidate.tier < top.tier || (candidate.tier === top.tier && candidate.effectiveCost < top.effectiveCost) ? candidate : top));
+    const { best } = group;
     const propensity = auto.reason === 'stayed' ? Number(group === auto.groups[0]) : (shares[auto.peers.indexOf(group)] ?? 0);
     return [{
       model: group.model.id,
