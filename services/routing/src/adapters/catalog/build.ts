@@ -6,6 +6,7 @@ import { abilitiesOf, type Scores } from '@signalbox/router-core/ability';
 import { indexNames, namedCard, QUANTIZATION_BITS, type Capabilities, type Catalog, type Endpoint, type Model } from '@signalbox/router-core/catalog';
 import { isAuto } from '@signalbox/router-core/request';
 import type { CatalogRows, EndpointRow, ModelRow, ProviderRow } from './schema.js';
+import { sunsetOf } from './sunset.js';
 import { effortsOf, temperatureMaxOf, unsupportedParams } from './tuning-params.js';
 
 export const SIMULATOR_PROVIDER = 'simulator';
@@ -145,12 +146,6 @@ function quantizationBitsOf(model: ModelRow, endpoint: EndpointRow, provider: Pr
 
 function hasPassed(date: string | null | undefined, today: string): boolean {
   return date !== null && date !== undefined && date <= today;
-}
-
-/** The earlier of the endpoint's own date and the model's, which is its maker's: others go on with weights that are open. */
-function sunsetOf(model: ModelRow, row: EndpointRow, provider: ProviderRow): string | null {
-  const dates = [row.deprecation_date, provider.kind === 'first_party' || model.open_weights !== true ? model.deprecation_date : null];
-  return dates.filter((date) => typeof date === 'string').sort()[0] ?? null;
 }
 
 /** A provider that does not say what it holds has it all. */
