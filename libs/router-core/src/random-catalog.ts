@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { indexNames, namedCard, type Catalog, type Endpoint, type EndpointLive, type Model, type Snapshot } from './catalog.js';
 import { NO_WISHES, plainRequest, type RouteRequest } from './request.js';
 
-const PROVIDERS = ['alpha', 'beta', 'gamma', 'delta'] as const;
+export const PROVIDERS = ['alpha', 'beta', 'gamma', 'delta'] as const;
 const WINDOWS = [null, 4_000, 32_000, 200_000] as const;
 
 /** Ordinary prices of one endpoint, nano-USD per 1M tokens. */
