@@ -145,9 +145,21 @@ describe('what an account’s own server tells, by which its own allotment is dr
     expect(chargeOf({ ...OWN, promptUsage: usageOf({ inputUncached: 390 }) }, stepsOf(CARD), Infinity)).toMatchObject({ flags: ['estimated'], tokens: { inputUncached: 390, outputText: 1_000 } });
   });
 
-  test('is never counted as more output than was asked for, and nothing is where it gave no answer', () => {
-    expect(chargeOf({ ...OWN, usage: usageOf({ inputUncached: 400 }) }, stepsOf(CARD), 60).tokens.outputText).toBe(60);
+  test('is never counted as more output than was asked for where its server can have kept to that, and nothing is where it gave no answer', () => {
+    for (const asked of [60, 400]) expect(chargeOf({ ...OWN, outputBytes: asked * 12, usage: usageOf({ inputUncached: 400 }) }, stepsOf(CARD), asked).tokens.outputText).toBe(asked);
+    // A word may be one token.
+    expect(chargeOf({ ...OWN, outputBytes: 64, usage: usageOf({ inputUncached: 400 }) }, stepsOf(CARD), 1).tokens.outputText).toBe(1);
     expect(chargeOf({ ...OWN, isAnswered: false, usage: usageOf({}) }, stepsOf(CARD), Infinity)).toMatchObject({ tokens: NO_TOKENS, costNanoUsd: 0n });
+  });
+
+  test('hides no answer behind a max_tokens that its server does not keep to', () => {
+    for (const asked of [1, 60, 300]) {
+      expect(chargeOf({ ...OWN, usage: usageOf({ inputUncached: 400, outputText: 1 }) }, stepsOf(CARD), asked)).toMatchObject({ source: 'ESTIMATED', flags: ['estimated', 'suspect'], tokens: { inputUncached: 400, outputText: 1_000 } });
+      expect(chargeOf(OWN, stepsOf(CARD), asked).tokens.outputText).toBe(1_000);
+      // Of a provider the bound is what was held, and its figures are those that it bills.
+      expect(chargeOf({ ...OWN, isAccountsWord: false }, stepsOf(CARD), asked).tokens.outputText).toBe(asked);
+    }
+    expect(chargeOf({ ...OWN, usage: usageOf({ inputUncached: 400, outputText: 900 }) }, stepsOf(CARD), 60)).toMatchObject({ source: 'PROVIDER', tokens: { outputText: 900 } });
   });
 
   test('the price is that of a prompt as it is booked', () => {

@@ -137,12 +137,18 @@ function cardsOf<Of extends Cards>(told: Usage | undefined, steps: readonly Pric
   return costOf(told.tokens, cards.card) <= ATTEMPT_COST_NANO_USD_MAX ? cards : undefined;
 }
 
+/** Nobody is charged for more than was asked for, but where a server of the account's own has written so much more that it did not keep to it (ADR 79). */
+function outputBound({ isAccountsWord, outputBytes }: Seen, outputMax: number): number {
+  return isAccountsWord === true && isTooLittle(outputMax, Math.ceil(outputBytes / BYTES_PER_TOKEN)) ? Infinity : outputMax;
+}
+
 /**
  * At the card of `steps` for the prompt as it is charged, which the provider may tell on the other side of a step than
  * it was estimated. Usage beyond 3× or below 1/3 of our own count is booked as told and flagged `suspect` (BILLING,
  * section 5), but for too little that an account's own server tells.
  */
-export function chargeOf<Of extends Cards>(seen: Seen, steps: readonly PriceStep<Of>[], outputMax: number): Charge<Of> {
+export function chargeOf<Of extends Cards>(seen: Seen, steps: readonly PriceStep<Of>[], askedMax: number): Charge<Of> {
+  const outputMax = outputBound(seen, askedMax);
   const { usage, promptUsage, isReplaced } = believed(seen, outputMax);
   const cards = cardsOf(usage, steps);
   if (cards !== undefined) {
