@@ -35,7 +35,7 @@ import { createFloodGuard } from './domain/flood.js';
 import { createLocalAdmission } from './domain/local-admission.js';
 import { createRequestPlaces } from './domain/request-places.js';
 import { createRunningRequests } from './domain/running-requests.js';
-import { createRepeats } from './domain/repeats.js';
+import { createRepeats, type Repeats } from './domain/repeats.js';
 import { createSessionNames } from './domain/session-name.js';
 import { settleRequests } from './domain/stopping.js';
 import { createMovedConversations } from './domain/moved-conversations.js';
@@ -87,6 +87,7 @@ export function composeEdge(config: EdgeConfig, { clock, randomBytes, log, withP
   let freedHolds: Subscription | undefined;
   let stopAuthenticator: (() => Promise<void>) | undefined;
   let workerClients: WorkerClients | undefined;
+  let claims: Repeats | undefined;
   let advances: Advances | undefined;
   const health = createHealthServer({ host: config.HOST, port: config.METRICS_PORT, metrics, ready: () => isOpen });
 
@@ -117,20 +118,16 @@ export function composeEdge(config: EdgeConfig, { clock, randomBytes, log, withP
     advances = createAdvances(quotaPort, { clock, periodSeconds: config.BILLING_PERIOD_SECONDS, makeId: () => makeId('advance'), onServed: () => edgeMetrics.servedFromAdvance() });
     const gate = createGate({ authenticator, quota: quotaPort, clock, variant: config.CONTRACT_VARIANT, pepper: config.KEY_PEPPER, makeId, onError: (_route, error) => edgeMetrics.error(error.code ?? 'none') });
     const pluginsPort = plugins === undefined ? undefined : createPluginsClient(plugins, clock, config.PLUGINS_DEADLINE_MS);
-    const repeats = createRepeatGate({
-      repeats: createRepeats({
-        claims: createClaimsClient(accounts),
-        ledger: createLedgerClient(billing),
-        clock,
-        onTakenOver: (accountId, lost, by) => {
-          edgeMetrics.claimTakenOver();
-          log.warn('A request that left no trace in the ledger is run again.', { account_id: accountId, request_id: lost, by_request_id: by });
-        },
-      }),
-      gate,
+    claims = createRepeats({
+      claims: createClaimsClient(accounts),
+      ledger: createLedgerClient(billing),
       clock,
-      pepper: config.KEY_PEPPER,
+      onTakenOver: (accountId, lost, by) => {
+        edgeMetrics.claimTakenOver();
+        log.warn('A request that left no trace in the ledger is run again.', { account_id: accountId, request_id: lost, by_request_id: by });
+      },
     });
+    const repeats = createRepeatGate({ repeats: claims, gate, clock, pepper: config.KEY_PEPPER });
     workerClients = createWorkerClients(workers, clock, ATTEMPT_DEADLINE_MS);
     const chat = createChatHandler({
       running,
@@ -164,8 +161,15 @@ export function composeEdge(config: EdgeConfig, { clock, randomBytes, log, withP
     const endMs = clock.monotonicMs() + config.DRAIN_MS;
     if (publicServer !== undefined) await closeServer(publicServer, config.DRAIN_MS, clock, () => running.stop());
     if (adminServer !== undefined) await closeServer(adminServer, 0, clock);
-    const untold = await settleRequests({ inFlight: () => edgeMetrics.inFlight(), settle: async (limitMs) => (await workerClients?.settle(limitMs)) ?? 0, clock, endMs });
+    let unended = 0;
+    const settle = async (limitMs: number): Promise<number> => {
+      const [outcomes = 0, ends = 0] = await Promise.all([workerClients?.settle(limitMs), claims?.settle(limitMs)]);
+      unended = ends;
+      return outcomes;
+    };
+    const untold = await settleRequests({ inFlight: () => edgeMetrics.inFlight(), settle, clock, endMs });
     if (untold > 0) log.warn('Outcomes could not be told to their workers, which will conclude by themselves.', { outcomes: untold });
+    if (unended > 0) log.warn('Ends of requests under an Idempotency-Key could not be told: their repeats wait for the ledger, and what was to be kept is not.', { requests: unended });
     advances?.close();
     await freedHolds?.stop();
     await schemas.stop();

@@ -7,6 +7,7 @@
 import type { Clock, Timer } from '@signalbox/kernel/clock';
 import { Fault } from '@signalbox/kernel/fault';
 import { LiveMap } from '@signalbox/kernel/live-map';
+import { untilNone } from './stopping.js';
 import type { Conducted } from './tool-rounds.js';
 
 export interface ClaimRef {
@@ -109,6 +110,8 @@ export interface Repeats {
    * that a repeat waits for the end of the claim. Throws a Fault when the claim cannot be made: nothing may run then.
    */
   enter(ref: ClaimRef, bodyDigest: Buffer, isBilled: boolean, isAnswered: () => boolean): Promise<Entry>;
+  /** For a stop: resolves once each claim whose request is over has been ended, or after `limitMs`. Answers how many have not. */
+  settle(limitMs: number): Promise<number>;
 }
 
 /** A claim of this process that has not ended. */
@@ -136,6 +139,7 @@ export function createRepeats({ claims, ledger, clock, onTakenOver }: RepeatsOpt
   const pause = (ms: number): Promise<void> => new Promise((resolve) => void clock.setTimer(ms, resolve));
   /** By request. */
   const own = new LiveMap<string, OwnClaim>();
+  let ending = 0;
 
   const endClaim = async (ref: ClaimRef, ending: ClaimEnding): Promise<void> => {
     for (const waitMs of [0, ...END_WAITS_MS]) {
@@ -213,10 +217,12 @@ export function createRepeats({ claims, ledger, clock, onTakenOver }: RepeatsOpt
       kind: 'open',
       claim: {
         keep,
-        end: async (ending) => {
+        end: async (how) => {
           isOver = true;
           timer?.cancel();
-          await endClaim(ref, ending);
+          ending += 1;
+          await endClaim(ref, how);
+          ending -= 1;
           own.delete(ref.requestId);
           over();
         },
@@ -283,6 +289,10 @@ export function createRepeats({ claims, ledger, clock, onTakenOver }: RepeatsOpt
         if (booked === undefined) onTakenOver(ref.accountId, requestId, ref.requestId);
       }
       return entryOf(ref, await look(requestId), askedAtMs, isAnswered);
+    },
+    settle: async (limitMs) => {
+      await untilNone(() => ending, limitMs, clock);
+      return ending;
     },
   };
 }

@@ -1,0 +1,46 @@
+import { expect, test } from '@jest/globals';
+import { createFakeClock } from '@signalbox/testkit/clock';
+import { createFakeClaims } from '../testing/claims.js';
+import { createRepeats, type ClaimEnding, type Entry } from './repeats.js';
+
+const ENDED: ClaimEnding = { kind: 'ended', costNanoUsd: 5n, answer: Buffer.from('kept') };
+
+async function openedBy(clock: ReturnType<typeof createFakeClock>, claims: ReturnType<typeof createFakeClaims>) {
+  const repeats = createRepeats({ claims, ledger: { bookedOf: () => Promise.resolve(undefined) }, clock, onTakenOver: () => undefined });
+  const opened = async (requestId: string): Promise<Entry & { readonly kind: 'open' }> => {
+    const entry = await repeats.enter({ accountId: 'acct_1', keyDigest: Buffer.from(requestId), requestId }, Buffer.from('body'), true, () => true);
+    if (entry.kind !== 'open') throw new Error('expected an open claim');
+    return entry;
+  };
+  return { repeats, opened };
+}
+
+test('an edge that stops waits for the claims of its last answers to be ended: what is kept for a repeat is not lost with it', async () => {
+  const clock = createFakeClock();
+  const claims = createFakeClaims(clock);
+  const { repeats, opened } = await openedBy(clock, claims);
+  let letThrough: () => void = () => undefined;
+  claims.endGate = new Promise((resolve) => (letThrough = resolve));
+  const { claim } = await opened('r1');
+  void claim.end(ENDED);
+  let left: number | undefined;
+  void repeats.settle(2_000).then((count) => (left = count));
+  await clock.advanceAsync(1_500);
+  expect(left).toBeUndefined();
+  letThrough();
+  await clock.advanceAsync(100);
+  expect([left, [...claims.kept.values()][0]?.done?.answer?.toString()]).toEqual([0, 'kept']);
+});
+
+test('no longer than it may, and not for what still runs', async () => {
+  const clock = createFakeClock();
+  const claims = createFakeClaims(clock);
+  const { repeats, opened } = await openedBy(clock, claims);
+  await opened('r1');
+  expect(await repeats.settle(2_000)).toBe(0);
+  claims.endGate = new Promise(() => undefined);
+  void (await opened('r2')).claim.end(ENDED);
+  const settled = repeats.settle(2_000);
+  await clock.advanceAsync(2_100);
+  expect(await settled).toBe(1);
+});
