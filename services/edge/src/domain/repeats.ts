@@ -281,7 +281,8 @@ export function createRepeats({ claims, ledger, clock, onTakenOver }: RepeatsOpt
       if (isBilled) {
         const booked = await ledger.bookedOf(ref.accountId, requestId);
         if (booked?.isBilled === true) {
-          void endClaim({ ...ref, requestId }, { kind: 'ended', costNanoUsd: booked.costNanoUsd, answer: undefined });
+          // Of rounds there may be more to come: what it costs is asked again.
+          void endClaim({ ...ref, requestId }, { kind: 'ended', costNanoUsd: undefined, answer: undefined });
           return { kind: 'done', requestId, costNanoUsd: booked.costNanoUsd, answer: undefined };
         }
         const waitMs = (booked === undefined ? LOST_MS : SETTLED_MS) - leftMs;

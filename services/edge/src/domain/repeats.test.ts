@@ -1,12 +1,12 @@
 import { expect, test } from '@jest/globals';
 import { createFakeClock } from '@signalbox/testkit/clock';
-import { createFakeClaims } from '../testing/claims.js';
-import { createRepeats, type ClaimEnding, type Entry } from './repeats.js';
+import { createFakeClaims, LEASE_MS } from '../testing/claims.js';
+import { createRepeats, type ClaimEnding, type Entry, type LedgerPort } from './repeats.js';
 
 const ENDED: ClaimEnding = { kind: 'ended', costNanoUsd: 5n, answer: Buffer.from('kept') };
 
-async function openedBy(clock: ReturnType<typeof createFakeClock>, claims: ReturnType<typeof createFakeClaims>) {
-  const repeats = createRepeats({ claims, ledger: { bookedOf: () => Promise.resolve(undefined) }, clock, onTakenOver: () => undefined });
+async function openedBy(clock: ReturnType<typeof createFakeClock>, claims: ReturnType<typeof createFakeClaims>, bookedOf: LedgerPort['bookedOf'] = () => Promise.resolve(undefined)) {
+  const repeats = createRepeats({ claims, ledger: { bookedOf }, clock, onTakenOver: () => undefined });
   const opened = async (requestId: string): Promise<Entry & { readonly kind: 'open' }> => {
     const entry = await repeats.enter({ accountId: 'acct_1', keyDigest: Buffer.from(requestId), requestId }, Buffer.from('body'), true, () => true);
     if (entry.kind !== 'open') throw new Error('expected an open claim');
@@ -43,4 +43,24 @@ test('no longer than it may, and not for what still runs', async () => {
   const settled = repeats.settle(2_000);
   await clock.advanceAsync(2_100);
   expect(await settled).toBe(1);
+});
+
+test('of a request whose edge died each repeat is told what it costs as the ledger has it by then: rounds are booked one by one', async () => {
+  const clock = createFakeClock();
+  const claims = createFakeClaims(clock);
+  let costNanoUsd = 21_000n;
+  const first = await openedBy(clock, claims, () => Promise.resolve({ costNanoUsd, isBilled: true }));
+  const { claim } = await first.opened('r1');
+  expect(await claim.keep()).toBeUndefined();
+  claims.isAway = true;
+  await clock.advanceAsync(LEASE_MS + 1_000);
+  claims.isAway = false;
+  const repeat = async (requestId: string): Promise<unknown> => {
+    const entry = await first.repeats.enter({ accountId: 'acct_1', keyDigest: Buffer.from('r1'), requestId }, Buffer.from('body'), true, () => true);
+    await clock.settle();
+    return entry;
+  };
+  expect(await repeat('r2')).toEqual({ kind: 'done', requestId: 'r1', costNanoUsd: 21_000n, answer: undefined });
+  costNanoUsd = 54_157n;
+  expect(await repeat('r3')).toEqual({ kind: 'done', requestId: 'r1', costNanoUsd: 54_157n, answer: undefined });
 });
