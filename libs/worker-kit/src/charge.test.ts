@@ -140,6 +140,13 @@ describe('what an account’s own server tells, by which its own allotment is dr
     expect(chargeOf({ ...pictured, usage: usageOf({ inputUncached: 3, outputText: 1_000 }) }, stepsOf(CARD), Infinity)).toMatchObject({ source: 'ESTIMATED', tokens: { inputUncached: 1_100 } });
   });
 
+  test('nor are tools and schemas, which not every server puts before its model: what messages say it reads', () => {
+    const defined = { ...OWN, promptTokens: 1_400, definitionTokens: 1_000 };
+    expect(chargeOf({ ...defined, usage: usageOf({ inputUncached: 380, outputText: 1_000 }) }, stepsOf(CARD), Infinity)).toMatchObject({ source: 'PROVIDER', tokens: { inputUncached: 380 } });
+    expect(chargeOf({ ...defined, usage: usageOf({ inputUncached: 20, outputText: 1_000 }) }, stepsOf(CARD), Infinity)).toMatchObject({ source: 'ESTIMATED', tokens: { inputUncached: 1_400 } });
+    expect(chargeOf({ ...defined, promptTokens: 1_009, usage: usageOf({ outputText: 1_000 }) }, stepsOf(CARD), Infinity)).toMatchObject({ source: 'ESTIMATED', tokens: { inputUncached: 1_009 } });
+  });
+
   test('of an answer that broke off, what it had told of the prompt is believed no further', () => {
     expect(chargeOf({ ...OWN, promptUsage: usageOf({ inputUncached: 1 }) }, stepsOf(CARD), Infinity)).toMatchObject({ flags: ['estimated', 'suspect'], tokens: { inputUncached: 400, outputText: 1_000 } });
     expect(chargeOf({ ...OWN, promptUsage: usageOf({ inputUncached: 390 }) }, stepsOf(CARD), Infinity)).toMatchObject({ flags: ['estimated'], tokens: { inputUncached: 390, outputText: 1_000 } });

@@ -29,6 +29,8 @@ export interface Seen {
   readonly promptTokens: number;
   /** Those of it that are a guess for images, sound and files; absent = none. */
   readonly mediaTokens?: number;
+  /** Those of it that are tools and a schema, which a server may write in few words or leave out; absent = none. */
+  readonly definitionTokens?: number;
   /** The usage is told by a server of the account's own, whose word for it draws on nothing but that account's allotment. Absent = no. */
   readonly isAccountsWord?: boolean;
 }
@@ -110,16 +112,16 @@ export function cardsAt<Of extends Cards>(steps: readonly PriceStep<Of>[], promp
   return cards;
 }
 
-const isTooLittle = (told: number, own: number): boolean => own > 0 && (told === 0 || told * 3 + ACCOUNTS_WORD_SLACK < own);
+const isTooLittle = (told: number, own: number): boolean => told * 3 + ACCOUNTS_WORD_SLACK < own || (told === 0 && own > 0);
 
 /**
  * Where a server of the account's own tells less than a third of what was seen, that part is counted here (ADR 81):
  * `isReplaced`. Never of what gave no answer.
  */
 function believed(seen: Seen, outputMax: number): Pick<Seen, 'usage' | 'promptUsage'> & { readonly isReplaced: boolean } {
-  const { usage, promptUsage, isAnswered, isAccountsWord, mediaTokens = 0 } = seen;
+  const { usage, promptUsage, isAnswered, isAccountsWord, mediaTokens = 0, definitionTokens = 0 } = seen;
   if (isAccountsWord !== true || !isAnswered) return { usage, promptUsage, isReplaced: false };
-  const isPromptTooLittle = (told: Usage | undefined): told is Usage => told !== undefined && isTooLittle(promptTokens(told.tokens), seen.promptTokens - mediaTokens);
+  const isPromptTooLittle = (told: Usage | undefined): told is Usage => told !== undefined && isTooLittle(promptTokens(told.tokens), seen.promptTokens - mediaTokens - definitionTokens);
   const own = estimatedTokens(seen.promptTokens, undefined, seen.outputBytes, outputMax);
   if (usage === undefined) return isPromptTooLittle(promptUsage) ? { usage, promptUsage: undefined, isReplaced: true } : { usage, promptUsage, isReplaced: false };
   const { tokens } = usage;

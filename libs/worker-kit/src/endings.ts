@@ -3,7 +3,7 @@ import type { DispatchRequest__Output } from '@signalbox/contracts/worker';
 import { completionTokens } from '@signalbox/kernel/tokens';
 import { failure } from '@signalbox/wires/canonical';
 import type { Attempt, Ending } from './attempt.js';
-import type { Seen } from './charge.js';
+import { BYTES_PER_TOKEN, type Seen } from './charge.js';
 import type { Conversation } from './conversation.js';
 import type { AttemptEnd } from './journal.js';
 
@@ -28,11 +28,16 @@ export function isUnseen(ending: Ending, conversation: Conversation, request: Di
   return !request.clientStream && (isLost || wasCutOff(conversation, request) || (!isCancelled && ending.kind === 'stream' && ending.cut !== undefined));
 }
 
+/** As the estimate of the prompt has them. */
+function definitionTokens(fields: DispatchRequest__Output['fields']): number {
+  return Math.ceil(fields.reduce((bytes, { name, value }) => (name === 'tools' || name === 'response_format' ? bytes + value.length : bytes), 0) / BYTES_PER_TOKEN);
+}
+
 /** `isAccountsWord`: a server of the account's own answered. */
-export function seenOf(ending: Ending, conversation: Conversation, { promptTokens, mediaTokens }: DispatchRequest__Output, isAccountsWord: boolean): Seen {
+export function seenOf(ending: Ending, conversation: Conversation, { promptTokens, mediaTokens, fields }: DispatchRequest__Output, isAccountsWord: boolean): Seen {
   const { attempt, promptUsage } = conversation;
   const summary = attempt.summary();
-  const asked = { promptTokens, mediaTokens, isAccountsWord };
+  const asked = { promptTokens, mediaTokens, definitionTokens: isAccountsWord ? definitionTokens(fields) : 0, isAccountsWord };
   switch (ending.kind) {
     case 'answer':
       return { usage: ending.answer.usage, usageUnreadable: ending.answer.usageUnreadable, outputBytes: ending.answer.outputBytes, thoughtBytes: ending.answer.thoughtBytes, isAnswered: true, ...asked };
