@@ -110,6 +110,7 @@ function Shell({ session }: { readonly session: Session }): ReactElement {
   useEffect(() => {
     if (shown.current === route) return;
     shown.current = route;
+    setProblem(undefined);
     document.getElementById('main')?.focus({ preventScroll: true });
   }, [route]);
   const leave = async (): Promise<void> => {

@@ -18,8 +18,9 @@ function isWorthAnotherTry(count: number, error: unknown): boolean {
 
 const retryDelay = (count: number, error: unknown): number => (error instanceof ApiError ? error.retryAfterMs : 0) + 250 * 2 ** count;
 
+/** Whether the browser believes it has a network is nothing to it: the gateway may run on this machine, and a change that waits for one would be made when nobody expects it any more. */
 export function createQueryClient(): QueryClient {
-  return new QueryClient({ defaultOptions: { queries: { staleTime: 10_000, retry: isWorthAnotherTry, retryDelay, refetchOnWindowFocus: false } } });
+  return new QueryClient({ defaultOptions: { queries: { staleTime: 10_000, retry: isWorthAnotherTry, retryDelay, refetchOnWindowFocus: false, networkMode: 'always' }, mutations: { networkMode: 'always' } } });
 }
 
 /** Null = nobody is signed in. */
@@ -193,6 +194,22 @@ export interface Change extends CallOptions {
   readonly path: string;
 }
 
+/** Reads anew what is shown whose path begins with one of `stale`, however the change ended: one whose answer was lost may have been made. */
+export function rereadAfter(client: QueryClient, stale: readonly string[], error: unknown): Promise<void> {
+  if (error instanceof ApiError && error.status === 429) return Promise.resolve();
+  return client.invalidateQueries({ predicate: ({ queryKey: [first] }) => typeof first === 'string' && stale.some((path) => first.startsWith(path)) });
+}
+
+/** As `call`; where no answer came it says that the change may have been made. */
+export async function change<Answer>(path: string, options: CallOptions): Promise<Answer> {
+  try {
+    return await call<Answer>(path, options);
+  } catch (error) {
+    if (!(error instanceof ApiError) || error.status !== 0) throw error;
+    throw new ApiError(0, null, `${error.message} Your change may have been made all the same: look before you try again.`, null);
+  }
+}
+
 /** A call that changes something; afterwards everything shown whose path begins with one of `stale` is read anew. */
 export function useChange<Answer>(stale: readonly string[]): UseMutationResult<Answer, unknown, Change> {
   const client = useQueryClient();
@@ -200,9 +217,13 @@ export function useChange<Answer>(stale: readonly string[]): UseMutationResult<A
   return useMutation({
     // An answer may hold a new secret: it goes with the page that shows it.
     gcTime: 0,
-    mutationFn: ({ path, ...options }: Change) => call<Answer>(path, options),
+    mutationFn: ({ path, ...options }: Change) => change<Answer>(path, options),
     onError: ended,
-    onSuccess: () => client.invalidateQueries({ predicate: ({ queryKey: [first] }) => typeof first === 'string' && stale.some((path) => first.startsWith(path)) }),
+    onSettled: (_answer, error) => {
+      const reread = rereadAfter(client, stale, error);
+      // A refusal is told at once.
+      return error === null ? reread : undefined;
+    },
   });
 }
 
