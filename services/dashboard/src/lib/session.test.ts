@@ -1,7 +1,7 @@
 import { afterEach, expect, jest, test } from '@jest/globals';
 import { QueryClient } from '@tanstack/react-query';
 import { ApiError, signIn, signOut } from './api.js';
-import { endSession, heedRefusal, SESSION_KEY } from './use-api.js';
+import { ENDED_KEY, endSession, heedRefusal, SESSION_KEY } from './use-api.js';
 
 afterEach(() => void jest.restoreAllMocks());
 
@@ -94,4 +94,13 @@ test.each([['as variant A tells it', refusedAs(403, 'invalid_csrf_token')], ['as
 
 test('any other refusal is a matter of the page that asked', async () => {
   expect(await leftAfter(refusedAs(403, 'insufficient_scope'), 401, {})).toEqual({ session: MINE, asked: 0, kept: 1 });
+});
+
+test('who is signed out by another is told why, and who signed out is not', async () => {
+  const client = new QueryClient();
+  await heedRefusal(client, new ApiError(401, 'api_key_revoked', 'The API key has been revoked.', null));
+  expect([client.getQueryData(SESSION_KEY), client.getQueryData(ENDED_KEY)]).toEqual([null, 'The API key has been revoked.']);
+  endSession(client);
+  expect(client.getQueryData(ENDED_KEY)).toBeUndefined();
+  client.clear();
 });

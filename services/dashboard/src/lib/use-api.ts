@@ -5,6 +5,8 @@ import { ApiError, call, hasSessionHint, isOfSession, noteSession, onOtherTab, s
 import type { KeyRecord, ModelRecord, Page, RequestDetail, Session, UsageRow } from './types.js';
 
 export const SESSION_KEY = ['session'] as const;
+/** Why the session before ended, where nobody signed out: for the sign-in page. */
+export const ENDED_KEY = ['ended'] as const;
 
 const WAIT_MS_MAX = 20_000;
 const NO_MODELS: readonly ModelRecord[] = [];
@@ -28,7 +30,7 @@ export function useSession(): UseQueryResult<Session | null> {
   return useQuery({
     queryKey: SESSION_KEY,
     staleTime: 300_000,
-    queryFn: async () => {
+    queryFn: async ({ client }) => {
       if (!hasSessionHint()) return null;
       try {
         const session = await call<Session>('/api/session');
@@ -37,6 +39,7 @@ export function useSession(): UseQueryResult<Session | null> {
       } catch (error) {
         if (!(error instanceof ApiError) || error.status !== 401) throw error;
         noteSession(undefined);
+        client.setQueryData(ENDED_KEY, error.message);
         return null;
       }
     },
@@ -79,11 +82,12 @@ export function useModelChoice(): readonly ModelRecord[] {
   return models.data?.data ?? NO_MODELS;
 }
 
-/** Shows the sign-in page, and keeps nothing of what was read: who signs in next may be of another account. */
-export function endSession(client: QueryClient): void {
+/** Shows the sign-in page, with `why` where nobody signed out, and keeps nothing of what was read: who signs in next may be of another account. */
+export function endSession(client: QueryClient, why?: string): void {
   noteSession(undefined);
+  if (why !== undefined) client.setQueryData(ENDED_KEY, why);
   client.setQueryData(SESSION_KEY, null);
-  client.removeQueries({ predicate: ({ queryKey: [first] }) => first !== SESSION_KEY[0] });
+  client.removeQueries({ predicate: ({ queryKey: [first] }) => first !== SESSION_KEY[0] && (first !== ENDED_KEY[0] || why === undefined) });
 }
 
 /** Reads anew who is signed in, and keeps nothing of what was read: it may be of another account by now. */
@@ -104,7 +108,7 @@ async function askSession(client: QueryClient): Promise<void> {
     const session = await client.fetchQuery({ queryKey: ['/api/session'], staleTime: 0, gcTime: 0, retry: false, queryFn: () => call<Session>('/api/session') });
     if (client.getQueryData<Session | null>(SESSION_KEY)?.csrf_token !== session.csrf_token) askAnew(client);
   } catch (error) {
-    if (error instanceof ApiError && error.status === 401) endSession(client);
+    if (error instanceof ApiError && error.status === 401) endSession(client, error.message);
   }
 }
 
@@ -113,7 +117,7 @@ export async function heedRefusal(client: QueryClient, error: unknown): Promise<
   if (!(error instanceof ApiError)) return;
   if (error.code === 'invalid_csrf_token') askAnew(client);
   else if (error.status !== 401) return;
-  else if (isOfSession(error)) endSession(client);
+  else if (isOfSession(error)) endSession(client, error.message);
   else await askSession(client);
 }
 

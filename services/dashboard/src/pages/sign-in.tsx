@@ -3,7 +3,7 @@ import { Alert, Button, Center, PasswordInput, Stack, Text, Title } from '@manti
 import { useQueryClient } from '@tanstack/react-query';
 import { useEffect, useState, type FormEvent, type ReactElement } from 'react';
 import { signIn } from '../lib/api.js';
-import { SESSION_KEY } from '../lib/use-api.js';
+import { ENDED_KEY, SESSION_KEY } from '../lib/use-api.js';
 import { forgetKept } from '../lib/route.js';
 import { Brand } from '../parts/brand.tsx';
 import { Link } from '../parts/link.tsx';
@@ -13,6 +13,7 @@ export function SignIn(): ReactElement {
   const [key, setKey] = useState('');
   const [problem, setProblem] = useState<string>();
   const [isBusy, setIsBusy] = useState(false);
+  const ended = client.getQueryData<string>(ENDED_KEY);
   useEffect(() => {
     document.title = 'Sign in · Signalbox';
   }, []);
@@ -25,6 +26,7 @@ export function SignIn(): ReactElement {
       const session = await signIn(key.trim());
       setKey('');
       forgetKept();
+      client.removeQueries({ queryKey: ENDED_KEY });
       client.setQueryData(SESSION_KEY, session);
     } catch (error) {
       setProblem(error instanceof Error ? error.message : 'That did not work.');
@@ -48,6 +50,11 @@ export function SignIn(): ReactElement {
                   With an API key of your account. It is exchanged for a session and not kept in this browser.
                 </Text>
               </div>
+              {ended === undefined || problem !== undefined ? null : (
+                <Alert color="orange" variant="light" role="status">
+                  You are signed out. {ended}
+                </Alert>
+              )}
               <PasswordInput label="API key" placeholder="sbx_live_…" value={key} onChange={(event) => setKey(event.currentTarget.value)} autoComplete="off" spellCheck={false} autoFocus required data-testid="key" />
               {problem === undefined ? null : (
                 <Alert color="red" variant="light" role="alert">
