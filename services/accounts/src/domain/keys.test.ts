@@ -93,7 +93,7 @@ describe('keys', () => {
   test('takes no name that nobody can see', async () => {
     const { keys, account, first } = await world();
     const refusal = { problem: expect.stringMatching(/^name must /) };
-    for (const name of ['', ' ', '\t \u00a0', 'a'.repeat(101)]) expect([await keys.create({ ...ask(account.id, ''), name }), await keys.update(account.id, first.key.id, { name }, '')]).toEqual([refusal, refusal]);
+    for (const name of ['', ' ', '\t \u00a0', '\u200b', '\u202e\u00ad', '\u3164', 'a'.repeat(101)]) expect([await keys.create({ ...ask(account.id, ''), name }), await keys.update(account.id, first.key.id, { name }, '')]).toEqual([refusal, refusal]);
     expect(await keys.create({ ...ask(account.id, ''), name: ' a ' })).toHaveProperty('secret');
   });
   test('makes a thousand for an account, and another when one has ended', async () => {

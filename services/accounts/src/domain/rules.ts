@@ -1,4 +1,5 @@
 /** Bounds of what accounts accepts; each problem is a sentence that names the field. */
+import { isBlank } from '@signalbox/kernel/blank';
 import { mayAllowMore } from '@signalbox/kernel/model-lists';
 import { CAP_NANO_USD_MAX } from '@signalbox/kernel/money';
 import { isTier } from '@signalbox/kernel/tiers';
@@ -25,7 +26,7 @@ function lengthProblem(name: string): string | undefined {
 
 /** Problem of a key's name, or undefined. 1 to 100 characters, not blanks alone: nobody could tell it from others. */
 export function nameProblem(name: string): string | undefined {
-  return lengthProblem(name) ?? (name.trim() === '' ? 'name must not be blank.' : undefined);
+  return lengthProblem(name) ?? (isBlank(name) ? 'name must not be blank.' : undefined);
 }
 
 export function scopesProblem(scopes: readonly string[]): string | undefined {

@@ -32,6 +32,7 @@ describe('the operator’s door', () => {
   test.each([
     ['an empty list of scopes', 'POST', '/admin/keys', '{"account_id":"acct_1","name":"n","scopes":[]}', 400, /^scopes: /],
     ['a blank name', 'POST', '/admin/accounts', '{"name":"  ","tier":"team"}', 400, /^name: must be one line that is not blank/],
+    ['a name that nobody sees', 'POST', '/admin/accounts', '{"name":"\u200b","tier":"team"}', 400, /^name: must be one line that is not blank/],
     ['a name of two lines', 'PATCH', '/admin/accounts/acct_1', '{"name":"a\\nb"}', 400, /^name: must be one line that is not blank/],
     ['a name that moves the cursor', 'POST', '/admin/accounts', '{"name":"a\\u001b[2J","tier":"team"}', 400, /^name: must be one line that is not blank/],
     ['a field that is not known', 'PATCH', '/admin/accounts/acct_1', '{"suspended":true}', 400, /^suspended: there is no such field\./],

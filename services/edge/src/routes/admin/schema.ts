@@ -1,5 +1,6 @@
 /** Bodies of the operator's door, and what it prints. Amounts come in as decimal text. */
 import type { Account, Account__Output, CostCapSetting, KeyLimits } from '@signalbox/contracts/accounts';
+import { isBlank } from '@signalbox/kernel/blank';
 import { CAP_NANO_USD_MAX, parseUsd } from '@signalbox/kernel/money';
 import { z } from 'zod';
 import { usd } from '../api-auth/exact-json.js';
@@ -24,7 +25,7 @@ const caps = z
   .refine((given) => new Set(given.map((cap) => cap.period)).size === given.length, 'must name each period once');
 
 /** Nobody could tell blanks from one another, and what is more than a line forges others in a list. */
-const accountName = z.string().min(1).max(100).refine((name) => name.trim() !== '' && !/[\p{Cc}\p{Zl}\p{Zp}]/u.test(name), 'must be one line that is not blank, without control characters');
+const accountName = z.string().min(1).max(100).refine((name) => !isBlank(name) && !/[\p{Cc}\p{Zl}\p{Zp}]/u.test(name), 'must be one line that is not blank, without control characters');
 
 /** Null = back to the tier's own term. */
 const settings = {

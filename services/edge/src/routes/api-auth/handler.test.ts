@@ -45,6 +45,11 @@ describe('a field that is null', () => {
   });
 });
 
+test.each(['\\u200b', '\\u2800 ', '\\u0007'])('a name that nobody sees is refused, and named: "%s"', async (name) => {
+  for (const [method, path] of [['POST', '/api/auth'], ['PATCH', '/api/auth/key_2']] as const) expect(await send(method, path, JSON_TYPE, `{"name":"${name}"}`)).toBe(400);
+  expect(asked).toEqual([]);
+});
+
 describe('a rotation', () => {
   test.each<[string, Readonly<Record<string, string>>, string | undefined, number]>([
     ['its time', JSON_TYPE, '{"grace_seconds":60}', 60],

@@ -1,5 +1,6 @@
 /** Bodies of /api/auth, and keys as clients see them. */
 import type { CostCapSetting, CostCapSetting__Output, Key__Output, KeyLimits } from '@signalbox/contracts/accounts';
+import { isBlank } from '@signalbox/kernel/blank';
 import { CAP_NANO_USD_MAX, usdNumberToNano } from '@signalbox/kernel/money';
 import { z } from 'zod';
 import { usd } from './exact-json.js';
@@ -71,7 +72,7 @@ function capsOf(given: GivenCaps): CostCapSetting[] {
   return isAbsent(given.cost_cap_usd) || isAbsent(given.cost_cap_period) ? [] : [{ capNanoUsd: given.cost_cap_usd.toString(), period: given.cost_cap_period }];
 }
 
-const name = z.string().refine((text) => [...text].length >= 1 && [...text].length <= 100, 'must have 1 to 100 characters').refine((text) => text.trim() !== '', 'must not be blank');
+const name = z.string().refine((text) => [...text].length >= 1 && [...text].length <= 100, 'must have 1 to 100 characters').refine((text) => !isBlank(text), 'must not be blank');
 
 /** Strict: whoever misspells a restriction would get a key without it, and be told that all is well. */
 export const createSchema = z.strictObject({ name, expires_in: z.number().int().min(1).max(EXPIRES_IN_MAX).nullish(), scopes: z.array(z.string()).min(1, EMPTY).max(20).nullish(), limits: limits.nullish() });
