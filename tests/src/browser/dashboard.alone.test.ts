@@ -320,6 +320,29 @@ suite('the dashboard', () => {
     expect(complaints).toEqual([]);
   }, SLOW_MS);
 
+  test('a dialog that waits for a new secret is not closed away: the old one has ended, and the new one would be told to nobody', async () => {
+    await api('/api/auth', { method: 'POST', body: JSON.stringify({ name: 'closed away' }) });
+    const { context, page } = await openContext(browser, { scheme: 'light', width: 1_280 });
+    await signIn(page);
+    await page.getByRole('link', { name: 'API keys' }).click();
+    await page.getByRole('button', { name: 'Rotate closed away' }).click();
+    let goOn = (): void => undefined;
+    const pressed = new Promise<void>((resolve) => (goOn = resolve));
+    await page.route('**/rotate', async (route) => {
+      await pressed;
+      await route.continue();
+    });
+    const dialog = page.getByRole('dialog');
+    const sent = page.waitForRequest('**/rotate');
+    await dialog.getByRole('button', { name: 'Rotate', exact: true }).click();
+    await sent;
+    await page.keyboard.press('Escape');
+    expect([await dialog.getByRole('button', { name: 'Cancel' }).isDisabled(), await dialog.getByRole('button', { name: 'Close' }).count()]).toEqual([true, 0]);
+    goOn();
+    expect(await page.getByTestId('secret').textContent()).toMatch(/^sbx_live_\w{36}$/);
+    await context.close();
+  }, SLOW_MS);
+
   test('periods and days are told in UTC wherever the reader is, and a filter of days is of the reader’s own', async () => {
     const { context, page } = await openContext(browser, { scheme: 'light', width: 1_280, timeZone: 'America/Los_Angeles' });
     await signIn(page);

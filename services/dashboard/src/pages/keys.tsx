@@ -42,16 +42,20 @@ const GRACES = [
 ];
 
 interface Telling {
-  /** True while a secret is shown. */
+  /** True while a secret is on its way or shown: whoever closed the dialog would never get it. */
   readonly onTelling: (isTelling: boolean) => void;
 }
 
-/** Shown this one time. */
-function Secret({ secret, onTelling, onClose }: Telling & { readonly secret: string; readonly onClose: () => void }): ReactElement {
+function useTelling({ isPending, data }: { readonly isPending: boolean; readonly data: KeyRecord | undefined }, onTelling: Telling['onTelling']): void {
+  const isTelling = isPending || data?.key !== undefined;
   useEffect(() => {
-    onTelling(true);
+    onTelling(isTelling);
     return () => onTelling(false);
-  }, [onTelling]);
+  }, [isTelling, onTelling]);
+}
+
+/** Shown this one time. */
+function Secret({ secret, onClose }: { readonly secret: string; readonly onClose: () => void }): ReactElement {
   return (
     <Stack>
       <Alert color="orange" variant="light" title="Copy it now" role="status">
@@ -77,11 +81,12 @@ function Secret({ secret, onTelling, onClose }: Telling & { readonly secret: str
 function Rotate({ record, onTelling, onClose }: Telling & { readonly record: KeyRecord; readonly onClose: () => void }): ReactElement {
   const session = useSession();
   const rotate = useChange<KeyRecord>(['/api/auth']);
+  useTelling(rotate, onTelling);
   const isOwn = session.data?.key.id === record.id;
   // At once, the session would end before the new secret could be copied.
   const graces = isOwn ? GRACES.slice(1) : GRACES;
   const [grace, setGrace] = useState(graces[0]?.value ?? '3600');
-  if (rotate.data?.key !== undefined) return <Secret secret={rotate.data.key} onTelling={onTelling} onClose={onClose} />;
+  if (rotate.data?.key !== undefined) return <Secret secret={rotate.data.key} onClose={onClose} />;
   return (
     <Stack>
       <Text style={{ overflowWrap: 'anywhere' }}>
@@ -95,7 +100,7 @@ function Rotate({ record, onTelling, onClose }: Telling & { readonly record: Key
       ) : null}
       {rotate.isError ? <Failure error={rotate.error} /> : null}
       <Group justify="flex-end">
-        <Button variant="default" onClick={onClose}>
+        <Button variant="default" onClick={onClose} disabled={rotate.isPending}>
           Cancel
         </Button>
         <Button loading={rotate.isPending} onClick={() => rotate.mutate({ path: `/api/auth/${record.id}/rotate`, method: 'POST', body: { grace_seconds: Number(grace) } })}>
@@ -110,6 +115,7 @@ function NewKey({ onTelling, onClose }: Telling & { readonly onClose: () => void
   const session = useSession();
   const allowed = (session.data?.key.scopes ?? []).filter((scope) => scope in SCOPES);
   const make = useChange<KeyRecord>(['/api/auth']);
+  useTelling(make, onTelling);
   const [name, setName] = useState('');
   const [scopes, setScopes] = useState<string[]>(['inference', 'models:read'].filter((scope) => allowed.includes(scope)));
   const [expiry, setExpiry] = useState('7776000');
@@ -132,7 +138,7 @@ function NewKey({ onTelling, onClose }: Telling & { readonly onClose: () => void
   };
 
   if (make.data?.key !== undefined) {
-    return <Secret secret={make.data.key} onTelling={onTelling} onClose={onClose} />;
+    return <Secret secret={make.data.key} onClose={onClose} />;
   }
   return (
     <form onSubmit={submit}>
@@ -153,7 +159,7 @@ function NewKey({ onTelling, onClose }: Telling & { readonly onClose: () => void
         <NumberInput label="Requests per minute" placeholder="The account’s" min={1} allowDecimal={false} value={rate} onChange={setRate} hideControls />
         {make.isError ? <Failure error={make.error} /> : null}
         <Group justify="flex-end">
-          <Button variant="default" onClick={onClose}>
+          <Button variant="default" onClick={onClose} disabled={make.isPending}>
             Cancel
           </Button>
           <Button type="submit" loading={make.isPending} disabled={name.trim() === '' || scopes.length === 0}>
