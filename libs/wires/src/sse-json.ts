@@ -15,6 +15,8 @@ export interface SseJsonWire {
 /** Transducer over `stream`, fed frame by frame. `[DONE]` is skipped; anything that is no object is GARBAGE. */
 export function createSseJsonTransducer(stream: CanonicalStream, wire: SseJsonWire): StreamTransducer {
   const garbage = (): void => stream.fail(failure('GARBAGE', true, 200));
+  /** The source has ended: an event that nobody can read broke off. */
+  let isClosing = false;
 
   const sse = createSseParser((bytes, from, to) => {
     if (stream.isOver()) return;
@@ -33,7 +35,8 @@ export function createSseJsonTransducer(stream: CanonicalStream, wire: SseJsonWi
     // Google wraps an error of a stream in a list of one.
     const frame: unknown = Array.isArray(parsed) && parsed.length === 1 ? parsed[0] : parsed;
     if (!isObject(frame)) {
-      garbage();
+      // What broke off behind the answer is no part of it.
+      if (!isClosing || !stream.summary().isFinished) garbage();
       return;
     }
     try {
@@ -53,6 +56,7 @@ export function createSseJsonTransducer(stream: CanonicalStream, wire: SseJsonWi
     },
     close: () => {
       if (stream.isOver()) return [];
+      isClosing = true;
       if (!sse.close()) garbage();
       if (!stream.isOver()) wire.onClose();
       return stream.take();

@@ -35,6 +35,16 @@ describe('stream', () => {
     expect(brokenCuts(create, fixture(`${name}.sse`))).toEqual([]);
   });
 
+  test('an answer that has its reason is whole, wherever the source ends behind it', () => {
+    const bytes = fixture('text.sse');
+    const whole = replay(create, [bytes]);
+    const told = bytes.lastIndexOf('event: message_stop');
+    for (let length = told; length < bytes.length; length += 1) {
+      const cut = replay(create, [bytes.subarray(0, length)]);
+      expect([length, cut.events, cut.summary.usage]).toEqual([length, whole.events, whole.summary.usage]);
+    }
+  });
+
   test('text, its finish, and input told at the start with output told at the end', () => {
     const { events, summary } = replay(create, [fixture('text.sse')]);
     expect(gather(events).get(0)).toMatchObject({ content: '4 °C "in" 東京 é!\n', reasons: ['length'] });

@@ -111,6 +111,25 @@ describe('a finish', () => {
     expect(replay(create, [chunk({ content: 'a' }, 'stop'), chunk({ content: 'b' })]).events.at(-1)).toMatchObject(failed('DISCONNECTED'));
   });
 
+  test('is all that counts where the source ends within usage or the last word', () => {
+    const usage = frame({ id: 'x', choices: [], usage: { prompt_tokens: 11, completion_tokens: 1 } });
+    const answer = Buffer.concat([chunk({ role: 'assistant', content: 'a' }), chunk({}, 'stop')]);
+    const rest = Buffer.concat([usage, DONE]);
+    for (let length = 0; length < rest.length; length += 1) {
+      const cut = replay(create, [answer, rest.subarray(0, length)]);
+      expect([length, said(cut), cut.events.at(-1)]).toEqual([length, [['a', ['stop']]], WHOLE]);
+      expect(cut.summary.usage === undefined).toBe(length < usage.length - '\n\n'.length);
+    }
+  });
+
+  test.each<[string, Buffer, Buffer]>([
+    ['more of a choice', chunk({ content: 'a' }, 'stop'), chunk({ content: 'b' }).subarray(0, -20)],
+    ['what nobody can read, and goes on', Buffer.concat([chunk({ content: 'a' }, 'stop'), chunk({ content: 'b' }, 'stop')]), Buffer.from('data: {"id"')],
+    ['a word before it', chunk({ content: 'a' }), DONE.subarray(0, 9)],
+  ])('does not stand where the source ends within %s', (_what, before, torn) => {
+    expect(replay(create, [before, torn]).events.at(-1)).toMatchObject({ type: 'failed' });
+  });
+
   test('that a hold forces is the one that is told', () => {
     const transducer = create();
     transducer.push(Buffer.concat([chunk({ content: 'a' }, 'stop'), chunk({ content: 'b' })]));

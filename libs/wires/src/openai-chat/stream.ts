@@ -39,6 +39,8 @@ class ChatTransducer implements StreamTransducer {
   private finishedChoices = 0;
   private events: StreamEvent[] = [];
   private isOver = false;
+  /** The source has ended: an event that nobody can read broke off. */
+  private isClosing = false;
   /** An error: nothing more is said, and usage may follow, which is what it cost. */
   private failing: Failure | undefined;
   private hasFrames = false;
@@ -73,6 +75,7 @@ class ChatTransducer implements StreamTransducer {
 
   close(): readonly StreamEvent[] {
     if (this.isOver) return NO_EVENTS;
+    this.isClosing = true;
     if (!this.sse.close() && !this.isOver) this.fail('GARBAGE');
     if (!this.isOver) {
       if (this.areAllFinished()) this.finishStream();
@@ -215,7 +218,8 @@ class ChatTransducer implements StreamTransducer {
       frame = undefined;
     }
     if (!isObject(frame)) {
-      this.fail('GARBAGE');
+      // What broke off behind the answer was usage or the last word, unless it was more of a choice.
+      if (!this.isClosing || !this.told.isFinished || text.includes('"delta"')) this.fail('GARBAGE');
       return;
     }
     this.hasFrames = true;
