@@ -1,7 +1,7 @@
 /** A client's request as wires other than OpenAI's read it: turns, tools and settings. Edge has checked every field. */
 import { isObject, type JsonObject } from './canonical.js';
 import { readTurns, type Turn } from './chat-turns.js';
-import { LongTexts } from './long-texts.js';
+import { LongStrings } from './long-strings.js';
 import type { ChatRequestField } from './openai-chat/request.js';
 
 /** What a dispatch says beside the client's fields. */
@@ -34,7 +34,7 @@ export interface Chat {
   /** Of what their texts hold the middle may be set apart. */
   readonly turns: readonly Turn[];
   /** Writes the body with what is set apart of them in its places. */
-  readonly texts: LongTexts;
+  readonly strings: LongStrings;
   readonly tools: readonly Tool[];
   readonly toolChoice: ToolChoice;
   /** undefined = not told. */
@@ -106,7 +106,7 @@ export function readChat({ fields, temperatureMax }: Pick<ChatInput, 'fields' | 
   const messages = fields.find(({ name }) => name === 'messages');
   const others = fields.filter((field) => field !== messages);
   const values = parsedFields(others);
-  const texts = new LongTexts(messages?.value ?? NOTHING, others.map(({ value }) => value));
+  const strings = new LongStrings(messages?.value ?? NOTHING, others.map(({ value }) => value));
   const number = (name: string): number | undefined => {
     const value = values.get(name);
     return typeof value === 'number' ? value : undefined;
@@ -120,8 +120,8 @@ export function readChat({ fields, temperatureMax }: Pick<ChatInput, 'fields' | 
   const parallel = values.get('parallel_tool_calls');
   const topLogprobs = number('top_logprobs') ?? 0;
   return {
-    turns: readTurns(texts.parse()),
-    texts,
+    turns: readTurns(strings.parse()),
+    strings,
     tools: toolsOf(values.get('tools')),
     toolChoice: toolChoiceOf(values.get('tool_choice')),
     parallelToolCalls: typeof parallel === 'boolean' ? parallel : undefined,

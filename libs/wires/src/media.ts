@@ -1,10 +1,11 @@
 /** Images, sound and files that a client sends: data URLs read, bytes compared with what they claim to be. */
+import { isBase64SetApart } from './long-strings.js';
 import { badInput } from './unsendable.js';
 
 export interface Media {
   /** Lower case, without parameters, such as `image/png`. */
   readonly mediaType: string;
-  /** Standard alphabet, padded, no white space. */
+  /** Standard alphabet, padded, no white space; of a client's the middle may be set apart. */
   readonly base64: string;
 }
 
@@ -78,6 +79,7 @@ function checkedMedia(claimed: string, base64: string, kind: MediaKind, param: s
 
 function toBase64(payload: string, isBase64: boolean, param: string): string {
   if (!isBase64) return Buffer.from(safelyDecoded(payload, param)).toString('base64');
+  if (isBase64SetApart(payload)) return payload;
   const text = payload.includes('%') ? safelyDecoded(payload, param) : payload;
   if (text.length % 4 === 0 && BASE64.test(text)) return text;
   const bare = standardAlphabet(text);

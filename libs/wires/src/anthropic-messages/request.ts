@@ -154,5 +154,5 @@ function composeBody(input: MessagesInput, chat: Chat, quirks: MessagesQuirks, {
     ...(choice === undefined ? {} : { tool_choice: choice }),
   };
   const systemBlocks = instruction === '' ? system : [...system, { type: 'text', text: instruction }];
-  return chat.texts.write(writeJson({ ...settings, ...(systemBlocks.length === 0 ? {} : { system: systemBlocks }), messages }));
+  return chat.strings.write(writeJson({ ...settings, ...(systemBlocks.length === 0 ? {} : { system: systemBlocks }), messages }));
 }

@@ -106,7 +106,7 @@ function composeBody(input: ConverseInput, chat: Chat, fetched: FetchedMedia): B
   const stop = chat.stop.filter((text) => text.trim() !== '');
   const inference = { ...(maxTokens === undefined ? {} : { maxTokens }), ...samplingOf(chat, model, reasoning), ...(stop.length === 0 ? {} : { stopSequences: stop }) };
   const additional = { ...reasoning.fields, ...(claudeChoice === undefined ? {} : { tool_choice: claudeChoice }) };
-  return chat.texts.write(
+  return chat.strings.write(
     writeJson({
       ...(spoken.length === 0 ? {} : { system: spoken }),
       ...(Object.keys(inference).length === 0 ? {} : { inferenceConfig: inference }),

@@ -102,5 +102,5 @@ export function composeCohereChat(input: ChatInput): Buffer {
   });
   const { seed } = chat;
   // With every digit, which JSON.stringify has no way to write.
-  return chat.texts.write(seed === undefined ? body : `${body.slice(0, -1)},"seed":${(seed < 0n ? -seed : seed).toString()}}`);
+  return chat.strings.write(seed === undefined ? body : `${body.slice(0, -1)},"seed":${(seed < 0n ? -seed : seed).toString()}}`);
 }

@@ -94,12 +94,12 @@ export function draftGenerateContent(input: ChatInput, options: GenerateContentO
   return {
     media: mediaReferences(chat.turns),
     body: (fetched) => {
-      const contents = renderTurns(chat.turns, fetched, { ...options, needsSignature: major >= 3, texts: chat.texts });
+      const contents = renderTurns(chat.turns, fetched, { ...options, needsSignature: major >= 3, strings: chat.strings });
       if (contents.length === 0 && spoken.length === 0) throw badInput('messages', 'There is nothing to answer.');
       const budget = schemaBudget();
       const config = generationConfig(chat, input, budget);
       const parts = spoken.map((text) => ({ text }));
-      return chat.texts.write(
+      return chat.strings.write(
         writeJson({
           // A prompt must hold something that is no system text.
           ...(contents.length === 0 ? { contents: [{ role: 'user', parts }] } : { contents, ...(parts.length === 0 ? {} : { systemInstruction: { parts } }) }),

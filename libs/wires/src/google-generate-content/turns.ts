@@ -2,7 +2,7 @@
 import { jsonRootOf } from '@signalbox/kernel/json-root';
 import { failure, isObject, type JsonObject } from '../canonical.js';
 import { extraOf, type Turn, type TurnCall, type UserPart } from '../chat-turns.js';
-import type { LongTexts } from '../long-texts.js';
+import type { LongStrings } from '../long-strings.js';
 import type { FetchedMedia } from '../media.js';
 import { base64Json, RawJson, rawObject } from '../raw-json.js';
 import { Unsendable } from '../unsendable.js';
@@ -14,7 +14,7 @@ export interface TurnOptions {
   /** The model refuses calls of earlier turns that are not signed. */
   readonly needsSignature: boolean;
   /** Of the turns. */
-  readonly texts: LongTexts;
+  readonly strings: LongStrings;
 }
 
 type Result = Turn & { readonly role: 'tool' };
@@ -69,10 +69,10 @@ function modelParts(turn: Turn & { readonly role: 'assistant' }, options: TurnOp
   return [...text, ...calls];
 }
 
-function answersContent({ calls, results }: Answers, { withCallIds, texts }: TurnOptions): readonly Content[] {
+function answersContent({ calls, results }: Answers, { withCallIds, strings }: TurnOptions): readonly Content[] {
   if (results.length === 0) return [];
   const sorted = [...results].sort((left, right) => (calls.get(left.callId) ?? 0) - (calls.get(right.callId) ?? 0));
-  return [{ role: 'user', parts: sorted.map((turn) => ({ functionResponse: { ...(withCallIds ? { id: turn.callId } : {}), name: sentName(turn.name), response: objectOf(BEGINS_AS_JSON.test(turn.text) ? texts.whole(turn.text) : turn.text, 'output') } })) }];
+  return [{ role: 'user', parts: sorted.map((turn) => ({ functionResponse: { ...(withCallIds ? { id: turn.callId } : {}), name: sentName(turn.name), response: objectOf(BEGINS_AS_JSON.test(turn.text) ? strings.whole(turn.text) : turn.text, 'output') } })) }];
 }
 
 /**

@@ -2,7 +2,7 @@
 import type { JsonObject } from '../canonical.js';
 import { readChat, type Chat, type ChatInput, type Tool } from '../chat-request.js';
 import { mediaReferences, type Turn, type UserPart } from '../chat-turns.js';
-import type { LongTexts } from '../long-texts.js';
+import type { LongStrings } from '../long-strings.js';
 import type { FetchedMedia, MediaReference } from '../media.js';
 import { argumentsObject, base64Json, PlainJson, RawJson, writeJson } from '../raw-json.js';
 import { badInput, notTakenHere } from '../unsendable.js';
@@ -77,14 +77,14 @@ function formatOf({ format }: Chat, forced: readonly Tool[]): PlainJson | 'json'
   return format.kind === 'json_object' ? 'json' : new PlainJson(format.schema);
 }
 
-function textBytes(turn: Turn, texts: LongTexts): number {
-  if (turn.role !== 'user') return texts.byteLength(turn.text) + (turn.role === 'assistant' ? turn.calls.reduce((sum, call) => sum + call.arguments.length + call.name.length, 0) : 0);
-  return turn.parts.reduce((sum, part) => sum + (part.type === 'text' ? texts.byteLength(part.text) : TOKENS_PER_IMAGE * BYTES_PER_TOKEN), 0);
+function textBytes(turn: Turn, strings: LongStrings): number {
+  if (turn.role !== 'user') return strings.byteLength(turn.text) + (turn.role === 'assistant' ? turn.calls.reduce((sum, call) => sum + call.arguments.length + call.name.length, 0) : 0);
+  return turn.parts.reduce((sum, part) => sum + (part.type === 'text' ? strings.byteLength(part.text) : TOKENS_PER_IMAGE * BYTES_PER_TOKEN), 0);
 }
 
 /** Powers of two: each length of its own would have the server load the model anew. */
 function contextTokens(chat: Chat, toolBytes: number, answerTokens: number, least: number): number {
-  const prompt = chat.turns.reduce((sum, turn) => sum + Math.ceil(textBytes(turn, chat.texts) / BYTES_PER_TOKEN) + TOKENS_PER_TURN, 0);
+  const prompt = chat.turns.reduce((sum, turn) => sum + Math.ceil(textBytes(turn, chat.strings) / BYTES_PER_TOKEN) + TOKENS_PER_TURN, 0);
   const tools = Math.ceil(toolBytes / BYTES_PER_TOKEN);
   let tokens = least;
   while (tokens < prompt + tools + answerTokens) tokens *= 2;
@@ -119,7 +119,7 @@ function composeBody(input: ChatInput, chat: Chat, settings: OllamaSettings, fet
     top_logprobs: chat.topLogprobs > 0 ? chat.topLogprobs : undefined,
     options,
   };
-  return chat.texts.write(writeJson(body));
+  return chat.strings.write(writeJson(body));
 }
 
 /** Throws Unsendable on media that are not what they say. */

@@ -1,6 +1,6 @@
 /** A body of the OpenAI wire for hosts that may not be given a client's addresses: what they point at is sent inline. */
 import { isObject, type JsonObject } from '../canonical.js';
-import { LongTexts } from '../long-texts.js';
+import { LongStrings } from '../long-strings.js';
 import type { FetchedMedia, MediaReference } from '../media.js';
 import { badInput } from '../unsendable.js';
 import type { ChatQuirks } from './quirks.js';
@@ -35,10 +35,10 @@ function visitMessage(message: unknown, param: string, visit: Visit): unknown {
 
 /** The messages with what `visit` makes of each image that is given by address. */
 function visitImages(field: ChatRequestField, visit: Visit): ChatRequestField {
-  const texts = new LongTexts(field.value);
-  const messages = texts.parse();
+  const strings = new LongStrings(field.value);
+  const messages = strings.parse();
   if (!Array.isArray(messages)) return field;
-  return { ...field, value: texts.write(JSON.stringify(messages.map((message: unknown, index) => visitMessage(message, `messages.[${String(index)}]`, visit)))) };
+  return { ...field, value: strings.write(JSON.stringify(messages.map((message: unknown, index) => visitMessage(message, `messages.[${String(index)}]`, visit)))) };
 }
 
 function inline(fetched: FetchedMedia): Visit {

@@ -1,6 +1,6 @@
 /** What hosts of the OpenAI wire do unlike OpenAI, and a request's fields as such a host takes them. */
 import { isObject, type JsonObject } from '../canonical.js';
-import { LongTexts } from '../long-texts.js';
+import { LongStrings } from '../long-strings.js';
 import { takeTurns } from './alternating.js';
 
 export interface ChatRequestField {
@@ -208,12 +208,12 @@ function concerns(messages: Buffer, quirks: ChatQuirks): boolean {
 
 function adaptMessages(value: Uint8Array, quirks: ChatQuirks): Uint8Array {
   if (!concerns(bufferOf(value), quirks)) return value;
-  const texts = new LongTexts(value);
-  const messages = texts.parse();
+  const strings = new LongStrings(value);
+  const messages = strings.parse();
   if (!Array.isArray(messages)) return value;
   const turns = quirks.alternates ? takeTurns(messages as readonly unknown[]) : (messages as readonly unknown[]);
   const adapted = turns.map((message) => adaptMessage(message, quirks));
-  return texts.write(JSON.stringify(quirks.answersResults ? answerResults(adapted) : adapted));
+  return strings.write(JSON.stringify(quirks.answersResults ? answerResults(adapted) : adapted));
 }
 
 /** The tools with plain marks of a cache, or with none; what is called so in their schemas stays. */

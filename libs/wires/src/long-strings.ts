@@ -1,51 +1,49 @@
 /**
- * Long texts of a conversation, which wires move about and do not read: they go into the body as the bytes that stand in
+ * Long strings of a conversation, which wires move about and do not read: they go into the body as the bytes that stand in
  * the client's JSON, and a mark stands for each meanwhile. Decoded and encoded again they would be the same, in memory that
  * V8 asks the system for anew each time.
  */
 import { decodedBytes } from './openai-chat/json-text.js';
+import { apartOfMedia, apartOfText, type Apart } from './string-cuts.js';
 
-/** Bytes between the quotes from which on a text is set apart: less costs more to take out than to read. */
-export const LONG_TEXT_BYTES = 1_024;
-/** Bytes of a text's end that stay in their place at least: what trims a text finds there what it would find in the whole. */
-const TAIL_BYTES = 64;
-const ESCAPE_BYTES_MAX = 6;
-/** Of one character: a pair of surrogates may be escaped. */
-const CHARACTER_BYTES_MAX = 2 * ESCAPE_BYTES_MAX;
-/** Names of members that hold texts. */
-const KEYS: readonly Buffer[] = [Buffer.from('"content"'), Buffer.from('"text"')];
+/** Bytes between the quotes from which on a string is set apart: less costs more to take out than to read. */
+export const LONG_STRING_BYTES = 1_024;
+
+interface Key {
+  readonly bytes: Buffer;
+  apartOf(bytes: Buffer, start: number, end: number): Apart | undefined;
+}
+
+const key = (name: string, apartOf: Key['apartOf']): Key => ({ bytes: Buffer.from(`"${name}"`), apartOf });
+/** Members that hold texts, and media. */
+const KEYS: readonly Key[] = [
+  key('content', apartOfText),
+  key('text', apartOfText),
+  key('url', apartOfMedia),
+  key('file_data', apartOfMedia),
+  key('data', apartOfMedia),
+];
 
 /** What Unicode calls a private use: nobody writes it, and its escape can be written in one way only. */
 const SIGN = '\u0091';
 const SIGN_BYTES = Buffer.from(SIGN);
 const SIGN_ESCAPE = Buffer.from('\\u0091');
 const MARK = new RegExp(`${SIGN}(\\d+)${SIGN}`, 'g');
+const BASE64_AROUND_MARK = new RegExp(`^[A-Za-z0-9+/]+${SIGN}\\d+${SIGN}[A-Za-z0-9+/]*={0,2}$`);
 
 const QUOTE = 0x22;
 const COLON = 0x3a;
 const BACKSLASH = 0x5c;
-const LOWER_U = 0x75;
 const SPACE = 0x20;
 /** Bytes that are looked at one by one before the native search takes over, which costs more to start. */
 const NEAR_BYTES = 32;
 
-/** Bytes of a text that are set apart: its first character stays before them, which tells whether it may be JSON, and its end behind them. */
-interface Apart {
-  readonly from: number;
-  readonly to: number;
-}
-
 const bufferOf = (bytes: Uint8Array): Buffer => (Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length));
 const holdsSign = (bytes: Buffer): boolean => bytes.includes(SIGN_BYTES) || bytes.includes(SIGN_ESCAPE);
-const isContinuation = (byte: number | undefined): boolean => byte !== undefined && (byte & 0xc0) === 0x80;
 
-function escapeBytes(bytes: Buffer, at: number): number {
-  return bytes[at + 1] === LOWER_U ? ESCAPE_BYTES_MAX : 2;
-}
-
-/** Whether an escape at `at` is half of a character: the first one or the second, as `half` says. */
-function isSurrogate(bytes: Buffer, at: number, half: RegExp): boolean {
-  return bytes[at] === BACKSLASH && bytes[at + 1] === LOWER_U && half.test(bytes.toString('latin1', at + 2, at + 4));
+/** Base64 of which the middle is set apart: all of it was seen to be padded, and of the standard alphabet. */
+export function isBase64SetApart(text: string): boolean {
+  return BASE64_AROUND_MARK.test(text);
 }
 
 /** Where the string that `from` is inside of has its quote; -1 = it has none. */
@@ -67,34 +65,6 @@ function endOfString(bytes: Buffer, from: number): number {
   return -1;
 }
 
-/** Whether neither an escape nor a character nor a pair of surrogates goes over `at` in the string that begins at `start`. */
-function isBetweenCharacters(bytes: Buffer, at: number, start: number): boolean {
-  if (isContinuation(bytes[at])) return false;
-  if (isSurrogate(bytes, at, /^d[c-f]/i)) return false;
-  let backslash = at - 1;
-  while (backslash > at - ESCAPE_BYTES_MAX && bytes[backslash] !== BACKSLASH) backslash -= 1;
-  if (bytes[backslash] !== BACKSLASH || backslash < start) return true;
-  let first = backslash;
-  while (first > start && bytes[first - 1] === BACKSLASH) first -= 1;
-  const beginsEscape = (backslash - first) % 2 === 0;
-  return !beginsEscape || backslash + escapeBytes(bytes, backslash) <= at;
-}
-
-function isBlank(bytes: Buffer, from: number, to: number): boolean {
-  return (JSON.parse(`"${bytes.toString('utf8', from, to)}"`) as string).trim() === '';
-}
-
-/** What of a string may be set apart; undefined where that would not be sure to change nothing. */
-function apartOf(bytes: Buffer, start: number, end: number): Apart | undefined {
-  const first = bytes[start] ?? QUOTE;
-  // What no JSON begins with need not stay.
-  const from = first >= 0x80 || isSurrogate(bytes, start, /^d[89ab]/i) ? start : start + (first === BACKSLASH ? escapeBytes(bytes, start) : 1);
-  for (let to = end - TAIL_BYTES; to > end - TAIL_BYTES - CHARACTER_BYTES_MAX; to -= 1) {
-    if (isBetweenCharacters(bytes, to, start)) return isBlank(bytes, to, end) ? undefined : { from, to };
-  }
-  return undefined;
-}
-
 /** Behind the quote that opens the string which is the value of the key that ends before `at`; -1 = it is no key, or its value no string. */
 function stringBehind(bytes: Buffer, at: number): number {
   let next = at;
@@ -106,55 +76,59 @@ function stringBehind(bytes: Buffer, at: number): number {
   return next;
 }
 
-/** Where the keys stand that name texts, asked for ever later places. None stands inside of a string: there a quote has a backslash before it. */
+/** Where keys stand, asked for ever later places. None stands inside of a string: there a quote has a backslash before it. */
 class KeySearch {
+  /** The one that was found last. */
+  found = KEYS[0] as Key;
   private readonly places = KEYS.map(() => -1);
 
   constructor(private readonly bytes: Buffer) {}
 
-  /** Behind the first key at `from` or later; Infinity = there is none. */
-  behindNext(from: number): number {
-    let behind = Infinity;
+  /** Where the first key at `from` or later ends; Infinity = there is none. */
+  next(from: number): number {
+    let nearest = Infinity;
     for (let which = 0; which < KEYS.length; which += 1) {
-      const key = KEYS[which] as Buffer;
       let place = this.places[which] as number;
       if (place < from) {
-        const found = this.bytes.indexOf(key, from);
+        const found = this.bytes.indexOf((KEYS[which] as Key).bytes, from);
         this.places[which] = place = found === -1 ? Infinity : found;
       }
-      behind = Math.min(behind, place + key.length);
+      if (place >= nearest) continue;
+      nearest = place;
+      this.found = KEYS[which] as Key;
     }
-    return behind;
+    return nearest + this.found.bytes.length;
   }
 }
 
-function longTextsIn(bytes: Buffer): readonly Apart[] {
+function longStringsIn(bytes: Buffer): readonly Apart[] {
   const found: Apart[] = [];
   const keys = new KeySearch(bytes);
-  let next = keys.behindNext(0);
+  let next = keys.next(0);
   while (next !== Infinity) {
+    const { apartOf } = keys.found;
     const start = stringBehind(bytes, next);
-    next = keys.behindNext(next);
+    next = keys.next(next);
     // The end of most is not looked for.
-    if (start === -1 || Math.min(next, bytes.length) - start < LONG_TEXT_BYTES) continue;
+    if (start === -1 || Math.min(next, bytes.length) - start < LONG_STRING_BYTES) continue;
     const end = endOfString(bytes, start);
-    const apart = end - start < LONG_TEXT_BYTES ? undefined : apartOf(bytes, start, end);
+    const apart = end - start < LONG_STRING_BYTES ? undefined : apartOf(bytes, start, end);
     if (apart !== undefined) found.push(apart);
   }
   return found;
 }
 
-export class LongTexts {
+export class LongStrings {
   private readonly apart: readonly Apart[];
   private readonly bytes: Buffer;
 
-  /** `messages` is valid JSON in UTF-8. `beside`: JSON whose texts come into the same body. */
+  /** `messages` is valid JSON in UTF-8. `beside`: JSON whose strings come into the same body. */
   constructor(messages: Uint8Array, beside: readonly Uint8Array[] = []) {
     this.bytes = bufferOf(messages);
-    this.apart = this.bytes.length < LONG_TEXT_BYTES || [messages, ...beside].some((told) => holdsSign(bufferOf(told))) ? [] : longTextsIn(this.bytes);
+    this.apart = this.bytes.length < LONG_STRING_BYTES || [messages, ...beside].some((told) => holdsSign(bufferOf(told))) ? [] : longStringsIn(this.bytes);
   }
 
-  /** The messages, with a mark for what is set apart of each long text. */
+  /** The messages, with a mark for what is set apart of each long string. */
   parse(): unknown {
     const { bytes, apart } = this;
     let json = '';
@@ -166,7 +140,7 @@ export class LongTexts {
     return JSON.parse(json + bytes.toString('utf8', at)) as unknown;
   }
 
-  /** A text of those messages as it was before any of it was set apart. */
+  /** A string of those messages as it was before any of it was set apart. */
   whole(text: string): string {
     return this.apart.length === 0 ? text : text.replace(MARK, (mark, index: string) => {
       const apart = this.apart[Number(index)];
@@ -174,7 +148,7 @@ export class LongTexts {
     });
   }
 
-  /** Bytes in UTF-8 of the whole of a text. */
+  /** Bytes in UTF-8 of the whole of a string. */
   byteLength(text: string): number {
     let length = Buffer.byteLength(text);
     if (this.apart.length === 0) return length;

@@ -4,11 +4,12 @@ import { ANTHROPIC, draftMessages } from './anthropic-messages/request.js';
 import { draftConverse } from './bedrock-converse/request.js';
 import { composeCohereChat } from './cohere-v2/request.js';
 import { draftGenerateContent } from './google-generate-content/request.js';
-import { LONG_TEXT_BYTES, LongTexts } from './long-texts.js';
+import { LONG_STRING_BYTES, LongStrings } from './long-strings.js';
 import { draftOllamaChat } from './ollama/request.js';
 import { draftChatBody } from './openai-chat/draft.js';
 import { NO_QUIRKS } from './openai-chat/quirks.js';
 import { composeChatBody, type ChatRequestField } from './openai-chat/request.js';
+import { Unsendable } from './unsendable.js';
 
 const INPUT = { model: 'x/y', stream: true, maxTokens: 100, temperatureMax: 0, maxTokensParam: 'max_tokens', contextWindow: 1_000_000, maxOutputTokens: 8_000, promptTokens: 1_000 };
 const NONE = new Map<string, never>();
@@ -58,12 +59,40 @@ const text = fc.oneof({ weight: 5, arbitrary: body }, blank, jsonish);
 /** Which units are escaped: none, all, or here and there. */
 const style = fc.oneof(fc.constant((): boolean => false), fc.constant((): boolean => true), fc.integer({ min: 2, max: 7 }).map((step) => (at: number): boolean => at % step === 0));
 
+/** Beginnings of files, by their first bytes. */
+const beginnings = ['89504e470d0a1a0a0000000d', 'ffd8ffe0', '255044462d312e37', '0d0a0d0a255044462d312e37', '52494646', '', '3c737667'];
+const inStyle: Readonly<Record<string, (base64: string) => string>> = {
+  plain: (base64) => base64,
+  unpadded: (base64) => base64.replace(/=+$/, ''),
+  'of addresses': (base64) => base64.replaceAll('+', '-').replaceAll('/', '_'),
+  'in lines': (base64) => base64.replace(/(.{76})/g, '$1\\n'),
+  'slashes escaped': (base64) => base64.replaceAll('/', '\\/'),
+  'in escapes': (base64) => base64.replaceAll('+', '%2B'),
+  wrong: (base64) => `${base64.slice(0, -90)}!${base64.slice(-89)}`,
+  'cut short': (base64) => base64.slice(0, -1),
+  'with another mark': (base64) => `${base64.slice(0, -90)}\\u00910\\u0091${base64.slice(-80)}`,
+};
+const base64 = fc.tuple(fc.constantFrom(...beginnings), fc.integer({ min: 0, max: 4_000 }), fc.integer({ min: 1, max: 255 }), fc.constantFrom(...Object.keys(inStyle), 'plain', 'plain')).map(([hex, length, seed, style]) => {
+  const bytes = Buffer.concat([Buffer.from(hex, 'hex'), Buffer.from(Array.from({ length }, (_, at) => (at * seed * 7 + (at >> 3)) & 0xff))]);
+  return (inStyle[style] as (text: string) => string)(bytes.toString('base64'));
+});
+const claim = fc.constantFrom('image/png', 'image/jpeg', 'IMAGE/PNG', 'image/svg+xml', 'application/pdf', 'application/x-pdf', 'audio/wav', 'text/plain', 'application/octet-stream', '', 'image/png;x=y');
+/** A part that is no text, as JSON, its keys as `k` writes them. */
+const media = fc.tuple(fc.constantFrom('image_url', 'input_audio', 'file'), base64, fc.option(claim, { nil: undefined })).map(([type, data, claimed]) => (k: (name: string) => string): string => {
+  const value = claimed === undefined ? data : `data:${claimed};base64,${data}`;
+  if (type === 'image_url') return `{"type":"image_url","image_url":{"${k('url')}":"${value}","detail":"low"}}`;
+  if (type === 'input_audio') return `{"type":"input_audio","input_audio":{"${k('data')}" : "${value}","format":"wav"}}`;
+  return `{"type":"file","file":{"filename":"a b.pdf","${k('file_data')}":"${value}"}}`;
+});
+const ESCAPED_KEYS: Readonly<Record<string, string>> = { content: 'c\\u006fntent', text: 'te\\u0078t', url: 'u\\u0072l', data: 'd\\u0061ta', file_data: 'file_d\\u0061ta' };
+/** The keys as they are looked for, or so that they are not found: then every string is read as it was before any was set apart. */
+const keysOf = (isFound: boolean) => (name: string): string => (isFound ? name : (ESCAPED_KEYS[name] ?? name));
+
 type Said = readonly [role: string, text: string, isParts: boolean, isEscaped: (at: number) => boolean];
 const said = fc.tuple(fc.constantFrom('system', 'user', 'assistant', 'tool', 'call'), text, fc.boolean(), style);
 
-/** The keys as they are looked for, or so that they are not found: then every text is read as it was before any was set apart. */
 function messagesJson(turns: readonly Said[], isFound: boolean): Buffer {
-  const [content, part] = isFound ? ['content', 'text'] : ['c\\u006fntent', 'te\\u0078t'];
+  const [content, part] = ['content', 'text'].map(keysOf(isFound));
   const all = turns.map(([role, words, isParts, isEscaped], at) => {
     const json = written(words, isEscaped);
     const inParts = `[{"type":"text","${part}" : ${json}},{"type":"text","${part}":"${role}"}]`;
@@ -79,13 +108,28 @@ const sent = (compose: Compose, turns: readonly Said[], isFound: boolean): unkno
   try {
     return JSON.parse(compose([{ name: 'messages', value: messagesJson(turns, isFound) }, ...(turns.some(([role]) => role === 'call') ? [{ name: 'tools', value: Buffer.from(tools.replace('\u0091', '')) }] : [])]).toString('utf8'));
   } catch (error) {
-    return error;
+    if (error instanceof Unsendable) return error.failure;
+    throw error;
   }
 };
 
 describe.each(WIRES)('%s', (_name, compose) => {
   test('is sent the same whether long texts are read or set apart', () => {
     fc.assert(fc.property(fc.array(said, { minLength: 1, maxLength: 5 }), (turns) => expect(sent(compose, turns, true)).toEqual(sent(compose, turns, false))), { numRuns: 120 });
+  });
+
+  test('is sent the same media, or refused for the same reason', () => {
+    const outcome = (parts: readonly ((k: (name: string) => string) => string)[], isFound: boolean): unknown => {
+      const k = keysOf(isFound);
+      const messages = `[{"role":"user","${k('content')}":[${parts.map((part) => part(k)).join()},{"type":"text","text":"What is it?"}]}]`;
+      try {
+        return JSON.parse(compose([{ name: 'messages', value: Buffer.from(messages) }]).toString('utf8'));
+      } catch (error) {
+        if (error instanceof Unsendable) return error.failure;
+        throw error;
+      }
+    };
+    fc.assert(fc.property(fc.array(media, { minLength: 1, maxLength: 2 }), (parts) => expect(outcome(parts, true)).toEqual(outcome(parts, false))), { numRuns: 200 });
   });
 
   test('reads nothing of a long text', () => {
@@ -101,17 +145,20 @@ describe.each(WIRES)('%s', (_name, compose) => {
 });
 
 describe('what is set apart', () => {
-  const parsed = (json: string): unknown => new LongTexts(Buffer.from(json)).parse();
-  const long = 'x'.repeat(LONG_TEXT_BYTES);
+  const parsed = (json: string): unknown => new LongStrings(Buffer.from(json)).parse();
+  const long = 'x'.repeat(LONG_STRING_BYTES);
 
   test('is the middle of a long text, of which both ends stay', () => {
     expect(JSON.stringify(parsed(`[{"role":"user","content":"${long}"}]`)).length).toBeLessThan(200);
-    expect(parsed(`[{"content":"${'x'.repeat(LONG_TEXT_BYTES - 1)}"}]`)).toEqual([{ content: 'x'.repeat(LONG_TEXT_BYTES - 1) }]);
+    expect(parsed(`[{"content":"${'x'.repeat(LONG_STRING_BYTES - 1)}"}]`)).toEqual([{ content: 'x'.repeat(LONG_STRING_BYTES - 1) }]);
   });
 
   test.each<[string, string]>([
     ['a text whose end is blank', `[{"content":"${long}${' '.repeat(200)}"}]`],
     ['a string that only ends as a key does', JSON.stringify([{ x: `"content`, y: long }, { x: `"content": ${long}` }])],
+    ['an address', JSON.stringify([{ url: `https://x.test/${long.repeat(3)}` }])],
+    ['media that are read as a text', JSON.stringify([{ file_data: `data:text/plain;base64,${long.repeat(3)}` }])],
+    ['media that are not all base64', JSON.stringify([{ url: `data:image/png;base64,${long.repeat(2)}!${long}` }])],
     ['a text of another member', JSON.stringify([{ arguments: long, reasoning_content: long }])],
     ['a text beside the sign that stands for one', JSON.stringify([{ content: long }, { content: '\u0091' }])],
     ['one beside the sign escaped', `[{"content":"${long}"},{"content":"\\u0091"}]`],
@@ -121,14 +168,23 @@ describe('what is set apart', () => {
 
   test('is nothing where the sign stands beside the messages', () => {
     const json = JSON.stringify([{ content: long }]);
-    expect(new LongTexts(Buffer.from(json), [Buffer.from('"\u0091"')]).parse()).toEqual([{ content: long }]);
+    expect(new LongStrings(Buffer.from(json), [Buffer.from('"\u0091"')]).parse()).toEqual([{ content: long }]);
+  });
+
+  test('is the middle of media in base64', () => {
+    const data = 'AAAA'.repeat(2_000);
+    for (const media of [{ url: `data:image/png;base64,${data}` }, { file_data: `data:application/pdf;base64,${data}` }, { data }, { data: `data:audio/wav;base64,${data}` }]) {
+      const json = JSON.stringify([media]);
+      expect(JSON.stringify(parsed(json)).length).toBeLessThan(1_600);
+      expect(new LongStrings(Buffer.from(json)).write(JSON.stringify(parsed(json))).toString()).toBe(json);
+    }
   });
 
   test('is found in one pass, however many texts and escapes there are', () => {
     const searched = (count: number): number => {
       const indexOf = jest.spyOn(Buffer.prototype, 'indexOf');
       const json = Buffer.from(JSON.stringify([...Array.from({ length: count }, () => ({ content: `a\n${'b'.repeat(40)}` })), { content: '\n'.repeat(count) + 'c'.repeat(40) }]));
-      new LongTexts(json);
+      new LongStrings(json);
       const calls = indexOf.mock.calls.length;
       indexOf.mockRestore();
       return calls;
@@ -138,7 +194,7 @@ describe('what is set apart', () => {
 
   test('can be had back as it was', () => {
     fc.assert(fc.property(text, style, (words, isEscaped) => {
-      const texts = new LongTexts(Buffer.from(`[{"content":${written(words, isEscaped)}}]`));
+      const texts = new LongStrings(Buffer.from(`[{"content":${written(words, isEscaped)}}]`));
       const [{ content }] = texts.parse() as [{ readonly content: string }];
       expect(texts.whole(content)).toBe(words);
       expect(texts.byteLength(`${content}!`)).toBe(Buffer.byteLength(`${words}!`));
