@@ -90,6 +90,12 @@ describe('usage that is told before the last of the output', () => {
   });
 });
 
+test('the service tier of a host that tells no fingerprint is that of the chunk that tells it', () => {
+  const plain = (delta: string, more = ''): Buffer => Buffer.from(`data: {"id":"x","choices":[{"index":0,"delta":{${delta}},"finish_reason":null}]${more}}\n\n`);
+  const { summary } = replay(create, [plain('"role":"assistant","content":"a"', ',"service_tier":"flex"'), plain('"content":"b"'), plain('"content":"c"'), chunk({}, 'stop'), DONE]);
+  expect(summary.serviceTier).toBe('flex');
+});
+
 describe('a finish', () => {
   test.each(['abort', 'aborted'])('%s is a failure', (reason) => {
     expect(replay(create, [chunk({ content: 'Half' }), chunk({}, reason), DONE]).events.at(-1)).toMatchObject(failed('PROVIDER_ERROR'));

@@ -259,7 +259,7 @@ class ChatTransducer implements StreamTransducer {
     const { told } = this;
     if (told.systemFingerprint === '') {
       told.systemFingerprint = labelOf(ordinary.systemFingerprint);
-      told.serviceTier = labelOf(ordinary.serviceTier);
+      told.serviceTier = labelOf(ordinary.serviceTier) || told.serviceTier;
     }
     choice.hasRole = true;
     const { choicesFrom, choicesTo, textFrom, textTo } = ordinary;
