@@ -50,6 +50,10 @@ const SCALAR_CHARS = 6;
 const OPENS = { object: /[{[]/g, array: /\[/g, any: /[{[]/g } as const;
 const NO_SPACE = /[^ \t\r\n]/g;
 const NAME = /[A-Za-z_$][\w$-]*[ \t]*/y;
+/** Behind the name of a key whose first quote is missing. */
+const LAST_QUOTE = /"[ \t\r\n]*/y;
+/** Members whose first brace is missing: none of the values in them is the answer. */
+const MEMBERS = /^(?:```[\w-]*)?\s*(?:"[^"\n{}[\]]{0,128}"|'[^'\n{}[\]]{0,128}')\s*:/;
 const LETTERS = /[A-Za-z]+/y;
 const LITERAL = /^(?:true|false|null|True|False|None)$/;
 
@@ -65,7 +69,9 @@ function opensValue(text: string, at: number): boolean | undefined {
     if (first === '}') return true;
     NAME.lastIndex = next.index;
     if (!NAME.test(text)) return false;
-    return NAME.lastIndex === text.length ? undefined : text[NAME.lastIndex] === ':';
+    LAST_QUOTE.lastIndex = NAME.lastIndex;
+    const behind = LAST_QUOTE.test(text) ? LAST_QUOTE.lastIndex : NAME.lastIndex;
+    return behind === text.length ? undefined : text[behind] === ':';
   }
   if ('{[]-0123456789'.includes(first)) return true;
   LETTERS.lastIndex = next.index;
@@ -81,9 +87,9 @@ function beginsScalar(text: string, isEnd: boolean): boolean | undefined {
   return WORDS.some((word) => text.startsWith(word) && !/[A-Za-z]/.test(text.charAt(word.length)));
 }
 
-type Found = { readonly kind: 'at'; readonly at: number } | { readonly kind: 'unknown'; readonly from: number };
+type Found = { readonly kind: 'at'; readonly at: number } | { readonly kind: 'unknown'; readonly from: number } | { readonly kind: 'none' };
 
-/** Where the value begins, looked for from `from`; `unknown`: not before that position. */
+/** Where the value begins, looked for from `from`; `unknown`: not before that position; `none`: nowhere, since what begins there is a part of a broken one. */
 function findValue(text: string, kind: JsonKind, from: number, isEnd: boolean): Found {
   const start = /[^ \t\r\n\uFEFF]/.exec(text);
   if (start === null) return { kind: 'unknown', from: 0 };
@@ -113,7 +119,9 @@ function findValue(text: string, kind: JsonKind, from: number, isEnd: boolean): 
     if (opens === undefined && !isEnd) return { kind: 'unknown', from: position };
     // Of an object that is wanted, an array in prose is not taken for it, unless it holds objects.
     const isTaken = opens === undefined ? leads(position) : opens && (kind !== 'object' || bracket[0] === '{' || leads(position) || /^\[[ \t\r\n]*[{[]/.test(text.slice(position, position + 256)));
-    if (isTaken) return { kind: 'at', at: position };
+    if (isTaken) return MEMBERS.test(text.slice(head, position)) ? { kind: 'none' } : { kind: 'at', at: position };
+    // A broken object, and no braces of prose: those of a template stand in two.
+    if (opens === false && kind === 'object' && leads(position) && /^\{[ \t\r\n]*[^ \t\r\n{]/.test(text.slice(position))) return { kind: 'none' };
   }
   return { kind: 'unknown', from: text.length };
 }
@@ -175,6 +183,7 @@ export class JsonHealer {
     this.waiting += text;
     const found = findValue(this.waiting, this.kind, this.searchFrom, isEnd);
     if (found.kind === 'at') return this.begin(found.at);
+    if (found.kind === 'none') return this.pass();
     this.searchFrom = found.from;
     return isEnd || this.waiting.length <= PREFIX_CHARS_MAX ? '' : this.pass();
   }
