@@ -62,6 +62,8 @@ describe('an answer', () => {
     ['such in a fence', `${FENCE}json\n"a": {"b": 1}\n${FENCE}`],
     ['such of single quotes', "'a b': [{'b': 1}]}"],
     ['a first key of words that lacks a quote', '{a b": {"c": 1}, "d": 2}'],
+    ['ended by a brace in a string that an inner quote ends', '{"a": "{k"}", "b": 1}'],
+    ['such at the end of a list', '{"a": ["[k"]}"] }'],
     ['cut off by itself', '{"a":1,"b":[2'],
     ['cut off and broken', '{"a":1,"b":tru'],
     ['beyond repair', '{"a" "b" {c} : 1}'],

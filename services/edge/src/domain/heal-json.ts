@@ -54,6 +54,8 @@ const NAME = /[A-Za-z_$][\w$-]*[ \t]*/y;
 const LAST_QUOTE = /"[ \t\r\n]*/y;
 /** Members whose first brace is missing: none of the values in them is the answer. */
 const MEMBERS = /^(?:```[\w-]*)?\s*(?:"[^"\n{}[\]]{0,128}"|'[^'\n{}[\]]{0,128}')\s*:/;
+/** Behind a value: the end of a string, and what may stand there. */
+const GOES_ON = /^"[ \t\r\n]*[,}\]]/;
 const LETTERS = /[A-Za-z]+/y;
 const LITERAL = /^(?:true|false|null|True|False|None)$/;
 
@@ -232,6 +234,8 @@ export class JsonHealer {
 
   private whole(text: string): Healed {
     const { waiting, scanner } = this;
+    // The bracket stood in a string of which a quote is missing, or one is too many: what follows is no prose.
+    if (GOES_ON.test(waiting)) return { text: text + waiting, steps: [], isJson: false };
     const isBlank = SPACES.test(waiting);
     if (!isBlank) {
       if (waiting.includes('```')) this.steps.add('fence');
