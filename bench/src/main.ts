@@ -114,8 +114,7 @@ async function main(): Promise<void> {
     for (const measurer of measurers) await measurer.warmUp();
     for (const part of PARTS) {
       say(part);
-      // By part and turn, not by candidate: who rests for a minute is cold, on some machines for seconds, and its neighbours' drift is not its own.
-      for (const measurer of measurers) await measurer.settle(part);
+      // By part and turn, not by candidate: the drift of minutes falls on all alike.
       for (let turn = 0; turn < plan.parts[part].turns; turn += 1) for (const measurer of measurers) await measurer.turn(part);
     }
     say('idle');

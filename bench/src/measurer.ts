@@ -9,11 +9,11 @@ import type { Target } from './targets.js';
 export const PARTS = ['plain', 'open', 'streams', 'firstToken', 'big'] as const;
 export type Part = (typeof PARTS)[number];
 
-/** Milliseconds and counts of one part; candidates take turns. */
+/** Of one part; candidates take turns. */
 export interface PartPlan {
-  /** Before the first turn, of each candidate and unmeasured: what rested is cold, and another kind of load has V8 compile anew. */
-  readonly settleMs: number;
   readonly turns: number;
+  /** At the beginning of each turn, unmeasured: what rested is cold, on some machines after a few seconds already, and another kind of load has V8 compile anew. */
+  readonly settleMs: number;
   readonly turnMs: number;
 }
 
@@ -28,11 +28,11 @@ export interface Plan {
 export const FULL: Plan = {
   warmUpMs: 30_000,
   parts: {
-    plain: { settleMs: 4_000, turns: 11, turnMs: 1_000 },
-    open: { settleMs: 2_000, turns: 5, turnMs: 3_000 },
-    streams: { settleMs: 3_000, turns: 7, turnMs: 1_500 },
-    firstToken: { settleMs: 1_500, turns: 5, turnMs: 2_000 },
-    big: { settleMs: 1_500, turns: 5, turnMs: 2_000 },
+    plain: { turns: 4, settleMs: 4_000, turnMs: 3_000 },
+    open: { turns: 3, settleMs: 2_000, turnMs: 4_000 },
+    streams: { turns: 3, settleMs: 2_000, turnMs: 3_000 },
+    firstToken: { turns: 3, settleMs: 1_500, turnMs: 3_000 },
+    big: { turns: 3, settleMs: 1_500, turnMs: 3_000 },
   },
   idleMs: 10_000,
 };
@@ -40,11 +40,11 @@ export const FULL: Plan = {
 export const QUICK: Plan = {
   warmUpMs: 12_000,
   parts: {
-    plain: { settleMs: 1_000, turns: 3, turnMs: 700 },
-    open: { settleMs: 500, turns: 1, turnMs: 2_500 },
-    streams: { settleMs: 800, turns: 1, turnMs: 1_800 },
-    firstToken: { settleMs: 400, turns: 1, turnMs: 1_200 },
-    big: { settleMs: 400, turns: 1, turnMs: 1_000 },
+    plain: { turns: 1, settleMs: 2_000, turnMs: 1_800 },
+    open: { turns: 1, settleMs: 500, turnMs: 2_500 },
+    streams: { turns: 1, settleMs: 800, turnMs: 1_800 },
+    firstToken: { turns: 1, settleMs: 400, turnMs: 1_200 },
+    big: { turns: 1, settleMs: 400, turnMs: 1_000 },
   },
   idleMs: 4_000,
 };
@@ -139,16 +139,13 @@ export class Measurer {
     }
   }
 
-  /** The unmeasured load before the first turn of a part. */
-  async settle(part: Part): Promise<void> {
-    await this.#send(part, this.#plan.parts[part].settleMs);
-  }
-
-  /** One turn of a part: its load, and the CPU of all processes until what it left behind is booked. */
+  /** One turn of a part: some of its load unmeasured, then its load, and the CPU of all processes until what it left behind is booked. */
   async turn(part: Part): Promise<void> {
     const { pids } = this.target;
+    const { settleMs, turnMs } = this.#plan.parts[part];
+    await this.#send(part, settleMs);
     const before = readProcesses(pids);
-    const result = await this.#send(part, this.#plan.parts[part].turnMs);
+    const result = await this.#send(part, turnMs);
     if (part === 'plain' || part === 'streams') await new Promise<void>((resolve) => systemClock.setTimer(BOOKING_MS, resolve));
     const after = readProcesses(pids);
     const cpuUs = sumOf(after) - sumOf(before);
