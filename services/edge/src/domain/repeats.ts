@@ -139,7 +139,7 @@ export function createRepeats({ claims, ledger, clock, onTakenOver }: RepeatsOpt
   const pause = (ms: number): Promise<void> => new Promise((resolve) => void clock.setTimer(ms, resolve));
   /** By request. */
   const own = new LiveMap<string, OwnClaim>();
-  let ending = 0;
+  let endingCount = 0;
 
   const endClaim = async (ref: ClaimRef, ending: ClaimEnding): Promise<void> => {
     for (const waitMs of [0, ...END_WAITS_MS]) {
@@ -220,9 +220,9 @@ export function createRepeats({ claims, ledger, clock, onTakenOver }: RepeatsOpt
         end: async (how) => {
           isOver = true;
           timer?.cancel();
-          ending += 1;
+          endingCount += 1;
           await endClaim(ref, how);
-          ending -= 1;
+          endingCount -= 1;
           own.delete(ref.requestId);
           over();
         },
@@ -292,8 +292,8 @@ export function createRepeats({ claims, ledger, clock, onTakenOver }: RepeatsOpt
       return entryOf(ref, await look(requestId), askedAtMs, isAnswered);
     },
     settle: async (limitMs) => {
-      await untilNone(() => ending, limitMs, clock);
-      return ending;
+      await untilNone(() => endingCount, limitMs, clock);
+      return endingCount;
     },
   };
 }
