@@ -8,7 +8,7 @@ const SHARE = 20;
 const SHARES = [1, 21, 41, 61, 81];
 /** Enough for the rarest to show itself. */
 const MUTANT_SEEDS = 300;
-const MUTANT_STEP = 10;
+const MUTANT_STEP = 4;
 /** Where the rarest showed themselves last: a saving of time, nothing depends on it. */
 const MUTANT_FROM: Partial<Record<Mutant, number>> = { 'advance-bottomless': 121, 'draw-lost': 151, 'grow-in-another-life': 51, 'away-is-refused': 51 };
 
