@@ -2,7 +2,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { eventually } from './eventually.js';
 import { errorOf, header, send, type Got } from './http.js';
-import { exchange, parseAnswer, requestText } from './raw-socket.js';
+import { answerToHead, exchange, parseAnswer, requestText } from './raw-socket.js';
 import { problems } from './schemas.js';
 import { HELLO, PINNED, type World } from './world.js';
 
@@ -237,7 +237,7 @@ export function describeErrors(world: () => World): void {
   describe('sizes and types', () => {
     test('a body above 20 MiB is 413', async () => {
       const head = requestText('POST', '/v1/chat/completions', [`Authorization: Bearer ${world().account.key}`, 'Content-Type: application/json', `Content-Length: ${20 * 1_024 * 1_024 + 1}`]);
-      const { status, chunks } = parseAnswer(await exchange(world().gateway.baseUrl, head));
+      const { status, chunks } = await answerToHead(world().gateway.baseUrl, head);
       expect(status).toBe(413);
       expect(JSON.parse(chunks.join(''))).toMatchObject({ error: { type: INVALID, code: 'payload_too_large' } });
     });

@@ -1,16 +1,41 @@
 /** HTTP/1.1 by hand: what leaves and what comes back, byte by byte. */
 import { connect } from 'node:net';
 
+const SILENCE_MS_MAX = 20_000;
+
 /** Sends bytes as they are; everything that came until the other side closed. Rejects after 20 s. */
 export function exchange(baseUrl: string, bytes: string | Buffer): Promise<string> {
   const { hostname, port } = new URL(baseUrl);
   return new Promise((resolve, reject) => {
     const socket = connect({ host: hostname, port: Number(port) }, () => socket.write(bytes));
     const parts: Buffer[] = [];
-    socket.setTimeout(20_000, () => socket.destroy(new Error('The other side did not close.')));
+    socket.setTimeout(SILENCE_MS_MAX, () => {
+      reject(new Error('The other side did not close.'));
+      socket.destroy();
+    });
     socket.on('data', (part: Buffer) => parts.push(part));
     socket.on('error', (error) => (parts.length === 0 ? reject(error) : undefined));
     socket.on('close', () => resolve(Buffer.concat(parts).toString('utf8')));
+  });
+}
+
+/** The head of a request whose body is never sent; the first answer, as soon as it is there as long as it says. Rejects after 20 s, and when the other side closes before. */
+export function answerToHead(baseUrl: string, head: string): Promise<RawAnswer> {
+  const { hostname, port } = new URL(baseUrl);
+  return new Promise((resolve, reject) => {
+    const socket = connect({ host: hostname, port: Number(port) }, () => socket.write(head));
+    let text = '';
+    socket.setTimeout(SILENCE_MS_MAX, () => socket.destroy(new Error('The other side did not answer.')));
+    socket.on('data', (part: Buffer) => {
+      text += part.toString('latin1');
+      const length = /\r\ncontent-length: (\d+)\r\n/i.exec(text)?.[1];
+      const bodyStart = text.indexOf('\r\n\r\n') + 4;
+      if (bodyStart < 4 || length === undefined || text.length < bodyStart + Number(length)) return;
+      resolve(parseAnswer(Buffer.from(text, 'latin1').toString('utf8')));
+      socket.destroy();
+    });
+    socket.on('error', reject);
+    socket.on('close', () => reject(new Error('The other side closed before it had answered.')));
   });
 }
 
