@@ -30,6 +30,8 @@ const folders = jestConfig.roots.map((folder) => join(root, folder.replace('<roo
 const ofGateways = join(root, 'tests');
 /** Suites that start the split system, a dozen processes. */
 const ofSplit = join(ofGateways, 'src/split');
+/** Waits a minute for providers that hang: what it does besides fits beside the small tests. */
+const ofWires = join(ofGateways, 'src/conformance/wires');
 /** Suites that hold a gateway to a second or less, or fill the machine: another one beside them would take the time that they measure. */
 const ALONE = '\\.alone\\.test\\.ts$';
 
@@ -38,8 +40,8 @@ function passesOf() {
   if (given.length > 0) return [[given]];
   const without = (...patterns) => [...jestConfig.testPathIgnorePatterns, ...patterns].map((pattern) => `--testPathIgnorePatterns=${pattern}`);
   return [
-    [folders.filter((folder) => folder !== ofGateways)],
-    [[ofSplit, '--runInBand', ...without(ALONE)], [ofGateways, '--runInBand', ...without(`${ofSplit}/`, ALONE)]],
+    [folders.filter((folder) => folder !== ofGateways), [ofWires, '--runInBand']],
+    [[ofSplit, '--runInBand', ...without(ALONE)], [ofGateways, '--runInBand', ...without(`${ofSplit}/`, ofWires, ALONE)]],
     [[`${ofGateways}/.*${ALONE}`, '--runInBand']],
   ];
 }

@@ -268,11 +268,11 @@ export function describeHanging(wires: readonly Wire[], world: () => WiresWorld,
   const hanging = new Map<string, Promise<Got>>();
 
   test('(requests to providers that hang are under way)', async () => {
-    for (const { name, provider, models } of wires) {
+    for (const { name, provider, models, thinksUnasked = false } of wires) {
       const door = world().door(provider);
       const before = door.requests.length;
       door.enqueue({ hang: true });
-      const going = world().chat({ model: models[2], models: [FALLBACK.model], messages: HELLO, provider: { only: [provider, FALLBACK.provider] }, stream: true });
+      const going = world().chat({ model: models[2], models: [FALLBACK.model], messages: HELLO, provider: { only: [provider, FALLBACK.provider] }, stream: true, ...(thinksUnasked ? { reasoning_effort: 'low' } : {}) });
       going.catch(() => undefined);
       hanging.set(name, going);
       await eventually(`${name} is asked`, () => (door.requests.length > before ? true : undefined));

@@ -15,6 +15,8 @@ export interface Wire {
   readonly seeing?: string;
   /** Begins of the paths that are asked. */
   readonly path: string;
+  /** Its models think unless they are asked not to, and are waited for twice as long. */
+  readonly thinksUnasked?: boolean;
   /** The simulator behind tells no token counts on this wire. */
   readonly isUncounted?: boolean;
   /** The provider takes addresses of images; else the gateway fetches what they name. */
@@ -69,6 +71,7 @@ export const WIRES: readonly Wire[] = [
   {
     name: 'google',
     provider: 'google-ai-studio',
+    thinksUnasked: true,
     models: ['google/gemini-2.5-flash', 'google/gemini-2.5-flash-lite', 'google/gemini-3-flash-preview'],
     path: '/v1beta/models/gemini',
     takesUrls: false,
