@@ -118,6 +118,9 @@ export function createBooksHandlers({ books, keeper, clock, ledgerNow, periodSec
       };
     },
     Periods: async ({ accountId, after, limit }: PeriodsRequest__Output): Promise<PeriodsResponse> => {
+      // One that the account has nothing in is a place among the others all the same.
+      const afterMs = after === '' ? Number.MAX_SAFE_INTEGER : periodSpan(after, periodSeconds)?.startMs;
+      if (afterMs === undefined) return { afterUnknown: true };
       const current = periodAt(clock.nowMs(), periodSeconds);
       const known = await books.periods(accountId);
       const all = known.some(({ period }) => period === current.id) ? known : [...known, { period: current.id, closedAtMs: 0, chargeNanoUsd: 0n, modelSpendNanoUsd: 0n }];
@@ -126,7 +129,6 @@ export function createBooksHandlers({ books, keeper, clock, ledgerNow, periodSec
         return span === undefined ? [] : [{ ...each, span }];
       });
       spans.sort((a, b) => b.span.startMs - a.span.startMs);
-      const afterMs = after === '' ? Number.MAX_SAFE_INTEGER : periodSpan(after, periodSeconds)?.startMs ?? 0;
       const rest = spans.filter(({ span }) => span.startMs < afterMs);
       const most = limitOf(limit, LIMIT_MAX);
       return {

@@ -95,6 +95,7 @@ export function createHandlers({ registry, runner, index, facts }: HandlersOptio
       ListMemory: async ({ accountId, user, namespace, limit, after }: MemoryRequest__Output): Promise<MemoryResponse> => {
         const length = Math.min(limit || FACTS_LISTED_MAX, FACTS_LISTED_MAX);
         const found = await facts.list({ accountId, user }, namespace === '' ? undefined : namespace, length + 1, after === '' ? undefined : after);
+        if (found === undefined) return { afterUnknown: true };
         return { hasMore: found.length > length, facts: found.slice(0, length).map(({ createdAtMs, updatedAtMs, ...fact }) => ({ ...fact, createdAtMs: String(createdAtMs), updatedAtMs: String(updatedAtMs) })) };
       },
       DeleteMemory: async ({ accountId, user, namespace }: MemoryRequest__Output): Promise<DeletedResponse> => ({ deleted: await facts.clear({ accountId, user }, namespace === '' ? undefined : namespace) }),

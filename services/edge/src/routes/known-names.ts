@@ -1,4 +1,5 @@
 /** Names in settings are looked up before they are kept: a restriction that is misspelt would hold nobody back, and nobody would be told. */
+import type { KeyAnswer__Output, KeyRef } from '@signalbox/contracts/accounts';
 import type { SettingNames, SettingNames__Output } from '@signalbox/contracts/routing';
 import { Fault } from '@signalbox/kernel/fault';
 import { createModelNames, listName, type ModelNames } from '@signalbox/kernel/model-lists';
@@ -81,3 +82,18 @@ export async function unknownProvider(check: NameCheck, provider: string, reques
     throw error;
   }
 }
+
+/** Of a question to the books that found nothing, whether it named no key of the account (empty = of any account). No answer is kept back where accounts is away. */
+export async function isUnknownKey(accounts: RpcClient, ref: { readonly accountId: string; readonly keyId: string }, requestId?: string): Promise<boolean> {
+  if (ref.keyId === '') return false;
+  try {
+    const { found } = await accounts.unary<KeyRef, KeyAnswer__Output>('GetKey', ref, { deadlineMs: DEADLINE_MS, ...(requestId === undefined ? {} : { requestId }) });
+    return !found;
+  } catch (error) {
+    if (error instanceof Fault) return false;
+    throw error;
+  }
+}
+
+/** Whoever sends a key's secret or name instead of its id reads what is wanted; neither is repeated. */
+export const UNKNOWN_KEY = 'key must be the id of a key, as GET /api/auth lists them (key_…).';

@@ -21,6 +21,7 @@ import { createApiSessionRouter } from './api-session/handler.js';
 import { ApiErrorException } from './api-error-exception.js';
 import { createControl } from './control-route.js';
 import { createNameCheck } from './known-names.js';
+import { QueryError, takesQuery } from './query-fields.js';
 import type { Gate } from './gate.js';
 import type { RepeatGate } from './repeat-gate.js';
 import { createBooksRouters } from './books/handler.js';
@@ -147,14 +148,14 @@ export function createSite({ gate, repeats, accounts, routing, billing, provider
   };
 
   const accountOf = (request: Request): string => entered(request).caller.account.id;
-  app.get('/api/plugins', enter, needsScope('usage:read'), async (request: Request, response: Response) => {
+  app.get('/api/plugins', enter, needsScope('usage:read'), takesQuery(), async (request: Request, response: Response) => {
     response.type('application/json').send(await answerPlugins(plugins, entered(request).caller));
   });
   app.all('/api/plugins', allow(['GET']));
-  app.get('/api/memory', enter, needsScope('usage:read'), async (request: Request, response: Response) => {
+  app.get('/api/memory', enter, needsScope('usage:read'), takesQuery('user', 'namespace', 'limit', 'after'), async (request: Request, response: Response) => {
     response.type('application/json').send(await answerMemory(plugins, accountOf(request), request.query));
   });
-  app.delete('/api/memory', enter, needsScope('keys'), async (request: Request, response: Response) => {
+  app.delete('/api/memory', enter, needsScope('keys'), takesQuery('user', 'namespace'), async (request: Request, response: Response) => {
     response.type('application/json').send(await forgetMemory(plugins, accountOf(request), request.query));
   });
   app.all('/api/memory', allow(['GET', 'DELETE']));
@@ -191,6 +192,7 @@ export function createSite({ gate, repeats, accounts, routing, billing, provider
   app.all('/v1/feedback', allow(['POST']));
 
   const books = createBooksRouters({
+    accounts,
     billing,
     routing,
     unknownName,
@@ -217,7 +219,7 @@ export function createSite({ gate, repeats, accounts, routing, billing, provider
       refuseMethod: allow(['GET', 'POST', 'DELETE']),
     }),
   );
-  app.get('/api/limits', enter, needsScope('usage:read'), async (request: Request, response: Response) => {
+  app.get('/api/limits', enter, needsScope('usage:read'), takesQuery(), async (request: Request, response: Response) => {
     response.status(200).type('application/json').set('cache-control', 'no-store').send(await answerLimits(quota, clock, periodSeconds, entered(request).caller));
   });
   app.all('/api/limits', allow(['GET']));
@@ -232,8 +234,8 @@ export function createSite({ gate, repeats, accounts, routing, billing, provider
   app.use((request: Request, response: Response) => refuse(response, apiError('unknown_url', { message: unknownUrlMessage(request.path) })));
   app.use((error: unknown, _request: Request, response: Response, next: (error?: unknown) => void) => {
     void next;
-    const shown = error instanceof ApiErrorException ? error.error : faultToApiError(toFault(error));
-    refuse(response, shown);
+    if (error instanceof QueryError) refuse(response, apiError('invalid_value', { param: error.param, message: error.message }));
+    else refuse(response, error instanceof ApiErrorException ? error.error : faultToApiError(toFault(error)));
   });
   return app;
 }

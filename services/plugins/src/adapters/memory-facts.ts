@@ -32,7 +32,7 @@ export function createMemoryFacts(): FactStore {
     list: (owner, namespace, limit, after) => {
       const all = [...of(owner).values()].sort(newestFirst);
       const at = after === undefined ? -1 : all.findIndex(({ id }) => id === after);
-      if (after !== undefined && at === -1) return Promise.resolve([]);
+      if (after !== undefined && at === -1) return Promise.resolve(undefined);
       return Promise.resolve(all.slice(at + 1).filter((fact) => namespace === undefined || fact.namespace === namespace).slice(0, limit));
     },
     clear: (owner, namespace) => {

@@ -50,14 +50,16 @@ export function createPostgresFacts(db: Kysely<PluginsSchema>): FactStore {
       }),
     list: (owner, namespace, limit, after) =>
       after !== undefined && !FACT_ID.test(after)
-        ? Promise.resolve([])
+        ? Promise.resolve(undefined)
         : as(owner, async (transaction) => {
             const { rows } = await sql<Row>`select id, text, namespace, created_at_ms, updated_at_ms from plugins.memory_fact as fact
               where (${namespace ?? null}::text is null or namespace = ${namespace ?? null})
                 and (${after ?? null}::uuid is null or exists (select from plugins.memory_fact as last where last.id = ${after ?? null}::uuid
                   and (fact.updated_at_ms < last.updated_at_ms or (fact.updated_at_ms = last.updated_at_ms and fact.id > last.id))))
               order by updated_at_ms desc, id limit ${limit}`.execute(transaction);
-            return rows.map(factOf);
+            // Nothing behind it, or nothing that it is.
+            const isGone = rows.length === 0 && after !== undefined && (await sql`select from plugins.memory_fact where id = ${after}::uuid`.execute(transaction)).rows.length === 0;
+            return isGone ? undefined : rows.map(factOf);
           }),
     clear: (owner, namespace) =>
       as(owner, async (transaction) => {

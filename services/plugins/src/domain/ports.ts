@@ -89,8 +89,8 @@ export interface FactStore {
   put(owner: MemoryOwner, namespace: string, facts: readonly NewFact[], nowMs: number, keepMax: number): Promise<void>;
   /** By rank of the words and recency, best first. */
   recall(owner: MemoryOwner, namespace: string, text: string, limit: number, nowMs: number): Promise<readonly Fact[]>;
-  /** Newest first; an undefined namespace is every one. With `after` those behind the fact of that id: none where it is not the owner's, or gone. */
-  list(owner: MemoryOwner, namespace: string | undefined, limit: number, after?: string): Promise<readonly Fact[]>;
+  /** Newest first; an undefined namespace is every one. With `after` those behind the fact of that id; undefined where it is not the owner's, or gone. */
+  list(owner: MemoryOwner, namespace: string | undefined, limit: number, after?: string): Promise<readonly Fact[] | undefined>;
   /** How many were deleted. */
   clear(owner: MemoryOwner, namespace: string | undefined): Promise<number>;
 }

@@ -1210,25 +1210,29 @@ export function copyPeriodSummary(m: PeriodSummary): PeriodSummaryOut {
 export function writePeriodsResponse(w: Writer, m: PeriodsResponse): void {
   if (m.periods !== undefined) for (const one of m.periods) { w.uint32(10); { const at = w.open(); writePeriodSummary(w, one); w.close(at); } }
   if (m.hasMore === true) { w.uint32(16); w.bool(m.hasMore); }
+  if (m.afterUnknown === true) { w.uint32(24); w.bool(m.afterUnknown); }
 }
 export function readPeriodsResponse(r: Reader, end: number): PeriodsResponseOut {
   const v1: PeriodSummaryOut[] = [];
   let v2: boolean = false;
+  let v3: boolean = false;
   while (r.at < end) {
     const tag = r.uint32();
     switch (tag) {
       case 10: v1.push(readPeriodSummary(r, r.delimited(end))); break;
       case 16: v2 = r.bool(); break;
+      case 24: v3 = r.bool(); break;
       default: r.skip(tag, end);
     }
   }
   r.check(end);
-  return { periods: v1, hasMore: v2 } as PeriodsResponseOut;
+  return { periods: v1, hasMore: v2, afterUnknown: v3 } as PeriodsResponseOut;
 }
 export function copyPeriodsResponse(m: PeriodsResponse): PeriodsResponseOut {
   const v1 = m.periods === undefined ? [] : m.periods.map((one) => copyPeriodSummary(one));
   const v2 = m.hasMore !== undefined && m.hasMore !== null ? m.hasMore : false;
-  return { periods: v1, hasMore: v2 } as PeriodsResponseOut;
+  const v3 = m.afterUnknown !== undefined && m.afterUnknown !== null ? m.afterUnknown : false;
+  return { periods: v1, hasMore: v2, afterUnknown: v3 } as PeriodsResponseOut;
 }
 
 export function writePeriodBlocker(w: Writer, m: PeriodBlocker): void {

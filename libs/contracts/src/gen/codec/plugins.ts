@@ -685,25 +685,29 @@ export function copyFact(m: Fact): FactOut {
 export function writeMemoryResponse(w: Writer, m: MemoryResponse): void {
   if (m.facts !== undefined) for (const one of m.facts) { w.uint32(10); { const at = w.open(); writeFact(w, one); w.close(at); } }
   if (m.hasMore === true) { w.uint32(16); w.bool(m.hasMore); }
+  if (m.afterUnknown === true) { w.uint32(24); w.bool(m.afterUnknown); }
 }
 export function readMemoryResponse(r: Reader, end: number): MemoryResponseOut {
   const v1: FactOut[] = [];
   let v2: boolean = false;
+  let v3: boolean = false;
   while (r.at < end) {
     const tag = r.uint32();
     switch (tag) {
       case 10: v1.push(readFact(r, r.delimited(end))); break;
       case 16: v2 = r.bool(); break;
+      case 24: v3 = r.bool(); break;
       default: r.skip(tag, end);
     }
   }
   r.check(end);
-  return { facts: v1, hasMore: v2 } as MemoryResponseOut;
+  return { facts: v1, hasMore: v2, afterUnknown: v3 } as MemoryResponseOut;
 }
 export function copyMemoryResponse(m: MemoryResponse): MemoryResponseOut {
   const v1 = m.facts === undefined ? [] : m.facts.map((one) => copyFact(one));
   const v2 = m.hasMore !== undefined && m.hasMore !== null ? m.hasMore : false;
-  return { facts: v1, hasMore: v2 } as MemoryResponseOut;
+  const v3 = m.afterUnknown !== undefined && m.afterUnknown !== null ? m.afterUnknown : false;
+  return { facts: v1, hasMore: v2, afterUnknown: v3 } as MemoryResponseOut;
 }
 
 export function writeDeletedResponse(w: Writer, m: DeletedResponse): void {

@@ -2,7 +2,8 @@
 import type { Request, Response } from 'express';
 import type { z } from 'zod';
 import { exactJson } from '../api-auth/exact-json.js';
-import { QueryError, textOf } from '../books/schema.js';
+import { textOf } from '../books/schema.js';
+import { QueryError } from '../query-fields.js';
 
 /** How long one of ours is waited for where no more is asked than one answer. */
 export const ANSWER_OPTIONS = { deadlineMs: 10_000 } as const;

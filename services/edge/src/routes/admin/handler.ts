@@ -7,7 +7,7 @@ import express, { type Express, type NextFunction, type Request, type Response }
 import { createHash, timingSafeEqual } from 'node:crypto';
 import { z } from 'zod';
 import { isReadableUrl, isStorable } from '../../wire/storable.js';
-import { QueryError } from '../books/schema.js';
+import { QueryError } from '../query-fields.js';
 import { placeOf, wordsOf } from '../issue-words.js';
 import { createAdminAccountsRouter } from './accounts.js';
 import { refuse, send } from './answers.js';

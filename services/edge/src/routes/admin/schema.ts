@@ -5,7 +5,7 @@ import { CAP_NANO_USD_MAX, parseUsd } from '@signalbox/kernel/money';
 import { z } from 'zod';
 import { usd } from '../api-auth/exact-json.js';
 import { capBodies, GRACE_SECONDS_MAX } from '../api-auth/schema.js';
-import { QueryError } from '../books/schema.js';
+import { QueryError } from '../query-fields.js';
 
 const amount = z.string().transform((text, context) => {
   try {

@@ -8,7 +8,7 @@ import type { RpcClient } from '@signalbox/rpc/call';
 import { Router } from 'express';
 import { countedAt, leftNanoUsd } from '../../domain/counted.js';
 import { accountLimits, variantOf } from '../../domain/limits.js';
-import { QueryError } from '../books/schema.js';
+import { QueryError, takesQuery } from '../query-fields.js';
 import { ANSWER_OPTIONS, digits, send, text } from './answers.js';
 import type { AdminChecks } from './checks.js';
 
@@ -40,7 +40,7 @@ export function createAdminStateRouter({ quota, billing, routing, clock, periodS
     const left = leftNanoUsd(limits, countedAt(shown, Number(shown.atMs) || clock.nowMs(), { anchorDay: account.billingAnchorDay, periodSeconds }));
     send(response, { settled_nano_usd: shown.settledNanoUsd, reserved_nano_usd: shown.reservedNanoUsd, remaining_nano_usd: left?.toString() ?? null, caps, buckets, ledger_seq: Number(shown.ledgerSeq) });
   });
-  router.get('/ledger', async (request, response) => {
+  router.get('/ledger', takesQuery('account', 'from_ms', 'to_ms', 'after'), async (request, response) => {
     const accountId = text(request, 'account');
     const [fromMs, toMs, after] = [digits(request, 'from_ms'), digits(request, 'to_ms'), digits(request, 'after')];
     if (toMs !== '0' && Number(fromMs) > Number(toMs)) throw new QueryError('from_ms', 'from_ms must not be after to_ms.');

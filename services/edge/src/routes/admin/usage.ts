@@ -5,8 +5,9 @@ import type { RpcClient } from '@signalbox/rpc/call';
 import { Router } from 'express';
 import { usd } from '../api-auth/exact-json.js';
 import { createModelQuestions } from '../books/model-questions.js';
-import { QueryError, textOf, usageBody, usageQueryOf, wordOf } from '../books/schema.js';
-import { unknownProvider } from '../known-names.js';
+import { textOf, usageBody, usageQueryOf, wordOf } from '../books/schema.js';
+import { isUnknownKey, UNKNOWN_KEY, unknownProvider } from '../known-names.js';
+import { QueryError, takesQuery } from '../query-fields.js';
 import { ANSWER_OPTIONS, send } from './answers.js';
 import type { AdminChecks } from './checks.js';
 
@@ -41,12 +42,13 @@ export function createAdminUsageRouter({ accounts, billing, routing }: { readonl
     return names;
   }
 
-  router.get('/usage', async (request, response) => {
+  router.get('/usage', takesQuery('account', 'from', 'to', 'model', 'provider', 'key', 'group_by', 'order', 'limit', 'after'), async (request, response) => {
     const { query } = request;
     const limit = textOf(query, 'limit');
     if (limit !== '' && (!/^\d{1,4}$/.test(limit) || Number(limit) < 1 || Number(limit) > ROWS_MAX)) throw new QueryError('limit', `limit must be from 1 to ${ROWS_MAX}.`);
-    const message = { accountId: textOf(query, 'account'), ...usageQueryOf(query), groupBy: wordOf(query, 'group_by', ['account', 'day', 'model', 'provider', 'key']), limit: limit === '' ? ROWS : Number(limit) };
-    const { accountId, groupBy } = message;
+    const groupBy = wordOf(query, 'group_by', ['account', 'day', 'model', 'provider', 'key']);
+    const message = { accountId: textOf(query, 'account'), ...usageQueryOf(query, groupBy), groupBy, limit: limit === '' ? ROWS : Number(limit) };
+    const { accountId } = message;
     if (accountId !== '' && !(await isAccount(accountId, response))) return;
     const { rows, hasMore } = await askOfModel({
       model: message.model, ask: (model) => usageOf({ ...message, model }), hasFound: ({ rows: found }) => found.length > 0,
@@ -54,6 +56,7 @@ export function createAdminUsageRouter({ accounts, billing, routing }: { readonl
     });
     const unknown = rows.length > 0 ? undefined : await unknownProvider(unknownName, textOf(query, 'provider'));
     if (unknown !== undefined) throw new QueryError('provider', unknown.message);
+    if (rows.length === 0 && (await isUnknownKey(accounts, { accountId, keyId: message.keyId }))) throw new QueryError('key', UNKNOWN_KEY);
     const names = groupBy === 'account' ? await namesOf(rows.map(({ group }) => group)) : [];
     send(response, { rows: rows.map((row, index) => ({ ...usageBody(groupBy, row), ...(groupBy === 'account' ? { name: names[index] } : {}) })), total: totalOf(rows), has_more: hasMore });
   });

@@ -8,6 +8,7 @@ import { keepsAnswers, type RepeatGate } from '../repeat-gate.js';
 import { exactJson } from './exact-json.js';
 import { INVALID, sendJson as send, type Control } from '../control-route.js';
 import type { NameCheck, UnknownName } from '../known-names.js';
+import { takesQuery } from '../query-fields.js';
 import { createSchema, isAbsent, keyBody, rotateSchema, updateSchema } from './schema.js';
 
 /** For JSON.stringify of a parsed body. */
@@ -25,7 +26,7 @@ export function createApiAuthRouter({ call, parse, refuse, fail, callerOf }: Con
 
   const router = Router();
   router.param('id', (_request, response: Response, next: () => void, id: string) => (id.includes('\0') ? notFound(response) : next()));
-  router.post('/', async (request, response) => {
+  router.post('/', takesQuery(), async (request, response) => {
     const body = await parse(request, response, createSchema);
     if (body === undefined) return;
     const unknown = await unknownModel(request, body.limits?.allowedModels);
@@ -62,7 +63,7 @@ export function createApiAuthRouter({ call, parse, refuse, fail, callerOf }: Con
     }
   });
 
-  router.get('/', async (request, response) => {
+  router.get('/', takesQuery('limit', 'after', 'status'), async (request, response) => {
     const twice = ['limit', 'after', 'status'].find((name) => Array.isArray(request.query[name]));
     if (twice !== undefined) {
       fail(response, { ...INVALID, code: 'invalid_value', param: twice, message: `${twice} must be given once.` });
@@ -85,9 +86,9 @@ export function createApiAuthRouter({ call, parse, refuse, fail, callerOf }: Con
     else send(response, 200, keyBody(found.key));
   };
 
-  router.get('/:id', async (request, response) => answer(response, await call<KeyRef, KeyAnswer__Output>(request, 'GetKey', refOf(request))));
+  router.get('/:id', takesQuery(), async (request, response) => answer(response, await call<KeyRef, KeyAnswer__Output>(request, 'GetKey', refOf(request))));
 
-  router.patch('/:id', async (request, response) => {
+  router.patch('/:id', takesQuery(), async (request, response) => {
     const body = await parse(request, response, updateSchema);
     if (body === undefined) return;
     if ((await unknownModel(request, body.limits?.allowedModels)) !== undefined) {
@@ -110,13 +111,13 @@ export function createApiAuthRouter({ call, parse, refuse, fail, callerOf }: Con
     answer(response, await call<UpdateKeyRequest, KeyAnswer__Output>(request, 'UpdateKey', change));
   });
 
-  router.delete('/:id', async (request, response) => {
+  router.delete('/:id', takesQuery(), async (request, response) => {
     const { found, key } = await call<RevokeKeyRequest, KeyAnswer__Output>(request, 'RevokeKey', { ref: refOf(request) });
     if (!found || key === null) notFound(response);
     else send(response, 200, { id: key.id, object: 'api_key', deleted: true, status: 'revoked', revoked_at: Number(key.revokedAt ?? 0) });
   });
 
-  router.post('/:id/rotate', async (request, response) => {
+  router.post('/:id/rotate', takesQuery(), async (request, response) => {
     const body = hasNoBody(request) ? {} : await parse(request, response, rotateSchema);
     if (body === undefined) return;
     const made = await call<RotateKeyRequest, CreateKeyResponse__Output>(request, 'RotateKey', { ref: refOf(request), graceSeconds: body.grace_seconds ?? 0, actorKeyId: callerOf(request).caller.key.id });

@@ -6,6 +6,7 @@ import { z } from 'zod';
 import { capBodies, costCaps } from '../api-auth/schema.js';
 import { INVALID, sendJson, type Control } from '../control-route.js';
 import type { NameCheck, NamedFields } from '../known-names.js';
+import { takesQuery } from '../query-fields.js';
 
 const NAMES_MAX = 200;
 const names = z.array(z.string().min(1).max(200)).max(NAMES_MAX).nullish();
@@ -94,8 +95,8 @@ export function createApiPolicyRouter({ control: { call, parse, refuse, fail, ca
   const idOf = (request: Request): string => callerOf(request).caller.account.id;
 
   const router = Router();
-  router.get('/', needsScope('usage:read'), async (request, response) => answer(response, await call<GetAccountRequest, AccountAnswer__Output>(request, 'GetAccount', { id: idOf(request) })));
-  router.put('/', needsScope('keys'), async (request, response) => {
+  router.get('/', needsScope('usage:read'), takesQuery(), async (request, response) => answer(response, await call<GetAccountRequest, AccountAnswer__Output>(request, 'GetAccount', { id: idOf(request) })));
+  router.put('/', needsScope('keys'), takesQuery(), async (request, response) => {
     const policy = await parse(request, response, policySchema);
     if (policy === undefined) return;
     const { caller, requestId } = callerOf(request);

@@ -4,6 +4,7 @@ import { providersForbidden } from '@signalbox/kernel/provider-names';
 import { Router, type Request, type Response } from 'express';
 import { z } from 'zod';
 import { INVALID, sendJson, type Control } from '../control-route.js';
+import { takesQuery } from '../query-fields.js';
 
 /** Longest a credential may be; a service account's key file fits. */
 const SECRET_LENGTH_MAX = 16_384;
@@ -40,19 +41,19 @@ export function createApiProvidersRouter({ call, parse, refuse, fail, callerOf }
     else if (meant.length > 0) fail(response, { ...INVALID, code: 'invalid_value', param: 'provider', message: `Invalid value for 'provider': what others call so is ${meant.map((id) => `'${id}'`).join(' or ')} here.` });
     else next();
   });
-  router.get('/', async (request, response) => {
+  router.get('/', takesQuery(), async (request, response) => {
     const keys = await listOf(request);
     sendJson(response, 200, { object: 'list', data: keys.map(providerKeyBody), has_more: false, first_id: keys[0]?.provider ?? null, last_id: keys.at(-1)?.provider ?? null, providers: choices });
   });
 
-  router.get('/:provider', async (request, response) => {
+  router.get('/:provider', takesQuery(), async (request, response) => {
     const { provider } = refOf(request);
     const found = (await listOf(request)).find((key) => key.provider === provider);
     if (found === undefined) notFound(response);
     else sendJson(response, 200, providerKeyBody(found));
   });
 
-  router.put('/:provider', async (request, response) => {
+  router.put('/:provider', takesQuery(), async (request, response) => {
     const ref = refOf(request);
     if (!isServed(ref.provider)) {
       notServed(response);
@@ -66,7 +67,7 @@ export function createApiProvidersRouter({ call, parse, refuse, fail, callerOf }
     else notFound(response);
   });
 
-  router.delete('/:provider', async (request, response) => {
+  router.delete('/:provider', takesQuery(), async (request, response) => {
     const ref = refOf(request);
     // Safe to repeat: what is gone is deleted. One at a provider that was served once can be, too.
     const { found } = await call<ProviderKeyRef, ProviderKeyAnswer__Output>(request, 'RemoveProviderKey', ref);

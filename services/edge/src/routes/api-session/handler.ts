@@ -11,6 +11,7 @@ import { csrfToken, isSessionToken, makeSessionToken, sessionDigest } from '../.
 import { readAuthorization } from '../../wire/authorization.js';
 import { apiError, type ApiError } from '../../wire/errors.js';
 import { readSessionCookie, sessionCookie } from '../../wire/session-cookie.js';
+import { takesQuery } from '../query-fields.js';
 
 const DEADLINE_MS = 5_000;
 
@@ -59,7 +60,7 @@ export function createApiSessionRouter({ accounts, authenticator, pepper, clock,
     if (readAuthorization(request.rawHeaders).kind === 'missing') fail(response, apiError('missing_api_key'));
     else next();
   });
-  router.post('/', enter, async (request: Request, response: Response) => {
+  router.post('/', enter, takesQuery(), async (request: Request, response: Response) => {
     const authorization = readAuthorization(request.rawHeaders);
     if (authorization.kind !== 'ok') throw new Fault('internal_error', 'an entered request has a key');
     const token = makeSessionToken(randomBytes);
@@ -75,13 +76,13 @@ export function createApiSessionRouter({ accounts, authenticator, pepper, clock,
     send(response.location('/api/session'), 201, sessionBody(callerOf(request), csrfToken(pepper.unwrap(), token), Number(expiresAt)));
   });
 
-  router.get('/', enter, (request: Request, response: Response) => {
+  router.get('/', enter, takesQuery(), (request: Request, response: Response) => {
     const token = tokenOf(request);
     if (token === undefined) send(response, 200, sessionBody(callerOf(request), null, null));
     else send(response, 200, sessionBody(callerOf(request), csrfToken(pepper.unwrap(), token), authenticator.sessionEndSeconds(token) ?? null));
   });
 
-  router.delete('/', enter, async (request: Request, response: Response) => {
+  router.delete('/', enter, takesQuery(), async (request: Request, response: Response) => {
     const token = tokenOf(request);
     if (token !== undefined) {
       const { pepperId } = authenticator.digest('');

@@ -38,16 +38,44 @@ test.each(['/usage', '/requests', '/requests/chatcmpl-1', '/statements', '/state
 describe('usage', () => {
   test('tells exact amounts, savings with their sign, latency where there is one, and asks for the caller\'s account only', async () => {
     answer('Usage', { rows: [{ group: 'm', requests: '2', promptTokens: '3', completionTokens: '4', costNanoUsd: '9007199254740993', chargeNanoUsd: '10', savingsNanoUsd: '-5', totalMsP50: 900, totalMsP95: 4000, ttftMsP50: 0, ttftMsP95: 0 }], hasMore: true });
-    const response = await get('/usage?group_by=model&from=2026-11-01&to=2026-11-30&limit=1&account_id=acct_other&model=m&provider=p&key=key_1');
+    const response = await get('/usage?group_by=model&from=2026-11-01&to=2026-11-30&limit=1&model=m&provider=p&key=key_1');
     expect(await response.text()).toBe('{"object":"list","data":[{"model":"m","requests":2,"prompt_tokens":3,"completion_tokens":4,"cost_usd":9007199.254740993,"charge_usd":0.00000001,"savings_usd":-0.000000005,"latency_ms_p50":900,"latency_ms_p95":4000,"time_to_first_token_ms_p50":null,"time_to_first_token_ms_p95":null}],"has_more":true,"first_id":"m","last_id":"m"}');
+    const other = await get('/usage?account_id=acct_other');
+    expect([other.status, (await other.json()) as unknown]).toMatchObject([400, { error: { code: 'invalid_value', param: 'account_id' } }]);
     expect(asked).toEqual([{ accountId: accountWith().id, fromMs: String(Date.UTC(2026, 10, 1)), toMs: String(Date.UTC(2026, 11, 1)), groupBy: 'model', after: '', limit: 1, model: 'm', provider: 'p', keyId: 'key_1', order: '' }]);
   });
 
-  test.each(['from=x', 'from=2026-02-31', 'to=-1', 'from=9999999999999', 'group_by=account', 'limit=0', 'limit=101', 'limit=1.5', 'after=a&after=b', 'order=name', 'after=a&order=cost', 'from=2026-11-03&to=2026-11-02', 'from=1793491201&to=1793491200', 'from=2026-11-03T00:00:01Z&to=2026-11-02'])('refuses %s and asks nobody', async (query) => {
+  test.each(['from=x', 'from=2026-02-31', 'to=-1', 'from=9999999999999', 'group_by=account', 'limit=0', 'limit=101', 'limit=1.5', 'after=a&after=b', 'after=a', 'after=2026-11-1', 'after=openai/gpt-4o&group_by=key', 'order=name', 'key=', 'model=', 'provider=', 'from=', 'to=', 'group_by=', 'after=a&order=cost', 'from=2026-11-03&to=2026-11-02', 'from=1793491201&to=1793491200', 'from=2026-11-03T00:00:01Z&to=2026-11-02'])('refuses %s and asks nobody', async (query) => {
     answer('Usage', { rows: [], hasMore: false });
     const response = await get(`/usage?${query}`);
     expect([response.status, (await response.json()) as unknown]).toMatchObject([400, { error: { code: 'invalid_value', param: query.split('=')[0] } }]);
     expect(asked).toEqual([]);
+  });
+});
+
+describe.each([['/usage', 'Usage', 'rows'], ['/requests', 'Requests', 'requests']])('%s of one key', (path, method, list) => {
+  let looked: unknown[];
+  const known = (isThere: boolean): void => {
+    looked = [];
+    answer(method, { [list]: [], hasMore: false, afterUnknown: false });
+    const { unary } = door.accounts;
+    door.accounts.unary = <Message extends object, Answer>(name: string, message: Message, options: never) => (name === 'GetKey' ? (looked.push(message), Promise.resolve({ found: isThere } as Answer)) : unary<Message, Answer>(name, message, options));
+  };
+
+  test.each(['key_nobodys', 'ci', makeApiKey(randomBytes)])('by the id of none is refused, without a word of it', async (given) => {
+    known(false);
+    const response = await get(`${path}?key=${given}`);
+    const body = await response.text();
+    expect([response.status, JSON.parse(body) as unknown, body.includes(given)]).toMatchObject([400, { error: { code: 'invalid_value', param: 'key' } }, false]);
+    expect(looked).toEqual([{ accountId: accountWith().id, keyId: given }]);
+  });
+
+  test('that was not used has nothing, which is no mistake; nor is it while accounts is away', async () => {
+    known(true);
+    expect(await (await get(`${path}?key=key_2`)).json()).toMatchObject({ data: [] });
+    answer(method, { [list]: [], hasMore: false, afterUnknown: false });
+    door.accounts.unary = () => Promise.reject(new Fault('peer_unavailable', 'away'));
+    expect(await (await get(`${path}?key=key_2`)).json()).toMatchObject({ data: [] });
   });
 });
 
@@ -65,6 +93,13 @@ describe('requests', () => {
     answer('GetRequest', { found: true, request, attempts: [attempt, { ...attempt, attempt: 2, costNanoUsd: '45', cardId: 'p:m@1' }, { ...attempt, attempt: 3, costNanoUsd: '0' }], adjustments: [], period: '2026-11' });
     const { attempts } = (await (await get('/requests/chatcmpl-1')).json()) as { readonly attempts: readonly { readonly cost_usd: number; readonly plugins_usd: number }[] };
     expect(attempts.map(({ cost_usd, plugins_usd }) => [cost_usd, plugins_usd])).toEqual([[0.010000345, 0.0100003], [0.000000045, 0], [0, 0]]);
+  });
+
+  test.each(['key=', 'model=', 'provider=', 'status=', 'from=', 'to='])('refuses %s, which would narrow nothing, and asks nobody', async (query) => {
+    answer('Requests', { requests: [], hasMore: false, afterUnknown: false });
+    const response = await get(`/requests?${query}`);
+    expect([response.status, (await response.json()) as unknown]).toMatchObject([400, { error: { code: 'invalid_value', param: query.slice(0, -1), message: expect.stringContaining('must not be empty') } }]);
+    expect(asked).toEqual([]);
   });
 
   test.each(['from=2026-11-03&to=2026-11-02', 'from=1793491201&to=1793491200'])('refuses %s and asks nobody', async (query) => {
@@ -138,8 +173,9 @@ describe.each(['/usage', '/requests'])('%s of one model', (path) => {
   const found = async (query: string): Promise<unknown> => ((await (await get(`${path}?${query}`)).json()) as { readonly data: readonly object[] }).data.length;
 
   test('takes a name that a request may have, page after page', async () => {
-    expect(await found('model=gpt-4o-mini&after=chatcmpl-9')).toBe(1);
-    expect(asked).toMatchObject([{ model: 'gpt-4o-mini', after: 'chatcmpl-9' }, { model: 'openai/gpt-4o-mini', after: 'chatcmpl-9', accountId: accountWith().id }]);
+    const after = path === '/usage' ? '2026-11-09' : 'chatcmpl-9';
+    expect(await found(`model=gpt-4o-mini&after=${after}`)).toBe(1);
+    expect(asked).toMatchObject([{ model: 'gpt-4o-mini', after }, { model: 'openai/gpt-4o-mini', after, accountId: accountWith().id }]);
   });
 
   test('by its id costs no look-up where it was used, also where a catalog has dropped it', async () => {
@@ -178,6 +214,12 @@ describe('statements', () => {
     expect(await response.text()).toBe(
       'period,kind,description,model,provider,request_id,tokens,requests,amount_usd\r\n2026-11,overage,"Tokens, ""more""",,,,1000001,0,0.000400000\r\n2026-11,total,,,,,11000001,,111.346078899\r\n',
     );
+  });
+
+  test('behind nothing known there is no page', async () => {
+    answer('Periods', { periods: [], hasMore: false, afterUnknown: true });
+    const response = await get('/statements?after=zzz');
+    expect([response.status, (await response.json()) as unknown]).toMatchObject([400, { error: { code: 'invalid_value', param: 'after' } }]);
   });
 
   test('no cell is read as a formula', () => {

@@ -7,11 +7,13 @@ import type { RpcClient } from '@signalbox/rpc/call';
 import { Router, type NextFunction, type Request, type Response } from 'express';
 import { apiError, type ApiError } from '../../wire/errors.js';
 import { exactJson } from '../api-auth/exact-json.js';
-import { unknownProvider, type NameCheck } from '../known-names.js';
+import { isUnknownKey, UNKNOWN_KEY, unknownProvider, type NameCheck } from '../known-names.js';
+import { QueryError, takesQuery } from '../query-fields.js';
 import { createModelQuestions } from './model-questions.js';
-import { limitOf, listBody, periodBody, QueryError, requestBody, requestDetailBody, requestsQueryOf, statementBody, statementCsv, textOf, usageBody, usageQueryOf, wordOf, type Page } from './schema.js';
+import { limitOf, listBody, periodBody, requestBody, requestDetailBody, requestsQueryOf, statementBody, statementCsv, textOf, usageBody, usageQueryOf, wordOf, type Page } from './schema.js';
 
 export interface BooksDeps {
+  readonly accounts: RpcClient;
   readonly billing: RpcClient;
   readonly routing: RpcClient;
   readonly unknownName: NameCheck;
@@ -23,6 +25,8 @@ export interface BooksDeps {
 }
 
 const DEADLINE_MS = 8_000;
+const NARROWING = ['from', 'to', 'model', 'provider', 'key'];
+const PAGE = ['limit', 'after'];
 const PERIOD = /^[0-9a-z-]{1,20}$/;
 
 function send(response: Response, body: object): void {
@@ -30,7 +34,7 @@ function send(response: Response, body: object): void {
 }
 
 /** Routers by the path that each is to be mounted at. */
-export function createBooksRouters({ billing, routing, unknownName, callerOf, fail, refuseMethod }: BooksDeps): readonly (readonly [string, Router])[] {
+export function createBooksRouters({ accounts, billing, routing, unknownName, callerOf, fail, refuseMethod }: BooksDeps): readonly (readonly [string, Router])[] {
   const call = async <Message extends object, Answer>(request: Request, method: string, message: Message): Promise<Answer> => {
     try {
       return await billing.unary<Message, Answer>(method, message, { deadlineMs: DEADLINE_MS, requestId: callerOf(request).requestId });
@@ -39,10 +43,14 @@ export function createBooksRouters({ billing, routing, unknownName, callerOf, fa
     }
   };
   const sendPage = (response: Response, page: Page): void => send(response, listBody(page));
-  /** A list narrowed to a provider. */
+  /** A list narrowed to a provider or a key: where it is empty, a name of none is told from one that was not used. */
   const sendNarrowed = async (request: Request, response: Response, page: Page): Promise<void> => {
-    const unknown = page.data.length > 0 ? undefined : await unknownProvider(unknownName, textOf(request.query, 'provider'), callerOf(request).requestId);
-    if (unknown !== undefined) throw new QueryError('provider', unknown.message);
+    if (page.data.length === 0) {
+      const { accountId, requestId } = callerOf(request);
+      const unknown = await unknownProvider(unknownName, textOf(request.query, 'provider'), requestId);
+      if (unknown !== undefined) throw new QueryError('provider', unknown.message);
+      if (await isUnknownKey(accounts, { accountId, keyId: textOf(request.query, 'key') }, requestId)) throw new QueryError('key', UNKNOWN_KEY);
+    }
     sendPage(response, page);
   };
 
@@ -62,11 +70,11 @@ export function createBooksRouters({ billing, routing, unknownName, callerOf, fa
     });
   }
 
-  usage.get('/', async (request, response) => {
+  usage.get('/', takesQuery(...NARROWING, ...PAGE, 'group_by', 'order'), async (request, response) => {
     const { query } = request;
     const groupBy = wordOf(query, 'group_by', ['day', 'model', 'provider', 'key']);
     const { accountId, requestId } = callerOf(request);
-    const message = { accountId, ...usageQueryOf(query), groupBy, limit: limitOf(query) };
+    const message = { accountId, ...usageQueryOf(query, groupBy), groupBy, limit: limitOf(query) };
     const { rows, hasMore } = await askOfModel({
       model: message.model, requestId, isBooked: () => isBooked(request, message.model),
       ask: (model) => call<UsageRequest, UsageResponse__Output>(request, 'Usage', { ...message, model }),
@@ -75,7 +83,7 @@ export function createBooksRouters({ billing, routing, unknownName, callerOf, fa
     await sendNarrowed(request, response, { data: rows.map((row) => usageBody(groupBy, row)), hasMore, ids: rows.map(({ group }) => group) });
   });
 
-  requests.get('/', async (request, response) => {
+  requests.get('/', takesQuery(...NARROWING, ...PAGE, 'status'), async (request, response) => {
     const { query } = request;
     const { accountId, requestId } = callerOf(request);
     const message = {
@@ -91,18 +99,19 @@ export function createBooksRouters({ billing, routing, unknownName, callerOf, fa
     else await sendNarrowed(request, response, { data: page.requests.map(requestBody), hasMore: page.hasMore, ids: page.requests.map(({ id }) => id) });
   });
   requests.param('id', (_request, response: Response, next: () => void, id: string) => (id.includes('\0') ? fail(response, apiError('request_not_found', { param: 'request_id' })) : next()));
-  requests.get('/:id', async (request, response) => {
+  requests.get('/:id', takesQuery(), async (request, response) => {
     const found = await call<GetRequestRequest, GetRequestResponse__Output>(request, 'GetRequest', { accountId: callerOf(request).accountId, requestId: request.params.id });
     if (!found.found || found.request === null) fail(response, apiError('request_not_found', { param: 'request_id' }));
     else send(response, requestDetailBody(found.request, found));
   });
 
-  statements.get('/', async (request, response) => {
+  statements.get('/', takesQuery(...PAGE), async (request, response) => {
     const after = textOf(request.query, 'after');
-    const { periods, hasMore } = await call<PeriodsRequest, PeriodsResponse__Output>(request, 'Periods', { accountId: callerOf(request).accountId, after, limit: limitOf(request.query) });
+    const { periods, hasMore, afterUnknown } = await call<PeriodsRequest, PeriodsResponse__Output>(request, 'Periods', { accountId: callerOf(request).accountId, after, limit: limitOf(request.query) });
+    if (afterUnknown) throw new QueryError('after', 'after must be the id of a statement.');
     sendPage(response, { data: periods.map(periodBody), hasMore, ids: periods.map(({ period }) => period) });
   });
-  statements.get('/:period', async (request, response) => {
+  statements.get('/:period', takesQuery(), async (request, response) => {
     const { accountId } = callerOf(request);
     const { period } = request.params;
     const bill = PERIOD.test(period) ? await call<StatementRequest, StatementResponse__Output>(request, 'Statement', { accountId, period }) : undefined;
@@ -117,11 +126,5 @@ export function createBooksRouters({ billing, routing, unknownName, callerOf, fa
   usage.all('/', refuseMethod);
   requests.all(['/', '/:id'], refuseMethod);
   statements.all(['/', '/:period'], refuseMethod);
-  for (const router of [usage, requests, statements]) {
-    router.use((error: unknown, _request: Request, response: Response, next: NextFunction) => {
-      if (error instanceof QueryError) fail(response, apiError('invalid_value', { param: error.param, message: error.message }));
-      else next(error);
-    });
-  }
   return [['/api/usage', usage], ['/api/requests', requests], ['/api/statements', statements]];
 }

@@ -3,7 +3,7 @@ import type { FindModelRequest, FindModelResponse__Output } from '@signalbox/con
 import { Fault } from '@signalbox/kernel/fault';
 import { isAutoModelId } from '@signalbox/kernel/model-lists';
 import type { RpcClient } from '@signalbox/rpc/call';
-import { QueryError } from './schema.js';
+import { QueryError } from '../query-fields.js';
 
 const DEADLINE_MS = 5_000;
 

@@ -5,18 +5,7 @@ import { parseIsoTime } from '@signalbox/kernel/iso-time';
 import { formatUsd } from '@signalbox/kernel/money';
 import { providersForbidden, providersNamed } from '@signalbox/kernel/provider-names';
 import { usd } from '../api-auth/exact-json.js';
-
-/** Thrown by readers of the query; answered with 400. */
-export class QueryError extends Error {
-  override readonly name = 'QueryError';
-
-  constructor(
-    readonly param: string,
-    message: string,
-  ) {
-    super(message);
-  }
-}
+import { QueryError } from '../query-fields.js';
 
 type Query = Readonly<Record<string, unknown>>;
 
@@ -26,6 +15,13 @@ export function textOf(query: Query, name: string): string {
   if (value === undefined) return '';
   if (typeof value !== 'string' || value.length > 300) throw new QueryError(name, `${name} must be given once.`);
   return value;
+}
+
+/** One that narrows what is asked for; empty when it is absent. Given without a value it would narrow nothing, which whoever gave it did not mean. */
+function narrowingOf(query: Query, name: string): string {
+  const text = textOf(query, name);
+  if (text === '' && query[name] !== undefined) throw new QueryError(name, `${name} must not be empty; leave it out to have all.`);
+  return text;
 }
 
 export function limitOf(query: Query): number {
@@ -43,7 +39,7 @@ const isDay = (text: string): boolean => text.length === 10 && text.includes('-'
 
 /** Unix seconds, or a date or time as in ISO 8601, in milliseconds; 0 when it is absent, and from the beginning of time. A date as `to` means the whole day. */
 function timeOf(query: Query, name: 'from' | 'to'): number {
-  const text = textOf(query, name);
+  const text = narrowingOf(query, name);
   if (text === '') return 0;
   const parsed = /^\d{1,12}$/.test(text) ? Number(text) * 1_000 : parseIsoTime(text);
   const ms = isDay(text) && name === 'to' ? parsed + 86_400_000 : parsed;
@@ -62,7 +58,7 @@ export function spanOf(query: Query): { readonly fromMs: string; readonly toMs: 
 
 /** One of a few words; the first one when it is absent. */
 export function wordOf<Word extends string>(query: Query, name: string, words: readonly [Word, ...Word[]]): Word {
-  const text = textOf(query, name);
+  const text = narrowingOf(query, name);
   if (text === '') return words[0];
   const word = words.find((each) => each === text);
   if (word === undefined) throw new QueryError(name, `${name} must be one of ${words.filter((each) => each !== '').join(', ')}.`);
@@ -77,21 +73,25 @@ export function oneProvider(told: string): string {
   return providersNamed([told])[0] ?? '';
 }
 
-const providerOf = (query: Query): string => oneProvider(textOf(query, 'provider'));
+const providerOf = (query: Query): string => oneProvider(narrowingOf(query, 'provider'));
 
 type RequestsNarrowing = Required<Pick<UsageRequest, 'model' | 'provider' | 'keyId'>> & { readonly fromMs: string; readonly toMs: string };
 
 /** Which requests are listed or added up. */
 export function requestsQueryOf(query: Query): RequestsNarrowing {
-  return { ...spanOf(query), model: textOf(query, 'model'), provider: providerOf(query), keyId: textOf(query, 'key') };
+  return { ...spanOf(query), model: narrowingOf(query, 'model'), provider: providerOf(query), keyId: narrowingOf(query, 'key') };
 }
 
 type UsageNarrowing = RequestsNarrowing & Required<Pick<UsageRequest, 'order' | 'after'>>;
 
-/** What narrows and orders sums of usage. */
-export function usageQueryOf(query: Query): UsageNarrowing {
+/** What a group is called, where its name has a form of its own: a page behind anything else would be the first one again, or none. */
+const GROUP_FORMS: Readonly<Record<string, RegExp>> = { day: /^\d{4}-\d{2}-\d{2}$/, key: /^key_/, account: /^acct_/ };
+
+/** What narrows and orders sums of usage by that group. */
+export function usageQueryOf(query: Query, groupBy: string): UsageNarrowing {
   const [order, after] = [wordOf(query, 'order', ['', 'cost']), textOf(query, 'after')];
   if (order !== '' && after !== '') throw new QueryError('after', 'after goes with the order by group only: with order=cost raise limit instead.');
+  if (after !== '' && GROUP_FORMS[groupBy]?.test(after) === false) throw new QueryError('after', 'after must be the last_id of the page before, by the same group.');
   return { ...requestsQueryOf(query), order, after };
 }
 

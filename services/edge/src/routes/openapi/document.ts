@@ -47,6 +47,8 @@ const ERRORS: Readonly<Record<number, string>> = {
 
 /** What any request may be refused for before it is known what it asks. */
 const BEFORE_ALL = [408, 417, 431];
+/** What any route of an account's own may refuse: a parameter that it does not have. */
+const ofQuery = (path: string): readonly number[] => (path.startsWith('/api/') ? [400] : []);
 
 const page = { limit: z.int().min(1).max(100).default(20).optional(), after: z.string().optional().meta({ description: 'Id after which the page begins.' }) };
 const span = { from: z.string().optional().meta({ description: 'Unix seconds, or an ISO 8601 date or time, UTC where it has no offset.' }), to: z.string().optional().meta({ description: 'Likewise, and not before `from`; a date is its whole day.' }) };
@@ -108,7 +110,7 @@ export function openApiDocument(): object {
     const other = OTHER_FORMATS[path];
     const names = [...path.matchAll(/\{(\w+)\}/g)].map(([, name = '']) => name);
     const params = Object.fromEntries(names.map((name) => [name, z.string()]));
-    const shown = isPublic ? [...BEFORE_ALL, ...errors] : [...new Set([...BEFORE_ALL, 401, ...errors, ...(body === undefined ? [] : [413, 415]), 429, 503])];
+    const shown = isPublic ? [...BEFORE_ALL, ...errors] : [...new Set([...BEFORE_ALL, ...ofQuery(path), 401, ...errors, ...(body === undefined ? [] : [413, 415]), 429, 503])];
     registry.registerPath({
       method,
       path,

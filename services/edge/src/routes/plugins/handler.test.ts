@@ -29,11 +29,13 @@ describe('memory', () => {
   const keeping = { unary: (method: string, request: object) => Promise.resolve((asked.push([method, request]), method === 'DeleteMemory' ? { deleted: 2 } : { facts: [], hasMore: false })) } as unknown as typeof plugins;
 
   test.each([
-    ['read', answerMemory],
-    ['deleted', forgetMemory],
-  ])('of an empty namespace nothing is %s: it is none, and not every one', async (_what, answer) => {
-    const refused = await answer(keeping, 'acct_1', { user: 'ada', namespace: '' }).catch((error: unknown) => error);
-    expect(refused instanceof ApiErrorException ? refused.error : refused).toMatchObject({ status: 400, code: 'invalid_value', param: 'namespace' });
+    ['read', answerMemory, { user: 'ada', namespace: '' }, 'namespace'],
+    ['deleted', forgetMemory, { user: 'ada', namespace: '' }, 'namespace'],
+    ['read', answerMemory, { user: '' }, 'user'],
+    ['deleted', forgetMemory, { user: '' }, 'user'],
+  ] as const)('nothing is %s where a name is empty: it is none, and neither every one nor the account itself', async (_what, answer, query, param) => {
+    const refused = await answer(keeping, 'acct_1', query).catch((error: unknown) => error);
+    expect(refused instanceof ApiErrorException ? refused.error : refused).toMatchObject({ status: 400, code: 'invalid_value', param });
     expect(asked).toEqual([]);
   });
 
@@ -44,6 +46,12 @@ describe('memory', () => {
     expect(JSON.parse(await answerMemory(keeping, 'acct_1', {}))).toMatchObject({ data: [], first_id: null, last_id: null });
     expect(asked.map(([, request]) => request)).toMatchObject([{ limit: 2, after: 'f3' }, { limit: 100, after: '' }]);
     expect(JSON.parse(await answerPlugins(plugins, callerWith()))).toMatchObject({ has_more: false, first_id: 'memory', last_id: 'image-gen' });
+  });
+
+  test('behind a fact that is none, or is gone, is refused: an empty page would be taken for the end', async () => {
+    const lost = { unary: () => Promise.resolve({ facts: [], hasMore: false, afterUnknown: true }) } as unknown as typeof plugins;
+    const refused = await answerMemory(lost, 'acct_1', { user: 'ada', after: 'f3' }).catch((error: unknown) => error);
+    expect(refused instanceof ApiErrorException ? refused.error : refused).toMatchObject({ status: 400, code: 'invalid_value', param: 'after' });
   });
 
   test('of every namespace is deleted where none is named', async () => {

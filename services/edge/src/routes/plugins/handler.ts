@@ -51,11 +51,11 @@ function textOf(query: Query, name: string, charsMax: number): string {
   return value;
 }
 
-/** Empty when it is absent, which means every namespace: whoever writes none into it means one. */
-function namespaceOf(query: Query): string {
-  const namespace = textOf(query, 'namespace', NAMESPACE_CHARS_MAX);
-  if (namespace === '' && query['namespace'] !== undefined) throw new ApiErrorException(apiError('invalid_value', { param: 'namespace', message: `Invalid value for 'namespace': expected 1 to ${NAMESPACE_CHARS_MAX} characters. Without it, it is every one.` }));
-  return namespace;
+/** Empty when it is absent. Given without a value it is refused: a script whose variable is not set would ask for more than it means. */
+function nameOf(query: Query, name: string, charsMax: number, without: string): string {
+  const value = textOf(query, name, charsMax);
+  if (value === '' && query[name] !== undefined) throw new ApiErrorException(apiError('invalid_value', { param: name, message: `Invalid value for '${name}': expected 1 to ${charsMax} characters. Without it, it is ${without}.` }));
+  return value;
 }
 
 function installed(plugins: RpcClient | undefined): RpcClient {
@@ -63,14 +63,16 @@ function installed(plugins: RpcClient | undefined): RpcClient {
   return plugins;
 }
 
-const ownerOf = (accountId: string, query: Query) => ({ accountId, user: textOf(query, 'user', USER_CHARS_MAX), namespace: namespaceOf(query) });
+const ownerOf = (accountId: string, query: Query) => ({ accountId, user: nameOf(query, 'user', USER_CHARS_MAX, 'the account itself'), namespace: nameOf(query, 'namespace', NAMESPACE_CHARS_MAX, 'every one') });
 
 /** Facts of `?user=` (absent: of the account itself), newest first, in pages of `?limit=` that begin behind `?after=`; `?namespace=` narrows them. */
 export async function answerMemory(plugins: RpcClient | undefined, accountId: string, query: Query): Promise<string> {
   const limit = textOf(query, 'limit', 8);
   if (limit !== '' && !(/^\d+$/.test(limit) && Number(limit) >= 1 && Number(limit) <= FACTS_MAX)) throw new ApiErrorException(apiError('invalid_value', { param: 'limit', message: `Invalid value for 'limit': expected an integer from 1 to ${FACTS_MAX}.` }));
   const asked = { ...ownerOf(accountId, query), limit: limit === '' ? FACTS_DEFAULT : Number(limit), after: textOf(query, 'after', ID_CHARS_MAX) };
-  const { facts, hasMore } = await installed(plugins).unary<MemoryRequest, MemoryResponse__Output>('ListMemory', asked, { deadlineMs: DEADLINE_MS });
+  const { facts, hasMore, afterUnknown } = await installed(plugins).unary<MemoryRequest, MemoryResponse__Output>('ListMemory', asked, { deadlineMs: DEADLINE_MS });
+  // It may have been forgotten, or dropped as the oldest, since the page before: what follows it cannot be told, and an end here would be taken for the end of all.
+  if (afterUnknown) throw new ApiErrorException(apiError('invalid_value', { param: 'after', message: "Invalid value for 'after': expected the id of a fact of this user that is still kept. Begin anew without it." }));
   const seconds = (ms: string): number => Math.floor(Number(ms) / 1_000);
   return renderJson({ object: 'list', data: facts.map(({ id, text, namespace, createdAtMs, updatedAtMs }) => ({ id, object: 'memory.fact', text, namespace, created_at: seconds(createdAtMs), updated_at: seconds(updatedAtMs) })), ...endsOf(facts, hasMore) });
 }

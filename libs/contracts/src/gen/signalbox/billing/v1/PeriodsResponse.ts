@@ -6,9 +6,11 @@ import type { PeriodSummary as _signalbox_billing_v1_PeriodSummary, PeriodSummar
 export interface PeriodsResponse {
   'periods'?: (_signalbox_billing_v1_PeriodSummary)[];
   'hasMore'?: (boolean);
+  'afterUnknown'?: (boolean);
 }
 
 export interface PeriodsResponse__Output {
   'periods': (_signalbox_billing_v1_PeriodSummary__Output)[];
   'hasMore': (boolean);
+  'afterUnknown': (boolean);
 }

@@ -6,9 +6,11 @@ import type { Fact as _signalbox_plugins_v1_Fact, Fact__Output as _signalbox_plu
 export interface MemoryResponse {
   'facts'?: (_signalbox_plugins_v1_Fact)[];
   'hasMore'?: (boolean);
+  'afterUnknown'?: (boolean);
 }
 
 export interface MemoryResponse__Output {
   'facts': (_signalbox_plugins_v1_Fact__Output)[];
   'hasMore': (boolean);
+  'afterUnknown': (boolean);
 }

@@ -1,0 +1,51 @@
+/** Fields of a query. One that is misspelt would be passed over: the sums of all keys would be taken for those of one. */
+import type { Request } from 'express';
+
+/** Thrown by readers of the query; answered with 400. */
+export class QueryError extends Error {
+  override readonly name = 'QueryError';
+
+  constructor(
+    readonly param: string,
+    message: string,
+  ) {
+    super(message);
+  }
+}
+
+/** Characters of a client's own word that are said again. */
+const NAME_MAX = 64;
+
+const wordsOf = (name: string): readonly string[] => name.replaceAll(/(?<=[a-z])(?=[A-Z])/g, '_').toLowerCase().split(/[^a-z]+/).filter((word) => word !== '');
+
+/** True when one letter more, less or other, or two that changed places, make one of the other. */
+function isSlip(one: string, other: string): boolean {
+  const most = Math.min(one.length, other.length);
+  let head = 0;
+  while (head < most && one[head] === other[head]) head += 1;
+  let tail = 0;
+  while (tail < most - head && one.at(-1 - tail) === other.at(-1 - tail)) tail += 1;
+  const [left, right] = [one.slice(head, one.length - tail), other.slice(head, other.length - tail)];
+  return Math.max(left.length, right.length) <= 1 || (left.length === 2 && left === [...right].reverse().join(''));
+}
+
+/** The field that is probably meant: `key` by `key_id`, `group_by` by `group` or `groupBy`, `from` by `form`. */
+function likely(given: string, names: readonly string[]): string | undefined {
+  const words = wordsOf(given);
+  if (words.length === 0) return undefined;
+  const isOf = (some: readonly string[], all: readonly string[]): boolean => some.every((word) => all.includes(word));
+  return names.find((name) => isOf(wordsOf(name), words) || isOf(words, wordsOf(name))) ?? names.find((name) => isSlip(name, given));
+}
+
+/** Lets requests through whose query has no other fields than these; throws a QueryError that names the first other one. */
+export const takesQuery = (...names: readonly string[]) => (request: Pick<Request, 'query'>, _response: unknown, next: () => void): void => {
+  const other = Object.keys(request.query).find((name) => !names.includes(name));
+  if (other === undefined) {
+    next();
+    return;
+  }
+  const given = other.slice(0, NAME_MAX);
+  const meant = likely(given, names);
+  const hint = names.length === 0 ? 'This address takes none.' : `${meant === undefined ? '' : `Did you mean '${meant}'? `}It takes ${names.join(', ')}.`;
+  throw new QueryError(given, `There is no query parameter '${given}' here. ${hint}`);
+};
