@@ -4,6 +4,7 @@ import type { Dialer } from '@signalbox/net-guard/dialer';
 import { Client, Pool, type Connector, type DispatchController, type DispatchHandler, type DispatchOptions } from '@signalbox/runtime/http-client';
 import { together } from '@signalbox/runtime/turn';
 import type { Socket } from 'node:net';
+import { Gunzipped, isGzip } from './gunzipped.js';
 import type { ResponseHeaders, UpstreamRequest } from './provider.js';
 
 const CONNECT_MS = 3_000;
@@ -14,6 +15,8 @@ const GUARDED_CONNECTIONS_MAX = 64;
 const GUARDED_POOLS_MAX = 256;
 /** Requests that wait for one of those connections, with their bodies; more fail at once. */
 const GUARDED_WAITING_MAX = 256;
+/** What is said of our reading: without it any coding would do (RFC 9110, section 12.5.3). Who compresses all the same is read where it is gzip. */
+const PLAIN = ['accept-encoding', 'identity'];
 /** After the end of an answer: the rest of its last event and the end of the body, or nothing. */
 const REST_BYTES_MAX = 4_096;
 
@@ -71,8 +74,12 @@ class Exchange implements DispatchHandler, UpstreamCall {
   /** What the request is written to, from the moment that it is. */
   private socket: Socket | undefined;
   private isOver = false;
+  /** It ended before its answer did. */
+  private isBroken = false;
   /** Bytes that may follow what was complete. */
   private restBytes = Infinity;
+  /** Of an answer that came compressed. */
+  private gunzipped: Gunzipped | undefined;
 
   /** `seat`: of the connection that it has, or waits for. */
   constructor(
@@ -88,39 +95,49 @@ class Exchange implements DispatchHandler, UpstreamCall {
   }
 
   onResponseStart(_controller: DispatchController, status: number, headers: ResponseHeaders): void {
-    if (!this.isOver && status >= 200) this.listener.onHead(status, headers);
+    if (this.isOver || status < 200) return;
+    if (isGzip(headers)) this.gunzipped = this.gunzip();
+    this.listener.onHead(status, headers);
   }
 
   onResponseData(_controller: DispatchController, chunk: Buffer): void {
     if (this.isOver) return;
     this.restBytes -= chunk.length;
     if (this.restBytes < 0) this.abort();
-    else this.listener.onData(chunk);
+    else if (this.gunzipped === undefined) this.listener.onData(chunk);
+    else this.gunzipped.push(chunk);
   }
 
   onResponseEnd(): void {
     this.seat?.giveBack();
     if (this.isOver) return;
     this.isOver = true;
-    together(() => this.listener.onEnd());
+    if (this.gunzipped === undefined) together(() => this.listener.onEnd());
+    else this.gunzipped.end();
   }
 
   onResponseError(): void {
     this.seat?.giveBack();
     if (this.isOver) return;
     this.isOver = true;
-    this.listener.onError(this.controller === undefined ? 'connect' : 'disconnected');
+    this.isBroken = true;
+    // What came before it is heard first.
+    if (this.gunzipped === undefined) this.listener.onError(this.controller === undefined ? 'connect' : 'disconnected');
+    else this.gunzipped.end();
   }
 
   pause(): void {
-    this.controller?.pause();
+    if (this.gunzipped === undefined) this.controller?.pause();
+    else this.gunzipped.pause();
   }
 
   resume(): void {
-    this.controller?.resume();
+    if (this.gunzipped === undefined) this.controller?.resume();
+    else this.gunzipped.resume();
   }
 
   release(): void {
+    this.stopGunzip();
     if (this.isOver) return;
     this.listener = NOBODY;
     this.restBytes = REST_BYTES_MAX;
@@ -130,6 +147,7 @@ class Exchange implements DispatchHandler, UpstreamCall {
   abort(): void {
     // An end may wait for its turn.
     this.listener = NOBODY;
+    this.stopGunzip();
     if (this.isOver) return;
     this.isOver = true;
     // undici knows no way out of its own queue: it would hold the body until the turn came, and cut that connection then.
@@ -140,6 +158,28 @@ class Exchange implements DispatchHandler, UpstreamCall {
   isSent(): boolean {
     // What is left of the body waits in the socket until the kernel has taken it.
     return this.socket !== undefined && !this.socket.destroyed && this.socket.writableLength === 0;
+  }
+
+  private gunzip(): Gunzipped {
+    return new Gunzipped({
+      onData: (bytes) => this.listener.onData(bytes),
+      onEnd: () => {
+        if (this.isBroken) this.listener.onError('disconnected');
+        else this.listener.onEnd();
+      },
+      onBroken: () => {
+        const { listener } = this;
+        this.abort();
+        listener.onError('disconnected');
+      },
+      pauseSource: () => this.controller?.pause(),
+      resumeSource: () => this.controller?.resume(),
+    });
+  }
+
+  private stopGunzip(): void {
+    this.gunzipped?.stop();
+    this.gunzipped = undefined;
   }
 }
 
@@ -346,7 +386,7 @@ export function createUpstream(origin: string, dialer?: Dialer, connectionsMax =
       const exchange = new Exchange(listener, seat);
       const { path, headers, body } = request;
       if (seat === undefined) exchange.onResponseError();
-      else seat.line.post({ path, method: 'POST', headers: [...headers, 'x-request-id', requestId], body, exchange }, seat);
+      else seat.line.post({ path, method: 'POST', headers: [...headers, ...PLAIN, 'x-request-id', requestId], body, exchange }, seat);
       return exchange;
     },
     close: async () => {
