@@ -96,4 +96,4 @@ export async function isUnknownKey(accounts: RpcClient, ref: { readonly accountI
 }
 
 /** Whoever sends a key's secret or name instead of its id reads what is wanted; neither is repeated. */
-export const UNKNOWN_KEY = 'key must be the id of a key, as GET /api/auth lists them (key_…).';
+export const UNKNOWN_KEY = 'key must be the id of a key (key_…), not its name or its secret.';

@@ -30,6 +30,15 @@ test.each([['midnight has come here and not where is counted', 3_600_000], ['the
   expect(told).toMatchObject({ caps: [{ period: 'day', spent_usd: 0.5, resets_at: Date.UTC(2026, 10, 22) / 1_000 }] });
 });
 
+test.each<[string, number | undefined, number | undefined, number | null]>([
+  ['the key’s', 600, 5, 5], ['the account’s, where that is tighter', 600, 700, 600], ['the account’s, where the key has none', 600, undefined, 600], ['the key’s alone', undefined, 5, 5], ['none', undefined, undefined, null],
+])('tells the rate that holds for who asks: %s', async (_whose, ofAccount, ofKey, told) => {
+  const quota = { unary: () => Promise.resolve({ settledNanoUsd: '0', reservedNanoUsd: '0', buckets: [] }) } as unknown as Parameters<typeof answerLimits>[0];
+  const account = { tier: 'enterprise', ...(ofAccount === undefined ? {} : { requestsPerMinute: ofAccount }) };
+  const key = ofKey === undefined ? {} : { limits: { requestsPerMinute: ofKey, costCapPeriod: '', allowedModels: [], costCaps: [] } };
+  expect(JSON.parse(await answerLimits(quota, clock, undefined, callerWith({ account, key })))).toMatchObject({ requests_per_minute: told });
+});
+
 test('tells of tokens over own credentials apart, where those have an allotment', async () => {
   const rules = { anchorDay: 0 };
   const plan = { scope: 'account', periodId: qualifiedPeriodId('plan', periodsAt(NOW_MS, rules)), settledNanoUsd: '0', finishedNanoUsd: '0', reservedNanoUsd: '0', tokens: '90', reservedTokens: '9', byokTokens: '60', reservedByokTokens: '4' };

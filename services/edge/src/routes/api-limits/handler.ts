@@ -11,6 +11,9 @@ import { exactJson, usd } from '../api-auth/exact-json.js';
 
 const DEADLINE_MS = 2_000;
 
+/** Both hold; null where neither does. */
+const tighter = (one: number | undefined, other: number | undefined): number | null => (one === undefined ? (other ?? null) : Math.min(one, other ?? one));
+
 const seconds = (ms: number | undefined): number | null => (ms === undefined ? null : Math.floor(ms / 1_000));
 
 /** JSON text of the answer; `periodSeconds` is the length of plans and months where it is not the calendar's. Throws a Fault `quota_unavailable`. */
@@ -46,7 +49,7 @@ export async function answerLimits(quota: RpcClient, clock: Clock, periodSeconds
   const all = counted('account', 'total');
   return exactJson({
     object: 'limits',
-    requests_per_minute: limits.requestsPerMinute ?? null,
+    requests_per_minute: tighter(limits.requestsPerMinute, limits.keyRequestsPerMinute),
     burst_per_second: limits.burstPerSecond ?? null,
     caps: (limits.caps ?? []).map(capBody),
     tokens:

@@ -109,6 +109,11 @@ describe('requests', () => {
     expect(asked).toEqual([]);
   });
 
+  test('says of an offset that lost its sign on the way how to write it', async () => {
+    expect(await (await get('/requests?from=2026-11-28T17:00:00+05:30')).json()).toMatchObject({ error: { param: 'from', message: 'from must be Unix seconds or an ISO 8601 date; in a query the + of an offset is written %2B.' } });
+    expect(await (await get('/requests?from=yesterday')).json()).toMatchObject({ error: { param: 'from', message: 'from must be Unix seconds or an ISO 8601 date.' } });
+  });
+
   test('one day, and one instant, are spans', async () => {
     answer('Requests', { requests: [], hasMore: false, afterUnknown: false });
     for (const query of ['from=2026-11-02&to=2026-11-02', 'from=1793491200&to=1793491200']) expect((await get(`/requests?${query}`)).status).toBe(200);

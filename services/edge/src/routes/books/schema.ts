@@ -43,7 +43,7 @@ function timeOf(query: Query, name: 'from' | 'to'): number {
   if (text === '') return 0;
   const parsed = /^\d{1,12}$/.test(text) ? Number(text) * 1_000 : parseIsoTime(text);
   const ms = isDay(text) && name === 'to' ? parsed + 86_400_000 : parsed;
-  if (!Number.isFinite(ms) || ms < 0 || ms > MS_MAX) throw new QueryError(name, `${name} must be Unix seconds or an ISO 8601 date.`);
+  if (!Number.isFinite(ms) || ms < 0 || ms > MS_MAX) throw new QueryError(name, `${name} must be Unix seconds or an ISO 8601 date${/T.* /.test(text) ? '; in a query the + of an offset is written %2B' : ''}.`);
   // Nothing is before 1970, and 0 would be no bound.
   return name === 'to' ? Math.max(ms, 1) : ms;
 }
