@@ -183,7 +183,7 @@ export function planOf({ route, promptBytes }: Traffic, { account }: Caller, pro
       },
     ];
   });
-  return { refusal: 'REFUSAL_UNSPECIFIED', excludedBy: [], attempts, referenceCard: null, decisionId: 'dec_1', fallbackModels: [], unsetProviders: [], nearestModel: '', nearestProvider: '', similarModels: [], ignoredParams: [], untakenParams: [], contextLimit: 0, referenceSteps: [], explanationJson: Buffer.alloc(0), reuse: null };
+  return { refusal: 'REFUSAL_UNSPECIFIED', excludedBy: [], attempts, referenceCard: null, decisionId: 'dec_1', fallbackModels: [], unsetProviders: [], absentProviders: [], nearestModel: '', nearestProvider: '', similarModels: [], ignoredParams: [], untakenParams: [], contextLimit: 0, referenceSteps: [], explanationJson: Buffer.alloc(0), reuse: null };
 }
 
 const promptTokensOf = (promptBytes: number): number => Math.ceil(promptBytes / 4);

@@ -29,7 +29,7 @@ import { unknownModels } from './domain/unknown-models.js';
 import { unknownProviders } from './domain/unknown-providers.js';
 import { untakenParams } from './domain/untaken-params.js';
 import { similarModels } from './domain/similar-models.js';
-import { unsetProviders, unsetWishes } from './domain/unset-providers.js';
+import { unmetWishes, unsetProviders } from './domain/unset-providers.js';
 import type { RoutingMetrics } from './metrics.js';
 import { providersForbidden, providersNamed } from '@signalbox/kernel/provider-names';
 import { changesOf, decideResponse, planReuse, sideMessage, toListQuery, toRouteRequest } from './wire.js';
@@ -112,7 +112,10 @@ export function createRoutingHandlers({ holder, quality, conversations, live, de
     const answer = decideResponse(result, decisionId, isUnknown ? unsetProviders(catalog, request) : [], isUnknown ? nearestModel(catalog, providers, request) : undefined, catalog.models);
     if (isUnknown && isUnlike(answer)) answer.similarModels = similarModels(catalog, request);
     if (result.kind === 'no-eligible-provider' && result.excludedBy.includes('parameters')) answer.untakenParams = untakenParams(catalog, request);
-    if (result.kind === 'no-eligible-provider' && result.excludedBy.includes('provider_preferences')) answer.unsetProviders = unsetWishes(catalog, request);
+    if (result.kind === 'no-eligible-provider' && result.excludedBy.includes('provider_preferences')) {
+      const { unset, absent } = unmetWishes(catalog, request, providers);
+      Object.assign(answer, { unsetProviders: unset, absentProviders: absent });
+    }
     answer.ignoredParams = [...unknownProviders(message.provider, providers), ...unknownModels(catalog, request)];
     if (reuse !== undefined) answer.reuse = reuse;
     if (message.explain) answer.explanationJson = Buffer.from(JSON.stringify(explanationOf(describe(asked, snapshot, message.seed, result))));

@@ -11,7 +11,7 @@ import { loadRoutingConfig } from './config.js';
 let stop = async (): Promise<void> => Promise.resolve();
 afterEach(() => stop());
 
-test('of providers that a request keeps to, those that lack nothing but a credential are told', async () => {
+test('of providers that a request keeps to, those that lack nothing but a credential are told, and those that have no such model', async () => {
   const service = composeRouting(loadRoutingConfig({ PROVIDERS: 'openai,deepinfra' }), { clock: systemClock, randomBytes, log: silentLog, withProcessMetrics: false }, { bus: createMemoryBus({ clock: systemClock }) });
   await service.start();
   const client = createRpcClient({ area: 'routing', addresses: [`127.0.0.1:${String(service.ports()['grpc'])}`], door: 'link', clock: systemClock, randomBytes, defaultDeadlineMs: 5_000 });
@@ -19,20 +19,26 @@ test('of providers that a request keeps to, those that lack nothing but a creden
     await client.close();
     await service.stop();
   };
-  const unset = async (provider: NonNullable<DecideRequest['provider']>, over: Partial<DecideRequest> = {}): Promise<readonly string[]> => {
-    const { refusal, unsetProviders } = await client.unary<DecideRequest, DecideResponse__Output>('Decide', { model: 'openai/gpt-4o', promptTokens: 12, seed: 7, provider, ...over });
+  const lacking = async (provider: NonNullable<DecideRequest['provider']>, over: Partial<DecideRequest> = {}): Promise<{ readonly unset: readonly string[]; readonly absent: readonly string[] }> => {
+    const { refusal, unsetProviders, absentProviders } = await client.unary<DecideRequest, DecideResponse__Output>('Decide', { model: 'openai/gpt-4o', promptTokens: 12, seed: 7, provider, ...over });
     expect(refusal).toBe('NO_ELIGIBLE_PROVIDER');
-    return unsetProviders;
+    return { unset: unsetProviders, absent: absentProviders };
   };
+  const unset = async (...asked: Parameters<typeof lacking>): Promise<readonly string[]> => (await lacking(...asked)).unset;
   expect(await unset({ only: ['azure'] })).toEqual(['azure-openai']);
   expect(await unset({ only: ['azure'] }, { model: 'auto' })).toEqual(['azure-openai']);
   expect(await unset({ order: ['Azure', 'openrouter'], allowFallbacks: false })).toEqual(['azure-openai', 'openrouter']);
   expect(await unset({ only: ['groq', 'deepinfra', 'azure'], maxPricePrompt: '1' }, { models: ['openai/gpt-oss-20b'] })).toEqual(['groq', 'azure-openai']);
-  // One that has no such model lacks more, and one that is set up is in the way of nothing.
-  expect(await unset({ only: ['groq', 'nobody'] })).toEqual([]);
-  expect(await unset({ only: ['openai'], maxPricePrompt: '1' })).toEqual([]);
+  // One that has no such model lacks more; a name of none lacks everything, and is told elsewhere.
+  expect(await lacking({ only: ['groq', 'azure', 'nobody'] })).toEqual({ unset: ['azure-openai'], absent: ['groq'] });
+  expect(await lacking({ only: ['deepinfra'] })).toEqual({ unset: [], absent: ['deepinfra'] });
+  expect(await lacking({ order: ['groq', 'deepinfra'], allowFallbacks: false, maxPricePrompt: '1' }, { models: ['openai/gpt-oss-20b'] })).toEqual({ unset: ['groq'], absent: [] });
+  // One that is set up is in the way of nothing.
+  expect(await lacking({ only: ['openai'], maxPricePrompt: '1' })).toEqual({ unset: [], absent: [] });
   expect(await unset({ ignore: ['openai'] })).toEqual([]);
   // What the account's policy shuts out would not be asked with one.
   expect(await unset({ only: ['azure'] }, { denyProviders: ['azure'] })).toEqual([]);
   expect(await unset({ only: ['azure'] }, { denyModels: ['openai/gpt-4o'] })).toEqual([]);
+  expect(await lacking({ only: ['groq'] }, { denyProviders: ['groq'] })).toEqual({ unset: [], absent: [] });
+  expect(await lacking({ only: ['groq'] }, { denyModels: ['openai/gpt-4o'] })).toEqual({ unset: [], absent: [] });
 });

@@ -69,7 +69,7 @@ export function plannedAt(provider: string, over: Partial<PlannedAttempt__Output
 }
 
 export function planWith(attempts: readonly PlannedAttempt__Output[], over: Partial<DecideResponse__Output> = {}): DecideResponse__Output {
-  return { refusal: 'REFUSAL_UNSPECIFIED', excludedBy: [], attempts: [...attempts], referenceCard: null, decisionId: 'dec_1', fallbackModels: [], unsetProviders: [], nearestModel: '', nearestProvider: '', similarModels: [], ignoredParams: [], untakenParams: [], contextLimit: 0, referenceSteps: [], explanationJson: Buffer.alloc(0), reuse: null, ...over };
+  return { refusal: 'REFUSAL_UNSPECIFIED', excludedBy: [], attempts: [...attempts], referenceCard: null, decisionId: 'dec_1', fallbackModels: [], unsetProviders: [], absentProviders: [], nearestModel: '', nearestProvider: '', similarModels: [], ignoredParams: [], untakenParams: [], contextLimit: 0, referenceSteps: [], explanationJson: Buffer.alloc(0), reuse: null, ...over };
 }
 
 export function requestWith(over: Partial<ChatRequest> = {}): ChatRequest {

@@ -51,6 +51,11 @@ test('where no provider is left, those that are asked for and not set up are tol
   expect(message).toMatch(/left out by: provider_preferences\. Asked for, and not set up here: azure-openai\.$/);
 });
 
+test('where no provider is left, those that are asked for and have no such model are told', () => {
+  const { message } = refusalToApiError(planWith([], { refusal: 'NO_ELIGIBLE_PROVIDER', excludedBy: ['provider_preferences'], unsetProviders: ['azure-openai'], absentProviders: ['groq', 'zai'] }), 'gpt-4o', 'A');
+  expect(message).toMatch(/left out by: provider_preferences\. Asked for, and not set up here: azure-openai\. Asked for, and not serving any of it here: groq, zai\.$/);
+});
+
 test('what leaves a provider out by a list is told, and where the lists are', () => {
   const { message } = refusalToApiError(planWith([], { refusal: 'NO_ELIGIBLE_PROVIDER', excludedBy: ['allow_list', 'vision'] }), 'gpt-4o', 'A');
   expect(message).toMatch(/left out by: allow_list, vision\. 'allow_list' is the account's policy \(GET \/api\/policy\) and this key's allowed_models; GET \/v1\/models lists what both let it use\.$/);

@@ -128,12 +128,13 @@ function blockedToApiError(admission: AdmitResponse__Output): ApiError {
 }
 
 /** Sentences that begin with a blank, of what in the request stands in the way; empty where that is not known. */
-function inTheWay({ excludedBy, ignoredParams, untakenParams, unsetProviders }: DecideResponse__Output): string {
+function inTheWay({ excludedBy, ignoredParams, untakenParams, unsetProviders, absentProviders }: DecideResponse__Output): string {
   const names = ignoredParams.filter((name) => name.startsWith('provider.'));
   const listed = excludedBy.includes('allow_list') ? " 'allow_list' is the account's policy (GET /api/policy) and this key's allowed_models; GET /v1/models lists what both let it use." : '';
   const untaken = untakenParams.length === 0 ? '' : ` Not taken as they are by each of its endpoints: ${untakenParams.join(', ')}.`;
   const unset = unsetProviders.length === 0 ? '' : ` Asked for, and not set up here: ${unsetProviders.join(', ')}.`;
-  return `${listed}${untaken}${unset}${names.length === 0 ? '' : ` Of no provider that is known here: ${names.join(', ')}.`}`;
+  const absent = absentProviders.length === 0 ? '' : ` Asked for, and not serving any of it here: ${absentProviders.join(', ')}.`;
+  return `${listed}${untaken}${unset}${absent}${names.length === 0 ? '' : ` Of no provider that is known here: ${names.join(', ')}.`}`;
 }
 
 /** Of a model that was served once, and is no more: `fallbackModels` are served, and may be asked for with this key. */

@@ -13,17 +13,26 @@ export function unsetProviders(catalog: Catalog, request: ListQuery): string[] {
   return [...new Set(unset.map(({ provider }) => provider))];
 }
 
-/** Of the providers that the request keeps to, those that would serve what it asks for. Ids, in the request's order. */
-export function unsetWishes(catalog: Catalog, request: RouteRequest): string[] {
+export interface Wishes {
+  /** They serve what is asked for, and lack nothing but a credential. */
+  readonly unset: string[];
+  /** They serve none of it, or no longer. */
+  readonly absent: string[];
+}
+
+/** What the providers lack that the request keeps to. Ids, in the request's order; those that `known` does not have are in neither list. */
+export function unmetWishes(catalog: Catalog, request: RouteRequest, known: ReadonlySet<string>): Wishes {
   const { only, order, allowFallbacks } = request.provider;
-  const wished = [...new Set(only.length > 0 ? only : allowFallbacks ? [] : order)].filter((provider) => isProviderAllowed(provider, request));
-  if (wished.length === 0) return [];
+  const wished = [...new Set(only.length > 0 ? only : allowFallbacks ? [] : order)].filter((provider) => known.has(provider) && isProviderAllowed(provider, request));
+  if (wished.length === 0) return { unset: [], absent: [] };
   const names = [request.model, ...request.models];
   const isAllowed = { auto: modelListFilter(catalog, request, true), named: modelListFilter(catalog, request, false) };
   const asked = new Set(names.flatMap((name) => (isAuto(name) ? catalog.models.filter(isAllowed.auto) : [findModel(catalog, name)].filter((model) => model !== undefined && isAllowed.named(model)))));
   const endpoints = [...asked].flatMap((model) => (model === undefined || model.isRetired ? [] : model.endpoints.filter(({ isServable }) => isServable)));
-  return wished.filter((provider) => {
-    const at = endpoints.filter((endpoint) => endpoint.provider === provider);
-    return at.length > 0 && !at.some((endpoint) => isReachable(endpoint, request.byokProviders));
-  });
+  const at = (provider: string) => endpoints.filter((endpoint) => endpoint.provider === provider);
+  return {
+    unset: wished.filter((provider) => at(provider).length > 0 && !at(provider).some((endpoint) => isReachable(endpoint, request.byokProviders))),
+    // Where no model is left, none of them is what stands in the way.
+    absent: endpoints.length === 0 ? [] : wished.filter((provider) => at(provider).length === 0),
+  };
 }

@@ -404,6 +404,7 @@ export function writeDecideResponse(w: Writer, m: DecideResponse): void {
   if (m.untakenParams !== undefined) for (const one of m.untakenParams) { w.uint32(146); w.string(one); }
   if (m.reuse !== undefined && m.reuse !== null) { w.uint32(154); { const at = w.open(); writePlanReuse(w, m.reuse); w.close(at); } }
   if (m.similarModels !== undefined) for (const one of m.similarModels) { w.uint32(162); w.string(one); }
+  if (m.absentProviders !== undefined) for (const one of m.absentProviders) { w.uint32(170); w.string(one); }
 }
 export function readDecideResponse(r: Reader, end: number): DecideResponseOut {
   let v1: RefusalName = 'REFUSAL_UNSPECIFIED';
@@ -424,6 +425,7 @@ export function readDecideResponse(r: Reader, end: number): DecideResponseOut {
   const v18: string[] = [];
   let v19: PlanReuseOut | null = null;
   const v20: string[] = [];
+  const v21: string[] = [];
   while (r.at < end) {
     const tag = r.uint32();
     switch (tag) {
@@ -445,11 +447,12 @@ export function readDecideResponse(r: Reader, end: number): DecideResponseOut {
       case 146: v18.push(r.string(end)); break;
       case 154: v19 = readPlanReuse(r, r.delimited(end)); break;
       case 162: v20.push(r.string(end)); break;
+      case 170: v21.push(r.string(end)); break;
       default: r.skip(tag, end);
     }
   }
   r.check(end);
-  return { refusal: v1, excludedBy: v2, attempts: v3, referenceCard: v4, decisionId: v6, fallbackModels: v8, contextLimit: v9, explanationJson: v10, retryAfterMs: v11, referenceSteps: v12, answerLimit: v13, unsetProviders: v14, ignoredParams: v15, nearestModel: v16, nearestProvider: v17, untakenParams: v18, reuse: v19, similarModels: v20 } as DecideResponseOut;
+  return { refusal: v1, excludedBy: v2, attempts: v3, referenceCard: v4, decisionId: v6, fallbackModels: v8, contextLimit: v9, explanationJson: v10, retryAfterMs: v11, referenceSteps: v12, answerLimit: v13, unsetProviders: v14, ignoredParams: v15, nearestModel: v16, nearestProvider: v17, untakenParams: v18, reuse: v19, similarModels: v20, absentProviders: v21 } as DecideResponseOut;
 }
 export function copyDecideResponse(m: DecideResponse): DecideResponseOut {
   const v1 = m.refusal !== undefined && m.refusal !== null ? copyRefusal(m.refusal) : 'REFUSAL_UNSPECIFIED';
@@ -470,7 +473,8 @@ export function copyDecideResponse(m: DecideResponse): DecideResponseOut {
   const v18 = m.untakenParams === undefined ? [] : m.untakenParams.slice();
   const v19 = m.reuse !== undefined && m.reuse !== null ? copyPlanReuse(m.reuse) : null;
   const v20 = m.similarModels === undefined ? [] : m.similarModels.slice();
-  return { refusal: v1, excludedBy: v2, attempts: v3, referenceCard: v4, decisionId: v6, fallbackModels: v8, contextLimit: v9, explanationJson: v10, retryAfterMs: v11, referenceSteps: v12, answerLimit: v13, unsetProviders: v14, ignoredParams: v15, nearestModel: v16, nearestProvider: v17, untakenParams: v18, reuse: v19, similarModels: v20 } as DecideResponseOut;
+  const v21 = m.absentProviders === undefined ? [] : m.absentProviders.slice();
+  return { refusal: v1, excludedBy: v2, attempts: v3, referenceCard: v4, decisionId: v6, fallbackModels: v8, contextLimit: v9, explanationJson: v10, retryAfterMs: v11, referenceSteps: v12, answerLimit: v13, unsetProviders: v14, ignoredParams: v15, nearestModel: v16, nearestProvider: v17, untakenParams: v18, reuse: v19, similarModels: v20, absentProviders: v21 } as DecideResponseOut;
 }
 
 export function writePlanReuse(w: Writer, m: PlanReuse): void {

@@ -26,6 +26,7 @@ export interface DecideResponse {
   'untakenParams'?: (string)[];
   'reuse'?: (_signalbox_routing_v1_PlanReuse | null);
   'similarModels'?: (string)[];
+  'absentProviders'?: (string)[];
   '_answerLimit'?: "answerLimit";
   '_retryAfterMs'?: "retryAfterMs";
 }
@@ -49,6 +50,7 @@ export interface DecideResponse__Output {
   'untakenParams': (string)[];
   'reuse': (_signalbox_routing_v1_PlanReuse__Output | null);
   'similarModels': (string)[];
+  'absentProviders': (string)[];
   '_answerLimit'?: "answerLimit";
   '_retryAfterMs'?: "retryAfterMs";
 }
