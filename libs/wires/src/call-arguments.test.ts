@@ -1,6 +1,11 @@
 /** Arguments of a call are JSON of an object, whatever a provider makes of them. */
 import { describe, expect, test } from '@jest/globals';
+import { readMessagesAnswer } from './anthropic-messages/response.js';
+import { createMessagesTransducer } from './anthropic-messages/stream.js';
+import { readConverseAnswer } from './bedrock-converse/response.js';
+import { createConverseTransducer } from './bedrock-converse/stream.js';
 import type { StreamEvent } from './canonical.js';
+import { JSON_TOOL } from './json-tool.js';
 import { gather, replay } from './testing/replay.js';
 import { SCRIPTED_WIRES, type Script, type ScriptedWire } from './testing/scripts.js';
 
@@ -94,5 +99,90 @@ describe.each(named('anthropic-messages'))('$name with the start of the call', (
 
   test.each([['{"a":1}', ['{"a":1}']], ['[1]', 'GARBAGE'], ['null', ['{}']]])('a piece that is no text but %s is told as %j', (value, told) => {
     expect(streamed(wire, frames('{}', 'PIECE').map((frame) => Buffer.from(frame.toString().replace('"PIECE"', value))))).toEqual(told);
+  });
+});
+
+describe('an answer that the limit ends within a call', () => {
+  const call = (name: string, ...pieces: readonly string[]) => ({ name, pieces });
+  const cut = (habit: number, ...calls: Script['calls']): Script => ({ reasoning: [], text: [], calls, input: 5, output: 7, isCut: true, habit });
+  const HABITS = [0, 1, 2, 3, 4, 5];
+  const told = (wire: ScriptedWire, frames: readonly Buffer[]): unknown => {
+    const { events, summary } = replay(wire.create, frames);
+    const choice = gather(events).get(0);
+    expect([events.at(-1), choice?.reasons, summary.usage?.tokens.outputText]).toEqual([{ type: 'done' }, ['length'], 7]);
+    return choice?.calls.map((each) => [each.name, each.arguments]);
+  };
+
+  describe.each(named('anthropic-messages', 'bedrock-converse', 'cohere-v2', 'openai-chat'))('$name', (wire) => {
+    test.each(HABITS)('tells of its arguments what came, and of those before that there are none (habit %i)', (habit) => {
+      expect(told(wire, wire.frames(cut(habit, call('clear_all'))))).toEqual([['clear_all', '']]);
+      expect(told(wire, wire.frames(cut(habit, call('list'), call('clear_all'))))).toEqual([['list', '{}'], ['clear_all', '']]);
+      expect(told(wire, wire.frames(cut(habit, call('list', '{"a":1}'), call('clear_all', '{"b":'))))).toEqual([['list', '{"a":1}'], ['clear_all', '{"b":']]);
+      // One that came whole before more was said is whole.
+      expect(told(wire, wire.frames(cut(habit, call('list', '{"a":1}'), call('clear_all', '{"b":2}'))))).toEqual([['list', '{"a":1}'], ['clear_all', '{"b":2}']]);
+    });
+
+    test('tells it so in one piece', () => {
+      const args = (...calls: Script['calls']): unknown => {
+        const result = wire.read(wire.body(cut(0, ...calls)));
+        if (!result.ok) throw new Error(result.failure.class);
+        const [choice] = JSON.parse(String(result.answer.choices)) as { finish_reason: string; message: { tool_calls: { function: { arguments: string } }[] } }[];
+        expect(choice?.finish_reason).toBe('length');
+        return choice?.message.tool_calls.map((each) => each.function.arguments);
+      };
+      expect(args(call('clear_all'))).toEqual(['']);
+      expect(args(call('list'), call('clear_all'))).toEqual(['{}', '']);
+    });
+  });
+
+  test.each(named('anthropic-messages', 'bedrock-converse'))('$name: an object that it makes of what came in one piece is not taken for whole', (wire) => {
+    const script = cut(0, call('list', '{"a":1}'), call('write', '{"path":"a.txt", "mode":12345678901234567890}'));
+    const body = Buffer.from(wire.body(script).toString().replace('12345678901234567000', '12345678901234567890'));
+    const result = wire.read(body);
+    expect(result.ok && (JSON.parse(String(result.answer.choices)) as { message: object }[])[0]?.message).toMatchObject({ tool_calls: [{ function: { arguments: '{"a":1}' } }, { function: { arguments: '{"path":"a.txt","mode":12345678901234567890' } }] });
+    // Words behind it say that it was.
+    const words = wire.name === 'anthropic-messages' ? '{"type":"text","text":"So"}]' : '{"text":"So"}]';
+    const spoken = wire.read(Buffer.from(body.toString().replace(/\}\](?=,"stop_reason"|\}\},"stopReason")/, `},${words}`)));
+    expect(spoken.ok && (JSON.parse(String(spoken.answer.choices)) as { message: object }[])[0]?.message).toMatchObject({ content: 'So', tool_calls: [{}, { function: { arguments: '{"path":"a.txt","mode":12345678901234567890}' } }] });
+  });
+
+  test.each(named('anthropic-messages'))('$name: words behind a call without arguments say that it was whole', (wire) => {
+    const [start, ...rest] = wire.frames(cut(0, call('clear_all')));
+    const end = rest.splice(-2);
+    const said = [{ type: 'content_block_start', index: 1, content_block: { type: 'text', text: '' } }, { type: 'content_block_delta', index: 1, delta: { type: 'text_delta', text: 'So' } }].map((frame) => Buffer.from(`data: ${JSON.stringify(frame)}\n\n`));
+    expect(told(wire, [start ?? Buffer.alloc(0), ...rest, ...said, ...end])).toEqual([['clear_all', '{}']]);
+  });
+});
+
+describe.each(named('anthropic-messages', 'bedrock-converse', 'cohere-v2', 'openai-chat'))('$name by its end', (wire) => {
+  test('a call without arguments is called with none', () => {
+    for (const habit of [0, 1, 2, 3, 4, 5]) {
+      const { events, summary } = replay(wire.create, wire.frames({ ...scriptOf(), calls: [{ name: 'list', pieces: [] }], habit }));
+      expect([gather(events).get(0)?.calls.map((each) => each.arguments), gather(events).get(0)?.reasons, summary.usage?.tokens.outputText]).toEqual([['{}'], ['tool_calls'], 7]);
+    }
+  });
+});
+
+describe('a JSON answer that comes as a call', () => {
+  const reading = { seed: 's', isUnwrapped: true, isClaude: true, isOpenAi: false };
+  const unwrapped = {
+    'anthropic-messages': { create: () => createMessagesTransducer('s', true), read: (body: Buffer) => readMessagesAnswer(body, 's', true) },
+    'bedrock-converse': { create: () => createConverseTransducer(reading), read: (body: Buffer) => readConverseAnswer(body, reading) },
+  };
+
+  test.each(['anthropic-messages', 'bedrock-converse'] as const)('%s: is empty where the limit ended it before it began, and an empty object where the model did', (name) => {
+    const [wire] = named(name);
+    if (wire === undefined) throw new Error(name);
+    const { create, read } = unwrapped[name];
+    for (const habit of [0, 1]) {
+      for (const [isCut, pieces, content] of [[true, [], ''], [false, [], '{}'], [true, ['{"a":1'], '{"a":1']] as const) {
+        const script: Script = { reasoning: [], text: [], calls: [{ name: JSON_TOOL, pieces }], input: 5, output: 7, isCut, habit };
+        expect(gather(replay(create, wire.frames(script)).events).get(0)).toMatchObject({ content, calls: [], reasons: [isCut ? 'length' : 'stop'] });
+      }
+      for (const [isCut, pieces, content] of [[true, [], ''], [false, [], '{}'], [true, ['{"a":1}'], '{"a":1'], [false, ['{"a":1}'], '{"a":1}']] as const) {
+        const result = read(wire.body({ reasoning: [], text: [], calls: [{ name: JSON_TOOL, pieces }], input: 5, output: 7, isCut, habit }));
+        expect(result.ok && (JSON.parse(String(result.answer.choices)) as { message: object }[])[0]).toMatchObject({ message: { content }, finish_reason: isCut ? 'length' : 'stop' });
+      }
+    }
   });
 });

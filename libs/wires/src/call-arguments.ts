@@ -39,9 +39,22 @@ export function argumentsOf(value: unknown, source: () => string | undefined): s
   return typeof value === 'string' && isObjectText(value) ? value : (source() ?? JSON.stringify(value));
 }
 
-/** Of a call whose provider tells them as text, all of it: what its model wrote. */
-export function toldArguments(text: string): string {
-  return isNothing(text) ? '{}' : text;
+/** Nothing stands in it. */
+export function isBareObject(text: string): boolean {
+  return /^\s*\{\s*\}\s*$/.test(text);
+}
+
+/** Of a call whose provider tells them as text, all of it: what its model wrote. `isOpen`: where that is nothing, it need not be all. */
+export function toldArguments(text: string, isOpen: boolean): string {
+  if (!isNothing(text)) return text;
+  return isOpen ? '' : '{}';
+}
+
+/** Of the last call of an answer that was cut off, whose provider makes an object of what came: that it ends is the provider's word, not the model's. */
+export function withoutEnd(text: string): string {
+  const told = text.trim();
+  if (!told.startsWith('{') || !told.endsWith('}')) return text;
+  return isBareObject(told) ? '' : told.slice(0, -1).trimEnd();
 }
 
 /** A piece of them, which is text by rights. */

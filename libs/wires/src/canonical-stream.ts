@@ -1,7 +1,7 @@
 /** Builds canonical chunks for wires other than OpenAI's: they say what came, this says it in OpenAI's shape, once and in order. */
 import { CALLS_MAX, emptiedByPolicy, failure, Garbage, promptOf, type Failure, type FinishReason, type JsonObject, type StreamEvent, type StreamSummary, type Usage } from './canonical.js';
 import { isObjectText, isOtherJson } from './call-arguments.js';
-import { callBytes, callObject, finishWithCalls, madeCallId, type CallParts } from './choice-parts.js';
+import { callBytes, callObject, finishWithCalls, isCutShort, madeCallId, type CallParts } from './choice-parts.js';
 import { withEnds } from './ended-choices.js';
 
 type Known = { -readonly [Name in keyof StreamSummary]: StreamSummary[Name] };
@@ -20,6 +20,8 @@ interface Choice {
   hasRole: boolean;
   /** Arguments of each call so far. */
   readonly calls: string[];
+  /** Positions of calls that ended without any. */
+  bare: number[];
   /** The last one that the provider told. */
   reason: FinishReason | undefined;
   /** It has a reason, and has generated nothing since. */
@@ -44,9 +46,11 @@ export interface CanonicalStream {
   openCall(choice: number, call: CallParts): number;
   /** More of a call's arguments. */
   callArguments(choice: number, position: number, text: string): void;
+  /** The provider said that a call is over. Limits end calls, too: one without arguments is given `{}` once more is said, or with its choice's finish. */
+  endCall(choice: number, position: number): void;
   /** Puts what came since the last flush into one chunk: once for each frame of the provider. */
   flush(): void;
-  /** Remembered until `end`: a wire may say more after it. */
+  /** Remembered until `end`: a wire may say more after it. Calls without arguments are called with none, but for the last one of an answer that was cut off. */
   finish(choice: number, reason: FinishReason): void;
   /** The last figures count, and none do that more output followed; undefined = they cannot be token counts. */
   usage(read: Usage | undefined): void;
@@ -89,7 +93,7 @@ export function createCanonicalStream(seed: string, choicesAsked = 1): Canonical
     let choice = choices.get(index);
     if (choice === undefined) {
       if (!Number.isInteger(index) || index < 0 || index >= CHOICES_MAX) return undefined;
-      choice = { hasRole: false, calls: [], reason: undefined, isFinished: false, isClosed: false, pending: undefined };
+      choice = { hasRole: false, calls: [], bare: [], reason: undefined, isFinished: false, isClosed: false, pending: undefined };
       choices.set(index, choice);
       known.isFinished = false;
     }
@@ -103,9 +107,21 @@ export function createCanonicalStream(seed: string, choicesAsked = 1): Canonical
       isFinishEarly = true;
       known.isFinished = false;
     }
+    // More is said: the limit did not stand behind those.
+    if (choice !== undefined && choice.bare.length > 0) giveNothing(choice);
     return choice;
   };
   const pendingOf = (choice: Choice): Pending => (choice.pending ??= { content: '', reasoning: '', calls: [], images: [], details: [], extra: undefined, logprobs: undefined });
+
+  const addArguments = (choice: Choice, position: number, text: string): void => {
+    choice.calls[position] += text;
+    pendingOf(choice).calls.push({ index: position, function: { arguments: text } });
+  };
+  /** A tool without parameters is called with none: as JSON that is an empty object. No model wrote it, so that it is no output. */
+  function giveNothing(choice: Choice): void {
+    for (const position of choice.bare) if (choice.calls[position] === '') addArguments(choice, position, '{}');
+    choice.bare = [];
+  }
 
   const deltaOf = (choice: Choice, pending: Pending): object => {
     const { content, reasoning, calls, images, details, extra } = pending;
@@ -242,14 +258,19 @@ export function createCanonicalStream(seed: string, choicesAsked = 1): Canonical
       const choice = text === '' ? undefined : sayingOf(index);
       if (choice === undefined || position < 0 || position >= choice.calls.length) return;
       if (choice.calls[position] === '' && isOtherJson(text)) throw new Garbage('Arguments that are no object.');
-      choice.calls[position] += text;
-      pendingOf(choice).calls.push({ index: position, function: { arguments: text } });
+      addArguments(choice, position, text);
       known.outputBytes += Buffer.byteLength(text);
+    },
+    endCall: (index, position) => {
+      const choice = choiceOf(index);
+      if (choice?.calls[position] === '') choice.bare.push(position);
     },
     flush,
     finish: (index, reason) => {
       const choice = choiceOf(index);
       if (choice === undefined) return;
+      choice.bare = [...choice.calls.keys()].slice(0, isCutShort(reason) ? -1 : undefined);
+      giveNothing(choice);
       choice.reason = reason;
       choice.isFinished = true;
       if (index === 0 || known.finishReason === '') known.finishReason = finishWithCalls(reason, choice.calls.length);

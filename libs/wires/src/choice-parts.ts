@@ -20,6 +20,11 @@ export function finishWithCalls(reason: FinishReason, callCount: number): Finish
   return reason === 'tool_calls' && callCount === 0 ? 'stop' : reason;
 }
 
+/** The answer stopped where it stood: its last call may be half told. */
+export function isCutShort(reason: FinishReason): boolean {
+  return reason === 'length' || reason === 'content_filter';
+}
+
 /** Id of a call that came without one: `seed` differs between requests. */
 export function madeCallId(seed: string, choice: number, position: number): string {
   return `call_${seed}${choice === 0 ? '' : `${String(choice)}_`}${String(position)}`;

@@ -1,8 +1,8 @@
 /** A whole answer of the Messages API to a canonical one. */
 import { failure, isObject, type AnswerResult, type JsonObject } from '../canonical.js';
-import { argumentsOf } from '../call-arguments.js';
+import { argumentsOf, withoutEnd } from '../call-arguments.js';
 import { answerOf, readAnswerJson, readSafely } from '../canonical-answer.js';
-import type { CallParts } from '../choice-parts.js';
+import { isCutShort, type CallParts } from '../choice-parts.js';
 import { elementsOf, sourceOf } from '../json-source.js';
 import { JSON_TOOL } from '../json-tool.js';
 import { classifyMessagesError } from './errors.js';
@@ -25,12 +25,13 @@ function readBody(body: Uint8Array, seed: string, isUnwrapped: boolean, format: 
   const usage = usageOf(figures);
   if (message['type'] === 'error' || isObject(message['error'])) return { ok: false, failure: classifyMessagesError(message['error']), usage };
   if (!Array.isArray(message['content']) || typeof message['stop_reason'] !== 'string') return { ok: false, failure: failure('EMPTY', true, 200), usage };
+  const reason = mapStopReason(message['stop_reason']);
   let content = '';
   let reasoning = '';
   const calls: CallParts[] = [];
   const details: JsonObject[] = [];
   let sources: readonly string[] | undefined;
-  (message['content'] as readonly unknown[]).forEach((block, index) => {
+  (message['content'] as readonly unknown[]).forEach((block, index, { length }) => {
     if (!isObject(block)) return;
     switch (block['type']) {
       case 'text':
@@ -46,7 +47,8 @@ function readBody(body: Uint8Array, seed: string, isUnwrapped: boolean, format: 
       case 'tool_use': {
         sources ??= elementsOf(text, ['content']);
         const source = sources[index] ?? '{}';
-        const input = argumentsOf(block['input'], () => sourceOf(source, ['input']));
+        const whole = argumentsOf(block['input'], () => sourceOf(source, ['input']));
+        const input = isCutShort(reason) && index === length - 1 ? withoutEnd(whole) : whole;
         if (isUnwrapped && block['name'] === JSON_TOOL) content += input;
         else calls.push({ id: stringOf(block, 'id'), name: stringOf(block, 'name'), arguments: input });
         break;
@@ -54,7 +56,7 @@ function readBody(body: Uint8Array, seed: string, isUnwrapped: boolean, format: 
     }
   });
   return answerOf(
-    [{ content, reasoning, calls, images: [], reasoningDetails: details, extra: undefined, logprobs: null, reason: mapStopReason(message['stop_reason']) }],
+    [{ content, reasoning, calls, images: [], reasoningDetails: details, extra: undefined, logprobs: null, reason }],
     { usage, isUnreadable: usage === undefined && isObject(message['usage']) },
     seed,
   );

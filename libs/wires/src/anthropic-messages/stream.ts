@@ -1,7 +1,9 @@
 /** The Messages API's stream: events in, canonical chunks out. */
 import { failure, Garbage, isObject, type JsonObject, type StreamTransducer } from '../canonical.js';
-import { argumentsOf, argumentsPiece } from '../call-arguments.js';
+import { argumentsOf, argumentsPiece, isBareObject } from '../call-arguments.js';
 import { createCanonicalStream } from '../canonical-stream.js';
+import { isCutShort } from '../choice-parts.js';
+import { sourceOf } from '../json-source.js';
 import { JSON_TOOL } from '../json-tool.js';
 import { createSseJsonTransducer } from '../sse-json.js';
 import { classifyMessagesError } from './errors.js';
@@ -31,6 +33,8 @@ export function createMessagesTransducer(seed: string, isUnwrapped: boolean, for
   let details = 0;
   let hasStarted = false;
   let hasStopped = false;
+  /** The JSON answer is an empty object, unless it was cut off. */
+  let hasBareAnswer = false;
 
   const learn = (raw: unknown): void => {
     const told = readFigures(raw);
@@ -39,7 +43,7 @@ export function createMessagesTransducer(seed: string, isUnwrapped: boolean, for
 
   const blockOf = (type: string): OpenBlock => ({ type, call: -1, whole: '', hasInput: false, thinking: '', signature: '' });
 
-  const openBlock = (block: JsonObject): OpenBlock => {
+  const openBlock = (block: JsonObject, frameText: string): OpenBlock => {
     const type = stringOf(block, 'type');
     const open = blockOf(type);
     switch (type) {
@@ -60,7 +64,7 @@ export function createMessagesTransducer(seed: string, isUnwrapped: boolean, for
         const { input } = block;
         const name = stringOf(block, 'name');
         if (name === '') stream.fail(failure('GARBAGE', true, 200));
-        const whole = argumentsOf(input, () => undefined);
+        const whole = argumentsOf(input, () => sourceOf(frameText, ['content_block', 'input']));
         return { ...open, whole, call: isAnswer ? -1 : stream.openCall(0, { id: stringOf(block, 'id'), name, arguments: '' }) };
       }
       default:
@@ -73,6 +77,13 @@ export function createMessagesTransducer(seed: string, isUnwrapped: boolean, for
     block.hasInput = true;
     if (block.call === -1) stream.content(0, text);
     else stream.callArguments(0, block.call, text);
+  };
+
+  /** Of an empty object that stood with the start nobody knows yet whether it is the input, or all that came of it. */
+  const giveNoPieces = (block: OpenBlock): void => {
+    if (!isBareObject(block.whole)) giveInput(block, block.whole);
+    else if (block.call === -1) hasBareAnswer = true;
+    else stream.endCall(0, block.call);
   };
 
   const addDelta = (block: OpenBlock, delta: JsonObject): void => {
@@ -94,8 +105,7 @@ export function createMessagesTransducer(seed: string, isUnwrapped: boolean, for
   };
 
   const closeBlock = (block: OpenBlock): void => {
-    // A tool without arguments is called with none: the arguments of a call always parse.
-    if (block.type === 'tool_use' && !block.hasInput) giveInput(block, block.whole);
+    if (block.type === 'tool_use' && !block.hasInput) giveNoPieces(block);
     if (block.type === 'thinking') {
       const told = thinkingDetails(block.thinking, block.signature, details, format);
       stream.reasoningDetails(0, told);
@@ -125,11 +135,13 @@ export function createMessagesTransducer(seed: string, isUnwrapped: boolean, for
     hasStopped = true;
     for (const block of blocks.values()) closeBlock(block);
     blocks.clear();
+    const mapped = mapStopReason(reason);
+    if (hasBareAnswer && !isCutShort(mapped)) stream.content(0, '{}');
     stream.flush();
-    stream.finish(0, mapStopReason(reason));
+    stream.finish(0, mapped);
   };
 
-  const onFrame = (frame: JsonObject): void => {
+  const onFrame = (frame: JsonObject, text: string): void => {
     switch (frame['type']) {
       case 'message_start':
         hasStarted = true;
@@ -140,7 +152,7 @@ export function createMessagesTransducer(seed: string, isUnwrapped: boolean, for
       case 'content_block_start':
         // Where it is said anew nothing more can come for the block before.
         closeAt(frame['index']);
-        blocks.set(frame['index'], openBlock(objectOf(frame, 'content_block')));
+        blocks.set(frame['index'], openBlock(objectOf(frame, 'content_block'), text));
         break;
       case 'content_block_delta': {
         const delta = objectOf(frame, 'delta');

@@ -1,9 +1,9 @@
 /** A whole answer of Converse to a canonical one. */
 import { CLAUDE_THOUGHT, redactedDetail, thinkingDetails } from '../anthropic-messages/thinking.js';
 import { failure, isObject, type AnswerResult, type JsonObject } from '../canonical.js';
-import { argumentsOf } from '../call-arguments.js';
+import { argumentsOf, withoutEnd } from '../call-arguments.js';
 import { answerOf, readAnswerJson, readSafely } from '../canonical-answer.js';
-import type { CallParts } from '../choice-parts.js';
+import { isCutShort, type CallParts } from '../choice-parts.js';
 import { elementsOf, sourceOf } from '../json-source.js';
 import { JSON_TOOL } from '../json-tool.js';
 import { classifyConverseException } from './errors.js';
@@ -50,10 +50,11 @@ function readBody(body: Uint8Array, { seed, isUnwrapped, isClaude }: ConverseRea
     const isError = typeof parsed['__type'] === 'string';
     return { ok: false, failure: isError ? classifyConverseException(stringOf(parsed, '__type'), parsed) : failure('EMPTY', true, 200), usage };
   }
+  const reason = mapStopReason(parsed['stopReason']);
   const gathered: Gathered = { content: '', reasoning: '', calls: [], details: [] };
   let sources: readonly string[] | undefined;
   const blocks: readonly unknown[] = Array.isArray(message['content']) ? message['content'] : [];
-  blocks.forEach((block, index) => {
+  blocks.forEach((block, index, { length }) => {
     if (!isObject(block)) return;
     const { toolUse, reasoningContent, citationsContent } = block;
     gathered.content += stringOf(block, 'text');
@@ -62,13 +63,14 @@ function readBody(body: Uint8Array, { seed, isUnwrapped, isClaude }: ConverseRea
     if (!isObject(toolUse)) return;
     sources ??= elementsOf(text, ['output', 'message', 'content']);
     const source = sources[index] ?? '{}';
-    const input = argumentsOf(toolUse['input'], () => sourceOf(source, ['toolUse', 'input']));
+    const whole = argumentsOf(toolUse['input'], () => sourceOf(source, ['toolUse', 'input']));
+    const input = isCutShort(reason) && index === length - 1 ? withoutEnd(whole) : whole;
     if (isUnwrapped && toolUse['name'] === JSON_TOOL) gathered.content += input;
     else gathered.calls.push({ id: stringOf(toolUse, 'toolUseId'), name: stringOf(toolUse, 'name'), arguments: input });
   });
   const { content, reasoning, calls, details } = gathered;
   return answerOf(
-    [{ content, reasoning, calls, images: [], reasoningDetails: details, extra: undefined, logprobs: null, reason: mapStopReason(parsed['stopReason']) }],
+    [{ content, reasoning, calls, images: [], reasoningDetails: details, extra: undefined, logprobs: null, reason }],
     { usage, isUnreadable: usage === undefined && isObject(parsed['usage']) },
     seed,
   );

@@ -3,6 +3,7 @@ import { CLAUDE_THOUGHT, redactedDetail, thinkingDetails } from '../anthropic-me
 import { argumentsPiece } from '../call-arguments.js';
 import { failure, Garbage, isGarbage, isObject, parsedObject, type JsonObject, type StreamTransducer } from '../canonical.js';
 import { createCanonicalStream } from '../canonical-stream.js';
+import { isCutShort } from '../choice-parts.js';
 import { createEventStreamParser, type EventMessage } from '../event-stream.js';
 import { EVENT_BOUNDS, isWithin } from '../json-bounds.js';
 import { JSON_TOOL } from '../json-tool.js';
@@ -39,6 +40,8 @@ export function createConverseTransducer({ seed, isUnwrapped, isClaude, isOpenAi
   let details = 0;
   let hasStarted = false;
   let hasStopped = false;
+  /** The JSON answer is an empty object, unless it was cut off. */
+  let hasBareAnswer = false;
   const garbage = (): void => stream.fail(failure('GARBAGE', true, 200));
 
   const open = (index: unknown, call?: number): OpenBlock => {
@@ -72,8 +75,10 @@ export function createConverseTransducer({ seed, isUnwrapped, isClaude, isOpenAi
   };
 
   const close = (block: OpenBlock): void => {
-    // A tool without arguments is called with none: the arguments of a call always parse.
-    if (block.call !== undefined && !block.hasInput) giveInput(block, '{}');
+    if (block.call !== undefined && !block.hasInput) {
+      if (block.call === -1) hasBareAnswer = true;
+      else stream.endCall(0, block.call);
+    }
     tellDetails(thinkingDetails(block.thinking, block.signature, details, CLAUDE_THOUGHT));
   };
 
@@ -108,8 +113,10 @@ export function createConverseTransducer({ seed, isUnwrapped, isClaude, isOpenAi
     hasStopped = true;
     for (const block of blocks.values()) close(block);
     blocks.clear();
+    const mapped = mapStopReason(reason);
+    if (hasBareAnswer && !isCutShort(mapped)) stream.content(0, '{}');
     stream.flush();
-    stream.finish(0, mapStopReason(reason));
+    stream.finish(0, mapped);
   };
 
   const onEvent = (type: string, event: JsonObject): void => {

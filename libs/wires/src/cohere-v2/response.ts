@@ -2,6 +2,7 @@
 import { failure, isObject, type AnswerResult } from '../canonical.js';
 import { toldArguments } from '../call-arguments.js';
 import { answerOf, readAnswerJson, readSafely } from '../canonical-answer.js';
+import { isCutShort } from '../choice-parts.js';
 import { readCall, readLogprobs, readText } from './content.js';
 import { classifyErrorFrame } from './errors.js';
 import { mapFinishReason } from './finish-reason.js';
@@ -20,9 +21,10 @@ function readBody(body: Uint8Array, seed: string): AnswerResult {
   if (!isObject(message)) return { ok: false, failure: typeof message === 'string' || parsed['error'] !== undefined ? classifyErrorFrame(parsed) : failure('EMPTY', true, 200), usage };
   const { content, reasoning } = readText(message['content']);
   const plan = typeof message['tool_plan'] === 'string' ? message['tool_plan'] : '';
+  const reason = mapFinishReason(parsed['finish_reason']);
   const calls = (Array.isArray(message['tool_calls']) ? (message['tool_calls'] as readonly unknown[]) : [])
     .map(readCall)
-    .map((call) => ({ ...call, arguments: toldArguments(call.arguments) }));
-  const choice = { content, reasoning: plan + reasoning, calls, images: [], extra: undefined, logprobs: readLogprobs(parsed['logprobs']) ?? null, reason: mapFinishReason(parsed['finish_reason']) };
+    .map((call, at, all) => ({ ...call, arguments: toldArguments(call.arguments, isCutShort(reason) && at === all.length - 1) }));
+  const choice = { content, reasoning: plan + reasoning, calls, images: [], extra: undefined, logprobs: readLogprobs(parsed['logprobs']) ?? null, reason };
   return answerOf([choice], { usage, isUnreadable: usage === undefined && isObject(parsed['usage']) }, seed);
 }

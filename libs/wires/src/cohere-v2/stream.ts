@@ -10,20 +10,15 @@ import { readUsage } from './usage.js';
 /** One answer a request. */
 const CHOICE = 0;
 
-interface OpenCall {
-  readonly position: number;
-  hasArguments: boolean;
-}
-
 /** Tool calls by the index of their events; numbered anew. */
 function createCalls(stream: CanonicalStream) {
-  const open = new Map<unknown, OpenCall>();
+  /** Positions of those that go on. */
+  const open = new Map<unknown, number>();
   /** Indexes that calls have begun at, those that are over, too. */
   const begun = new Set<unknown>();
   const close = (index: unknown): void => {
-    const call = open.get(index);
-    // A tool without parameters is called with nothing: as JSON that is an empty object.
-    if (call !== undefined && !call.hasArguments) stream.callArguments(CHOICE, call.position, '{}');
+    const position = open.get(index);
+    if (position !== undefined) stream.endCall(CHOICE, position);
     open.delete(index);
   };
   return {
@@ -31,21 +26,16 @@ function createCalls(stream: CanonicalStream) {
       const call = readCall(raw);
       begun.add(index);
       close(index);
-      open.set(index, { position: stream.openCall(CHOICE, call), hasArguments: call.arguments !== '' });
+      open.set(index, stream.openCall(CHOICE, call));
     },
     more: (index: unknown, raw: unknown): void => {
-      const call = open.get(index);
+      const position = open.get(index);
       const text = readCall(raw).arguments;
       // Its start was lost, and its name with it.
       if (text !== '' && !begun.has(index)) throw new Garbage('Arguments of no call.');
-      if (call === undefined || text === '') return;
-      call.hasArguments = true;
-      stream.callArguments(CHOICE, call.position, text);
+      if (position !== undefined) stream.callArguments(CHOICE, position, text);
     },
     close,
-    closeAll: (): void => {
-      for (const index of [...open.keys()]) close(index);
-    },
   };
 }
 
@@ -71,15 +61,12 @@ export function createCohereTransducer(seed: string): StreamTransducer {
   const onEnd = (frame: JsonObject): void => {
     const delta = isObject(frame['delta']) ? frame['delta'] : {};
     const isBroken = typeof delta['error'] === 'string' && delta['error'] !== '';
-    const reason = mapFinishReason(delta['finish_reason']);
-    // A call that the limit cut short stays as it is.
-    if (!isBroken && reason !== 'length') calls.closeAll();
     if (isObject(delta['usage'])) stream.usage(readUsage(delta['usage']));
     if (isBroken) {
       stream.fail(classifyErrorFrame(delta));
       return;
     }
-    stream.finish(CHOICE, reason);
+    stream.finish(CHOICE, mapFinishReason(delta['finish_reason']));
     stream.end();
   };
 

@@ -2,7 +2,7 @@
 import { CALLS_MAX, emptiedByPolicy, failure, Garbage, isObject, labelOf, type Answer, type AnswerResult, type FinishReason, type JsonObject, type Usage } from '../canonical.js';
 import { isObjectText } from '../call-arguments.js';
 import { readAnswerJson, readSafely } from '../canonical-answer.js';
-import { INSTEAD_OF_CONTENT } from '../choice-parts.js';
+import { INSTEAD_OF_CONTENT, isCutShort } from '../choice-parts.js';
 import { classifyErrorFrame, errorIn } from './errors.js';
 import { isFinishReason, mapFinishReason } from './finish-reason.js';
 import { argumentsText, keptFields, readContent, textBytes, thoughtBytes, toldCallBytes, type ToldCall } from './message.js';
@@ -20,11 +20,12 @@ interface ReadChoice {
   readonly isNameless: boolean;
 }
 
-function readToolCalls(raw: unknown, seed: string): ToldCall[] {
+/** Of those of an answer that was cut off the last one may be half told. */
+function readToolCalls(raw: unknown, seed: string, isCut: boolean): ToldCall[] {
   if (!Array.isArray(raw)) return [];
   const calls: ToldCall[] = [];
   const ids = new Set<string>();
-  for (const call of raw as readonly unknown[]) {
+  for (const [at, call] of (raw as readonly unknown[]).entries()) {
     const fn = isObject(call) && isObject(call['function']) ? call['function'] : {};
     const { name } = fn;
     // Nobody can answer a call without a name.
@@ -34,7 +35,8 @@ function readToolCalls(raw: unknown, seed: string): ToldCall[] {
     if (calls.length >= CALLS_MAX) throw new Garbage('More calls than an answer may hold.');
     const extra = call['extra_content'] === undefined ? {} : { extra_content: call['extra_content'] };
     const args = argumentsText(fn['arguments']);
-    calls.push({ id, type: 'function', function: { name, arguments: args.trim() === '' ? '{}' : args }, ...extra });
+    const isOpen = isCut && at === raw.length - 1;
+    calls.push({ id, type: 'function', function: { name, arguments: args.trim() === '' && !isOpen ? '{}' : args }, ...extra });
   }
   return calls;
 }
@@ -44,14 +46,15 @@ const hasItems = (value: unknown): boolean => Array.isArray(value) && value.leng
 function readChoice(raw: JsonObject, position: number, seed: string, sources: readonly JsonObject[] | undefined): ReadChoice {
   const message = isObject(raw['message']) ? raw['message'] : {};
   const { content, reasoning } = readContent(message['content']);
-  const toolCalls = readToolCalls(message['tool_calls'], seed);
+  const toldReason = isFinishReason(raw['finish_reason']) ? raw['finish_reason'] : 'stop';
+  const toolCalls = readToolCalls(message['tool_calls'], seed, isCutShort(mapFinishReason(toldReason, false)));
   const kept = keptFields(message);
   const isSaidElsewhere = toolCalls.length > 0 || INSTEAD_OF_CONTENT.some((name) => kept[name] !== undefined);
   const told = toolCalls.length > 0 && content === '' ? null : (content ?? (isSaidElsewhere ? null : ''));
   const isAnnotated = hasItems(kept['annotations']);
   const fields = { content: told, refusal: null, ...(reasoning === '' ? {} : { reasoning_content: reasoning }), ...kept, ...(sources === undefined || position > 0 || isAnnotated ? {} : { annotations: sources }) };
   const bytes = textBytes(fields) + thoughtBytes(fields) + toldCallBytes(toolCalls);
-  const finishReason = mapFinishReason(isFinishReason(raw['finish_reason']) ? raw['finish_reason'] : 'stop', toolCalls.length > 0);
+  const finishReason = mapFinishReason(toldReason, toolCalls.length > 0);
   return {
     canonical: {
       index: typeof raw['index'] === 'number' && Number.isInteger(raw['index']) ? raw['index'] : position,

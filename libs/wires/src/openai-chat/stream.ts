@@ -1,6 +1,6 @@
 /** The OpenAI wire's stream: bytes in, canonical chunks out. Ordinary content chunks pass without being parsed. */
 import { emptiedByPolicy, failure, Garbage, isGarbage, isObject, labelOf, promptOf, type Failure, type FinishReason, type JsonObject, type StreamEvent, type StreamSummary, type StreamTransducer } from '../canonical.js';
-import { finishWithCalls } from '../choice-parts.js';
+import { finishWithCalls, isCutShort } from '../choice-parts.js';
 import { withEnds, type ChoiceEnd } from '../ended-choices.js';
 import { EVENT_BOUNDS, isWithin } from '../json-bounds.js';
 import { createSseParser, type SseParser } from '../sse.js';
@@ -387,9 +387,8 @@ function callCount({ calls }: OpenChoice): number {
   return calls?.count() ?? 0;
 }
 
-/** A call that the limit cut short stays as it is. */
 function closedCalls({ calls }: OpenChoice, reason: FinishReason): readonly object[] {
-  return calls === undefined || reason === 'length' ? [] : calls.close();
+  return calls?.close(isCutShort(reason)) ?? [];
 }
 
 /** `seed` makes ids for tool calls that came without one. `choicesAsked`: fewer than those do not make a stream finished. `tellsCost`: of the host. */

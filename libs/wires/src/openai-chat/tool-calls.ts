@@ -29,8 +29,8 @@ interface Piece {
 export interface ToolCallNumbering {
   /** Canonical `delta.tool_calls` of a host's; empty when nothing of it can be told yet. Throws Garbage. */
   map(raw: unknown): readonly ToldCall[];
-  /** Canonical items for calls that came without arguments: those of a whole call always parse. */
-  close(): readonly object[];
+  /** Canonical items for calls that came without arguments: those of a whole call always parse. Where the answer was cut off the last one stays as it is. */
+  close(isCut: boolean): readonly object[];
   /** Whether each call that was told has all of its arguments. */
   areWhole(): boolean;
   /** Whether one never got a name. */
@@ -100,9 +100,9 @@ export function createToolCallNumbering(seed: string): ToolCallNumbering {
 
   return {
     map: (raw) => (Array.isArray(raw) ? (raw as readonly unknown[]).filter(isObject).flatMap(mapOne) : []),
-    close: () =>
+    close: (isCut) =>
       calls
-        .filter((call) => call.index !== -1 && call.arguments.trim() === '')
+        .filter((call, at) => call.index !== -1 && call.arguments.trim() === '' && !(isCut && at === calls.length - 1))
         .map((call) => {
           call.arguments = '{}';
           return { index: call.index, function: { arguments: '{}' } };

@@ -176,6 +176,17 @@ describe('words beside a call of a tool', () => {
     }
   });
 
+  test.each([['{"path":"/tm'], ["{'path':'/tm"], ['{"path":"/tmp","mode":1'], ['{']])('leave a call that the limit cut half told: %s', (text) => {
+    const healed = healChoices(bytes({ message: { content: null, tool_calls: [args("{'a':1}"), args(text)] }, finish_reason: 'length' }), { kind: 'object', schema: undefined });
+    expect(JSON.parse(healed.choices.toString())).toMatchObject([{ message: { tool_calls: [args('{"a":1}'), args(text)] } }]);
+    expect(healed.steps).toEqual(['syntax']);
+    const stream = new StreamHealing({ kind: 'object', schema: undefined });
+    const said = [...text].flatMap((piece) => stream.push(bytes({ delta: { tool_calls: [{ index: 0, function: { arguments: piece } }] }, finish_reason: null })));
+    said.push(...stream.push(bytes({ delta: {}, finish_reason: 'length' })));
+    const told = said.flatMap(({ choices }) => (JSON.parse(Buffer.from(choices).toString()) as { delta: { tool_calls?: { function: { arguments: string } }[] } }[]).flatMap(({ delta }) => delta.tool_calls ?? []));
+    expect([told.map((call) => call.function.arguments).join(''), stream.end('length').steps]).toEqual([text, []]);
+  });
+
   test('leave a call without arguments what it is', () => {
     const stream = new StreamHealing({ kind: 'object', schema: undefined });
     stream.push(bytes({ delta: { content: 'Let me', tool_calls: [{ index: 0, ...args('') }] }, finish_reason: 'length' }));

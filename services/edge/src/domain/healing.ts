@@ -109,13 +109,14 @@ const WORDLESS: ReadonlySet<string> = new Set(['content_filter', 'tool_calls', '
 /** An answer without words is no JSON either, unless it calls tools, refuses or was stopped by a policy. */
 const needsText = (isCalling: boolean, isRefusal: boolean, finishReason: string): boolean => !isCalling && !isRefusal && !WORDLESS.has(finishReason);
 
-function healCalls(calls: unknown, isCut: boolean, found: Findings, budget: RepairBudget): boolean {
+/** Those that were cut off are not closed: a client would take half a call for a whole one. */
+function healCalls(calls: unknown, found: Findings, budget: RepairBudget): boolean {
   let isChanged = false;
   for (const call of Array.isArray(calls) ? (calls as readonly unknown[]) : []) {
     const called = isObject(call) ? call['function'] : undefined;
     const text = isObject(called) ? called['arguments'] : undefined;
     if (!isObject(called) || typeof text !== 'string' || text === '') continue;
-    const healed = healJson(text, 'object', isCut, budget);
+    const healed = healJson(text, 'object', false, budget);
     found.call(healed.steps);
     if (healed.text === text) continue;
     called['arguments'] = healed.text;
@@ -146,7 +147,7 @@ export function healChoices(choices: Buffer, { kind, schema }: HealingTerms): He
         isChanged = true;
       }
     }
-    isChanged = healCalls(message['tool_calls'], isCut, found, budget) || isChanged;
+    isChanged = healCalls(message['tool_calls'], found, budget) || isChanged;
   }
   return { ...found.told(), choices: isChanged ? Buffer.from(JSON.stringify(list)) : choices };
 }
@@ -247,7 +248,7 @@ export class StreamHealing {
     } else if (needsText(isCalling, hasRefusal, finishReason)) this.found.text('', [], false, finishReason, false);
     const rests: Json[] = [];
     for (const [position, healer] of calls) {
-      const last = healer.finish(isCut);
+      const last = healer.finish(false);
       this.found.call(last.steps);
       if (last.text !== '') rests.push({ index: position, function: { arguments: last.text } });
     }
