@@ -30,6 +30,8 @@ const CASES: readonly (readonly [string, string, string, readonly HealStep[]])[]
   ['gets quotes around keys', '{a: 1, b_c: [true]}', '{"a": 1, "b_c": [true]}', ['syntax']],
   ['gets its literals', '{"a": True, "b": None, "c": False}', '{"a": true, "b": null, "c": false}', ['syntax']],
   ['gets the first quote of its first key', 'Here: {a": {"b": 1}, "c": 2}', '{"a": {"b": 1}, "c": 2}', ['prose', 'syntax']],
+  ['loses comments with words in quotes', '{"a":"x", // the "best"\n "b":"y" /* it\'s "so" */}', '{"a":"x", \n "b":"y" }', ['syntax']],
+  ['loses one brace too many', '{"a":{"b":1}}} Done.', '{"a":{"b":1}}', ['prose']],
   ['loses comments', '{"a":1, // one\n "b":2}', '{"a":1, \n "b":2}', ['syntax']],
   ['gets missing commas', '{"a":1 "b":2}', '{"a":1, "b":2}', ['syntax']],
   ['gets inner quotes escaped', '{"a":"say "hi" now","b":1}', '{"a":"say \\"hi\\" now","b":1}', ['syntax']],
@@ -64,6 +66,18 @@ describe('an answer', () => {
     ['a first key of words that lacks a quote', '{a b": {"c": 1}, "d": 2}'],
     ['ended by a brace in a string that an inner quote ends', '{"a": "{k"}", "b": 1}'],
     ['such at the end of a list', '{"a": ["[k"]}"] }'],
+    ['such behind a mistake', `{'a': 1, "b": "x"}", 'c': 2}`],
+    ['such with more words in the string', '{"a": "x"}y", "b": 1}'],
+    ['ended by one brace too many', '{"a": {"b": 1}}, "c": 2}'],
+    ['such behind a mistake of single quotes', "{'a': {'b': 1}}, 'c': 2}"],
+    ['such before a key without quotes', '{a: 1}, b: 2}'],
+    ['the value of a member whose object is broken', '"a": 1, "b": {"c": 2}}'],
+    ['a URL of which a quote stands in the middle', '{"a": "http:"//x/y",\n "b": 1}'],
+    ['such at the end', '{"a": "http:"//x/y"\n}'],
+    ['such without its last quote', '{"a": "http:"//x/y,\n"b": 1}'],
+    ['a string with slashes in inner quotes', `{"a": "see "// x" y",\n 'b': 1}`],
+    ['one with a number sign', '{"a": "x", #1 y",\n "b": 2}'],
+    ['one whose first quote is missing before a number sign', '{"a": x #y z",\n "b": 2}'],
     ['cut off by itself', '{"a":1,"b":[2'],
     ['cut off and broken', '{"a":1,"b":tru'],
     ['beyond repair', '{"a" "b" {c} : 1}'],
@@ -164,7 +178,8 @@ describe('a stream', () => {
 describe('proof by fuzzing', () => {
   const root = (kind: JsonKind) => fc.json({ maxDepth: 4 }).filter((text) => kind === 'any' || (kind === 'array' ? text.startsWith('[') : text.startsWith('{')));
   const objects = fc.dictionary(fc.string({ unit: 'binary' }), fc.jsonValue({ maxDepth: 3 })).map((value) => JSON.stringify(value, null, 1));
-  const prose = fc.string({ maxLength: 30 }).map((text) => text.replace(/[{[]/g, ''));
+  /** No brackets and no colons: words that one ends, or quotes that one follows, may be more of the value. */
+  const prose = fc.string({ maxLength: 30 }).map((text) => text.replace(/[{}[\]:]/g, ''));
   const cuts = fc.array(fc.nat(), { maxLength: 8 });
   /** JSON with characters taken out, put in or doubled. */
   const broken = fc.tuple(objects, fc.array(fc.tuple(fc.nat(), fc.constantFrom('', ',', '"', "'", '}', '{', ']', ':', '\\', '\n', 'True', '/*', '`', 'x')), { maxLength: 4 })).map(([text, edits]) => edits.reduce((edited, [place, by]) => {
@@ -187,6 +202,23 @@ describe('proof by fuzzing', () => {
       expect(healed.isJson).toBe(true);
       expect(healed.text.trim()).toBe(text);
     }), { numRuns: 200 });
+  });
+
+  test('one mark that is missing, or one too many, loses no word: it is mended, or nothing is called healed', () => {
+    let made = 0;
+    const word = fc.constant(0).map(() => `w${String((made += 1))}w`);
+    const text = fc.array(fc.tuple(word, fc.constantFrom(' ', ', ', ': ', '} ', ' {', '] ', ' [', ' // ', ' http://', ' "', "'s ", ' (', ' #')), { minLength: 1, maxLength: 3 }).map((parts) => parts.map(([each, mark], at) => (at === parts.length - 1 ? each : each + mark)).join(''));
+    const { value } = fc.letrec<{ value: unknown }>((tie) => ({ value: fc.oneof({ maxDepth: 3 }, text, fc.array(tie('value'), { minLength: 1, maxLength: 3 }), fc.array(fc.tuple(word, tie('value')), { minLength: 1, maxLength: 3 }).map((members) => Object.fromEntries(members))) }));
+    const written = fc.tuple(fc.array(fc.tuple(word, value), { minLength: 1, maxLength: 3 }), fc.boolean()).map(([members, isWide]) => JSON.stringify(Object.fromEntries(members), null, isWide ? 1 : 0));
+    const edit = fc.tuple(fc.nat(), fc.constantFrom('', ...'"{}[],'));
+    fc.assert(fc.property(written, edit, (whole, [place, by]) => {
+      const marks = [...whole.matchAll(/["{}[\],:]/g)].map(({ index }) => index);
+      const at = marks[place % marks.length] ?? 0;
+      const source = whole.slice(0, at) + by + whole.slice(by === '' ? at + 1 : at);
+      const healed = healJson(source, 'object', false);
+      // Two values side by side are two: the second is left out.
+      if (healed.isJson && !/^\s*\{\s*\}/.test(healed.text)) expect([source, (source.match(/w\d+w/g) ?? []).filter((each) => !healed.text.includes(each))]).toEqual([source, []]);
+    }), { numRuns: 1_000 });
   });
 
   test('what is called JSON parses, as the root that was wanted; what is not comes back as it was', () => {

@@ -47,6 +47,8 @@ const LEAD = /^(?:```[\w-]*[ \t]*(?:\r?\n[ \t\r\n]*)?)?/;
 const WORDS: readonly string[] = ['true', 'false', 'null'];
 /** Enough to tell a word from the beginning of a sentence. */
 const SCALAR_CHARS = 6;
+/** Of a lead, where the key of a value ends. */
+const SHORT_CHARS = 64;
 const OPENS = { object: /[{[]/g, array: /\[/g, any: /[{[]/g } as const;
 const NO_SPACE = /[^ \t\r\n]/g;
 const NAME = /[A-Za-z_$][\w$-]*[ \t]*/y;
@@ -54,8 +56,12 @@ const NAME = /[A-Za-z_$][\w$-]*[ \t]*/y;
 const LAST_QUOTE = /"[ \t\r\n]*/y;
 /** Members whose first brace is missing: none of the values in them is the answer. */
 const MEMBERS = /^(?:```[\w-]*)?\s*(?:"[^"\n{}[\]]{0,128}"|'[^'\n{}[\]]{0,128}')\s*:/;
-/** Behind a value: the end of a string, and what may stand there. */
-const GOES_ON = /^"[ \t\r\n]*[,}\]]/;
+/** Before a value: it is that of a member. */
+const KEY_BEFORE = /"[ \t\r\n]*:[ \t\r\n]*$/;
+/** Behind a value: the end of a string and what may stand there, or one more member whose key has no quotes. */
+const GOES_ON = /^(?:"[ \t\r\n]*[,}\]]|[ \t\r\n]*,[ \t\r\n]*[A-Za-z_$][\w$-]{0,256}[ \t\r\n]*:)/;
+/** What tells of a text behind a value whether it is more of it. */
+const SIGNS = /[{}[\]]|["'][ \t\r\n]*:|[\p{L}\d]+/gu;
 const LETTERS = /[A-Za-z]+/y;
 const LITERAL = /^(?:true|false|null|True|False|None)$/;
 
@@ -91,6 +97,9 @@ function beginsScalar(text: string, isEnd: boolean): boolean | undefined {
 
 type Found = { readonly kind: 'at'; readonly at: number } | { readonly kind: 'unknown'; readonly from: number } | { readonly kind: 'none' };
 
+/** Whether what stands before a value says that it is a part of another. */
+const isWithin = (lead: string): boolean => MEMBERS.test(lead) || KEY_BEFORE.test(lead.slice(-SHORT_CHARS));
+
 /** Where the value begins, looked for from `from`; `unknown`: not before that position; `none`: nowhere, since what begins there is a part of a broken one. */
 function findValue(text: string, kind: JsonKind, from: number, isEnd: boolean): Found {
   const start = /[^ \t\r\n\uFEFF]/.exec(text);
@@ -121,11 +130,36 @@ function findValue(text: string, kind: JsonKind, from: number, isEnd: boolean): 
     if (opens === undefined && !isEnd) return { kind: 'unknown', from: position };
     // Of an object that is wanted, an array in prose is not taken for it, unless it holds objects.
     const isTaken = opens === undefined ? leads(position) : opens && (kind !== 'object' || bracket[0] === '{' || leads(position) || /^\[[ \t\r\n]*[{[]/.test(text.slice(position, position + 256)));
-    if (isTaken) return MEMBERS.test(text.slice(head, position)) ? { kind: 'none' } : { kind: 'at', at: position };
+    if (isTaken) return isWithin(text.slice(head, position)) ? { kind: 'none' } : { kind: 'at', at: position };
     // A broken object, and no braces of prose: those of a template stand in two.
     if (opens === false && kind === 'object' && leads(position) && /^\{[ \t\r\n]*[^ \t\r\n{]/.test(text.slice(position))) return { kind: 'none' };
   }
   return { kind: 'unknown', from: text.length };
+}
+
+/**
+ * Whether `rest`, which stands behind a value, is more of it and no prose: the bracket that seemed to end it was one too
+ * many, or stood in a string of which a quote is missing or one is too many. Keys outside of braces say so, words that a
+ * bracket ends, and a quote without its other beside keys or before the last bracket.
+ */
+function goesOn(rest: string): boolean {
+  if (GOES_ON.test(rest)) return true;
+  let curly = 0;
+  let square = 0;
+  let hasWord = false;
+  let hasKey = false;
+  const looked = rest.slice(0, PREFIX_CHARS_MAX);
+  for (const [sign] of looked.matchAll(SIGNS)) {
+    const isUnopened = (sign === '}' && curly === 0) || (sign === ']' && square === 0);
+    if ((isUnopened && hasWord) || (sign.endsWith(':') && curly === 0)) return true;
+    if (sign === '{') curly += 1;
+    else if (sign === '[') square += 1;
+    else if (sign === '}') curly = Math.max(0, curly - 1);
+    else if (sign === ']') square = Math.max(0, square - 1);
+    else if (sign.endsWith(':')) hasKey = true;
+    else hasWord = true;
+  }
+  return (looked.split('"').length - 1) % 2 !== 0 && (hasKey || /"[ \t\r\n}\]]*[}\]]$/.test(looked.trimEnd()));
 }
 
 /** Without the fence at its end. No pattern does this in time: one would begin again at every blank of a long run. */
@@ -234,8 +268,7 @@ export class JsonHealer {
 
   private whole(text: string): Healed {
     const { waiting, scanner } = this;
-    // The bracket stood in a string of which a quote is missing, or one is too many: what follows is no prose.
-    if (GOES_ON.test(waiting)) return { text: text + waiting, steps: [], isJson: false };
+    if (goesOn(waiting)) return { text: text + waiting, steps: [], isJson: false };
     const isBlank = SPACES.test(waiting);
     if (!isBlank) {
       if (waiting.includes('```')) this.steps.add('fence');
@@ -251,13 +284,13 @@ export class JsonHealer {
     const { scanner, kind, lead } = this;
     const { source, given } = scanner;
     const mended = scanner.isStuck ? this.repaired(isCut ? withoutFence(source) : source, isCut) : undefined;
-    if (mended === undefined || !mended.text.startsWith(given) || !isJsonOf(mended.text, kind)) {
+    const rest = mended === undefined ? '' : source.slice(mended.end);
+    if (mended === undefined || !mended.text.startsWith(given) || !isJsonOf(mended.text, kind) || goesOn(rest)) {
       const raw = text + scanner.held();
       return { text: this.hasGiven || SPACES.test(lead) ? raw : lead + raw, steps: [], isJson: false };
     }
     this.steps.add('syntax');
     if (mended.isClosed) this.steps.add('closed');
-    const rest = source.slice(mended.end);
     if (rest.includes('```')) this.steps.add('fence');
     if (/\S/.test(rest.replace(/```/g, ''))) this.steps.add('prose');
     return { text: text + mended.text.slice(given.length), steps: this.told(), isJson: true };

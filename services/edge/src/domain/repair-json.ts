@@ -34,6 +34,10 @@ const TOKEN = /[^\s,\]}{["'`:/#]+/y;
 const BARE = /[^,\]}{["`\n]+/y;
 const BARE_KEY = /[^:,{}[\]"'`“”\n]+/y;
 const COMMENT_BEHIND = /\s(?:\/\/|\/\*|#)/;
+/** A comment, without the end of its line. */
+const COMMENT = /\/\*[^]*?(?:\*\/|$)|(?:\/\/|#)[^\n]*/y;
+/** Signs that look like quotes and are none. */
+const NO_QUOTE = /\\.|(?<=\p{L})['’](?=\p{L})/gu;
 /** A key as it stands ahead, or the text's end within it. */
 const KEY_AHEAD = /(?:"(?:[^"\\\n]|\\.){0,256}(?:"\s*(?::|$)|$)|'[^'\n]{0,256}(?:'\s*(?::|$)|$)|`[^`\n]{0,256}(?:`\s*(?::|$)|$)|[“”][^“”\n]{0,256}(?:[“”]\s*(?::|$)|$)|[‘’][^‘’\n]{0,256}(?:[‘’]\s*(?::|$)|$)|[\p{L}\d_$][\p{L}\d_$-]{0,256}\s*(?::|$))/uy;
 /** A key without quotes, its colon and the beginning of a value. */
@@ -46,6 +50,8 @@ function matches(pattern: RegExp, text: string, at: number): boolean {
   pattern.lastIndex = at;
   return pattern.test(text);
 }
+
+const quotesIn = (text: string, quote: string): number => text.replace(NO_QUOTE, '').split(quote).length - 1;
 
 class Reader {
   out = '';
@@ -111,11 +117,11 @@ class Reader {
     let gap = '';
     for (;;) {
       const character = text[this.at] ?? '';
-      const next = text[this.at + 1];
-      if (character === '#' || (character === '/' && next === '/')) this.skipTo(text.indexOf('\n', this.at));
-      else if (character === '/' && next === '*') {
-        const end = text.indexOf('*/', this.at + 2);
-        this.skipTo(end < 0 ? end : end + 2);
+      const comment = this.commentAt(this.at);
+      if (comment !== '') {
+        // The end of a string, or its beginning, stands in it.
+        if (quotesIn(comment, '"') % 2 !== 0 || quotesIn(comment, "'") % 2 !== 0) throw new Unclear();
+        this.at += comment.length;
       } else if (SPACE.test(character)) {
         gap += ' \t\r\n'.includes(character) ? character : ' ';
         this.at += 1;
@@ -123,8 +129,10 @@ class Reader {
     }
   }
 
-  private skipTo(end: number): void {
-    this.at = end < 0 ? this.text.length : end;
+  /** Empty = none is there. */
+  private commentAt(at: number): string {
+    COMMENT.lastIndex = at;
+    return COMMENT.exec(this.text)?.[0] ?? '';
   }
 
   private skipBlank(from: number): number {
@@ -275,7 +283,7 @@ class Reader {
     const isComment = (place: number): boolean => text[place] === '/' && (text[place + 1] === '/' || text[place + 1] === '*');
     const isClose = (place: number): boolean => text[place] === (isMember ? '}' : ']');
     if (character === ':') return undefined;
-    if (isComment(next)) return true;
+    if (isComment(next)) return this.isEndBefore(next, at);
     if (isClose(next)) {
       if (open <= 0) return true;
       const behind = text[this.skipBlank(next + 1)];
@@ -284,11 +292,22 @@ class Reader {
     if (character === '+') return QUOTES.has(text[this.skipBlank(next + 1)] ?? '');
     if (character === ',') {
       const ahead = this.skipBlank(next + 1);
-      return ahead >= text.length || isClose(ahead) || isComment(ahead) || text[ahead] === '#' || matches(isMember ? KEY_AHEAD : VALUE_AHEAD, text, ahead);
+      if (isComment(ahead) || text[ahead] === '#') return this.isEndBefore(ahead, at);
+      return ahead >= text.length || isClose(ahead) || matches(isMember ? KEY_AHEAD : VALUE_AHEAD, text, ahead);
     }
     // The comma is missing.
     if (isMember) return this.isMemberAhead(next);
     return next > at + 1 && (QUOTES.has(character) ? !',]'.includes(text[this.skipBlank(next + 1)] ?? ',') : matches(VALUE_AHEAD, text, next));
+  }
+
+  /** Whether the comment at `start` is one: else it is a part of the string that the quote at `at` seems to end, whose own end stands in it; undefined = it may be. */
+  private isEndBefore(start: number, at: number): true | undefined {
+    const { text } = this;
+    const quotes = quotesIn(this.commentAt(start), text[at] ?? '');
+    const isTouching = start === at + 1;
+    // "http:"//host
+    if (isTouching && (quotes > 0 || text[at - 1] === ':')) return undefined;
+    return quotes % 2 === 0 ? true : undefined;
   }
 
   /** A number, a word or a string without quotes. */
