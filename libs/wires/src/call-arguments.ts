@@ -57,8 +57,8 @@ export function withoutEnd(text: string): string {
   return isBareObject(told) ? '' : told.slice(0, -1).trimEnd();
 }
 
-/** A piece of them, which is text by rights. */
-export function argumentsPiece(value: unknown): string {
+/** A piece of them, which is text by rights. Of what is none `source` gives the JSON text. */
+export function argumentsPiece(value: unknown, source: () => string | undefined): string {
   if (typeof value === 'string') return value;
-  return value === undefined || value === null ? '' : JSON.stringify(value);
+  return value === undefined || value === null ? '' : (source() ?? JSON.stringify(value));
 }

@@ -2,6 +2,7 @@
 import { failure, isGarbage, isObject, type JsonObject } from './canonical.js';
 import type { CanonicalStream } from './canonical-stream.js';
 import { EVENT_BOUNDS, isWithin } from './json-bounds.js';
+import { sourceOf } from './json-source.js';
 import { createSseParser } from './sse.js';
 import type { StreamTransducer } from './canonical.js';
 
@@ -40,7 +41,7 @@ export function createSseJsonTransducer(stream: CanonicalStream, wire: SseJsonWi
       return;
     }
     try {
-      wire.onFrame(frame, frame === parsed ? text : JSON.stringify(frame));
+      wire.onFrame(frame, frame === parsed ? text : (sourceOf(text, [0]) ?? ''));
       stream.flush();
     } catch (error) {
       if (!isGarbage(error)) throw error;

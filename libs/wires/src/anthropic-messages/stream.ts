@@ -86,7 +86,7 @@ export function createMessagesTransducer(seed: string, isUnwrapped: boolean, for
     else stream.endCall(0, block.call);
   };
 
-  const addDelta = (block: OpenBlock, delta: JsonObject): void => {
+  const addDelta = (block: OpenBlock, delta: JsonObject, text: string): void => {
     switch (delta['type']) {
       case 'text_delta':
         stream.content(0, stringOf(delta, 'text'));
@@ -99,7 +99,7 @@ export function createMessagesTransducer(seed: string, isUnwrapped: boolean, for
         block.signature += stringOf(delta, 'signature');
         break;
       case 'input_json_delta':
-        if (block.type === 'tool_use') giveInput(block, argumentsPiece(delta['partial_json']));
+        if (block.type === 'tool_use') giveInput(block, argumentsPiece(delta['partial_json'], () => sourceOf(text, ['delta', 'partial_json'])));
         break;
     }
   };
@@ -156,7 +156,7 @@ export function createMessagesTransducer(seed: string, isUnwrapped: boolean, for
         break;
       case 'content_block_delta': {
         const delta = objectOf(frame, 'delta');
-        addDelta(blockAt(frame['index'], delta), delta);
+        addDelta(blockAt(frame['index'], delta), delta, text);
         break;
       }
       case 'content_block_stop':

@@ -6,6 +6,7 @@ import { createCanonicalStream } from '../canonical-stream.js';
 import { isCutShort } from '../choice-parts.js';
 import { createEventStreamParser, type EventMessage } from '../event-stream.js';
 import { EVENT_BOUNDS, isWithin } from '../json-bounds.js';
+import { sourceOf } from '../json-source.js';
 import { JSON_TOOL } from '../json-tool.js';
 import { classifyConverseException } from './errors.js';
 import { mapStopReason } from './finish-reason.js';
@@ -98,13 +99,13 @@ export function createConverseTransducer({ seed, isUnwrapped, isClaude, isOpenAi
     else open(event['contentBlockIndex'], isUnwrapped && name === JSON_TOOL ? -1 : stream.openCall(0, { id: stringOf(use, 'toolUseId'), name, arguments: '' }));
   };
 
-  const onBlockDelta = (event: JsonObject): void => {
+  const onBlockDelta = (event: JsonObject, text: string): void => {
     const delta = objectOf(event, 'delta');
     if (delta === undefined) return;
     // Blocks of text and thought may begin with their first piece.
     const block = blocks.get(event['contentBlockIndex']) ?? open(event['contentBlockIndex']);
     stream.content(0, stringOf(delta, 'text'));
-    giveInput(block, argumentsPiece(objectOf(delta, 'toolUse')?.['input']));
+    giveInput(block, argumentsPiece(objectOf(delta, 'toolUse')?.['input'], () => sourceOf(text, ['delta', 'toolUse', 'input'])));
     addReasoning(block, objectOf(delta, 'reasoningContent') ?? {});
   };
 
@@ -119,7 +120,7 @@ export function createConverseTransducer({ seed, isUnwrapped, isClaude, isOpenAi
     stream.finish(0, mapped);
   };
 
-  const onEvent = (type: string, event: JsonObject): void => {
+  const onEvent = (type: string, event: JsonObject, text: string): void => {
     switch (type) {
       case 'messageStart':
         hasStarted = true;
@@ -128,7 +129,7 @@ export function createConverseTransducer({ seed, isUnwrapped, isClaude, isOpenAi
         onBlockStart(event);
         break;
       case 'contentBlockDelta':
-        onBlockDelta(event);
+        onBlockDelta(event, text);
         break;
       case 'contentBlockStop':
         closeAt(event['contentBlockIndex']);
@@ -149,11 +150,12 @@ export function createConverseTransducer({ seed, isUnwrapped, isClaude, isOpenAi
       garbage();
       return;
     }
-    const parsed = parsedObject(payload.toString('utf8'));
+    const text = payload.toString('utf8');
+    const parsed = parsedObject(text);
     const kind = headers.get(':message-type');
     if (kind === 'exception') stream.fail(classifyConverseException(headers.get(':exception-type') ?? '', parsed));
     else if (kind === 'error') stream.fail(classifyConverseException(headers.get(':error-code') ?? '', { message: headers.get(':error-message') }));
-    else if (parsed !== undefined) onEvent(headers.get(':event-type') ?? '', parsed);
+    else if (parsed !== undefined) onEvent(headers.get(':event-type') ?? '', parsed, text);
     else garbage();
     stream.flush();
   };

@@ -1,5 +1,6 @@
 /** Parts that whole answers and events share. */
 import { argumentsPiece } from '../call-arguments.js';
+import { sourceOf } from '../json-source.js';
 import { isObject, type JsonObject } from '../canonical.js';
 
 const textOf = (value: unknown): string => (typeof value === 'string' ? value : '');
@@ -25,11 +26,11 @@ export interface Call {
   readonly arguments: string;
 }
 
-/** Fields of a call that are there; all may be missing in a delta. */
-export function readCall(raw: unknown): Call {
+/** Fields of a call that are there; all may be missing in a delta. `source` gives its JSON text. */
+export function readCall(raw: unknown, source: () => string | undefined): Call {
   const call = isObject(raw) ? raw : {};
   const fn = isObject(call['function']) ? call['function'] : {};
-  return { id: textOf(call['id']), name: textOf(fn['name']), arguments: argumentsPiece(fn['arguments']) };
+  return { id: textOf(call['id']), name: textOf(fn['name']), arguments: argumentsPiece(fn['arguments'], () => sourceOf(source() ?? '{}', ['function', 'arguments'])) };
 }
 
 function logprobOf(raw: unknown): object | undefined {

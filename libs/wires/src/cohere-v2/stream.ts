@@ -1,8 +1,9 @@
 /** Cohere's stream: typed events, ended by `message-end`. */
 import { Garbage, isObject, type JsonObject, type StreamTransducer } from '../canonical.js';
 import { createCanonicalStream, type CanonicalStream } from '../canonical-stream.js';
+import { sourceOf } from '../json-source.js';
 import { createSseJsonTransducer } from '../sse-json.js';
-import { messageOf, readCall, readLogprobs, readText } from './content.js';
+import { messageOf, readCall, readLogprobs, readText, type Call } from './content.js';
 import { classifyErrorFrame } from './errors.js';
 import { mapFinishReason } from './finish-reason.js';
 import { readUsage } from './usage.js';
@@ -22,15 +23,13 @@ function createCalls(stream: CanonicalStream) {
     open.delete(index);
   };
   return {
-    start: (index: unknown, raw: unknown): void => {
-      const call = readCall(raw);
+    start: (index: unknown, call: Call): void => {
       begun.add(index);
       close(index);
       open.set(index, stream.openCall(CHOICE, call));
     },
-    more: (index: unknown, raw: unknown): void => {
+    more: (index: unknown, { arguments: text }: Call): void => {
       const position = open.get(index);
-      const text = readCall(raw).arguments;
       // Its start was lost, and its name with it.
       if (text !== '' && !begun.has(index)) throw new Garbage('Arguments of no call.');
       if (position !== undefined) stream.callArguments(CHOICE, position, text);
@@ -39,10 +38,11 @@ function createCalls(stream: CanonicalStream) {
   };
 }
 
-/** `tool_calls` of an event is one call, or a list of one. */
-function callOf(frame: JsonObject): unknown {
+/** `tool_calls` of an event is one call, or a list of one. `text` is the event's. */
+function callOf(frame: JsonObject, text: string): Call {
   const calls = messageOf(frame)['tool_calls'];
-  return Array.isArray(calls) ? (calls as readonly unknown[])[0] : calls;
+  const path = ['delta', 'message', 'tool_calls'];
+  return Array.isArray(calls) ? readCall((calls as readonly unknown[])[0], () => sourceOf(text, [...path, 0])) : readCall(calls, () => sourceOf(text, path));
 }
 
 /** `seed` makes ids for tool calls that came without one. */
@@ -70,7 +70,7 @@ export function createCohereTransducer(seed: string): StreamTransducer {
     stream.end();
   };
 
-  const onFrame = (frame: JsonObject): void => {
+  const onFrame = (frame: JsonObject, text: string): void => {
     switch (frame['type']) {
       case 'content-start':
       case 'content-delta':
@@ -82,10 +82,10 @@ export function createCohereTransducer(seed: string): StreamTransducer {
         return;
       }
       case 'tool-call-start':
-        calls.start(frame['index'], callOf(frame));
+        calls.start(frame['index'], callOf(frame, text));
         return;
       case 'tool-call-delta':
-        calls.more(frame['index'], callOf(frame));
+        calls.more(frame['index'], callOf(frame, text));
         return;
       case 'tool-call-end':
         calls.close(frame['index']);

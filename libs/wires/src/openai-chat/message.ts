@@ -1,6 +1,7 @@
 /** Parts that answers and deltas share: text, kept fields, tool calls. */
 import { isObject, type JsonObject } from '../canonical.js';
 import { callBytes } from '../choice-parts.js';
+import { elementsOf, sourceOf } from '../json-source.js';
 
 /** Fields of a message or delta that pass as they are when present and not null. */
 const KEPT_FIELDS = ['refusal', 'annotations', 'audio', 'images', 'reasoning', 'reasoning_content', 'reasoning_details', 'function_call'] as const;
@@ -35,6 +36,18 @@ export function readContent(raw: unknown): Text {
 export function argumentsText(raw: unknown): string {
   if (typeof raw === 'string') return raw;
   return raw === undefined || raw === null ? '' : JSON.stringify(raw);
+}
+
+/** Calls as a host tells them, with arguments that are an object as its own text, every digit of it. `listOf` gives the JSON text of the calls: it is not asked for where all are texts. */
+export function withArgumentTexts(calls: unknown, listOf: () => string | undefined): unknown {
+  const functionOf = (call: unknown): JsonObject | undefined => (isObject(call) && isObject(call['function']) && isObject(call['function']['arguments']) ? call['function'] : undefined);
+  if (!Array.isArray(calls) || !calls.some((call) => functionOf(call) !== undefined)) return calls;
+  const sources = elementsOf(listOf() ?? '[]', []);
+  return (calls as readonly unknown[]).map((call, at): unknown => {
+    const fn = functionOf(call);
+    const args = fn === undefined ? undefined : sourceOf(sources[at] ?? '{}', ['function', 'arguments']);
+    return args === undefined || !isObject(call) ? call : { ...call, function: { ...fn, arguments: args } };
+  });
 }
 
 function bytesIn(fields: JsonObject, name: string): number {

@@ -1,11 +1,12 @@
 /** A whole answer of the OpenAI wire to canonical choices. */
 import { CALLS_MAX, emptiedByPolicy, failure, Garbage, isObject, labelOf, type Answer, type AnswerResult, type FinishReason, type JsonObject, type Usage } from '../canonical.js';
 import { isObjectText } from '../call-arguments.js';
-import { readAnswerJson, readSafely } from '../canonical-answer.js';
+import { readAnswerJson, readSafely, type AnswerJson } from '../canonical-answer.js';
 import { INSTEAD_OF_CONTENT, isCutShort } from '../choice-parts.js';
+import { sourceOf } from '../json-source.js';
 import { classifyErrorFrame, errorIn } from './errors.js';
 import { isFinishReason, mapFinishReason } from './finish-reason.js';
-import { argumentsText, keptFields, readContent, textBytes, thoughtBytes, toldCallBytes, type ToldCall } from './message.js';
+import { argumentsText, keptFields, readContent, textBytes, thoughtBytes, toldCallBytes, withArgumentTexts, type ToldCall } from './message.js';
 import { readPlainAnswer } from './plain-answer.js';
 import { sourcesOf } from './sources.js';
 import { readUsage } from './usage.js';
@@ -92,7 +93,8 @@ export function readChatAnswer(bytes: Uint8Array, seed: string, tellsCost = fals
 function readBody(bytes: Uint8Array, seed: string, tellsCost: boolean): AnswerResult {
   const body = Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
   const plain = readPlainAnswer(body);
-  const fields = plain?.fields ?? readAnswerJson(body)?.object;
+  const json = plain === undefined ? readAnswerJson(body) : undefined;
+  const fields = plain?.fields ?? json?.object;
   if (fields === undefined) return { ok: false, failure: failure('GARBAGE', true, 200), usage: undefined };
   const usage = readUsage(fields['usage'], tellsCost);
   const error = errorIn(fields);
@@ -100,12 +102,22 @@ function readBody(bytes: Uint8Array, seed: string, tellsCost: boolean): AnswerRe
   if (failing !== undefined && failing.class !== 'CONTENT_POLICY') return { ok: false, failure: failing, usage };
   const sources = sourcesOf(fields);
   if (plain !== undefined && sources === undefined && failing === undefined) return answerOf(fields, usage, plain);
-  const told = plain === undefined ? fields : (readAnswerJson(body)?.object ?? fields);
-  const said = Array.isArray(told['choices']) ? (told['choices'] as readonly unknown[]).filter(isObject) : [];
+  const said = saidChoices(json ?? readAnswerJson(body));
   if (failing === undefined) return readChoices(fields, said, usage, seed, sources);
   // A policy stopped it in the middle: what there is of it, unless a call is only half told.
   const filtered = readChoices(fields, said.map((choice) => ({ ...choice, finish_reason: 'content_filter' })), usage, seed, sources);
   return filtered.ok && said.every(areCallsWhole) ? filtered : { ok: false, failure: failing, usage };
+}
+
+function saidChoices(json: AnswerJson | undefined): readonly JsonObject[] {
+  const choices = json?.object['choices'];
+  if (json === undefined || !Array.isArray(choices)) return [];
+  return (choices as readonly unknown[]).flatMap((choice, at) => {
+    if (!isObject(choice) || !isObject(choice['message'])) return isObject(choice) ? [choice] : [];
+    const { message } = choice;
+    const calls = withArgumentTexts(message['tool_calls'], () => sourceOf(json.text, ['choices', at, 'message', 'tool_calls']));
+    return [calls === message['tool_calls'] ? choice : { ...choice, message: { ...message, tool_calls: calls } }];
+  });
 }
 
 function areCallsWhole({ message }: JsonObject): boolean {

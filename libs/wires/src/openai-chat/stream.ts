@@ -3,12 +3,13 @@ import { emptiedByPolicy, failure, Garbage, isGarbage, isObject, labelOf, prompt
 import { finishWithCalls, isCutShort } from '../choice-parts.js';
 import { withEnds, type ChoiceEnd } from '../ended-choices.js';
 import { EVENT_BOUNDS, isWithin } from '../json-bounds.js';
+import { sourceOf } from '../json-source.js';
 import { createSseParser, type SseParser } from '../sse.js';
 import { Envelope, recognise, type TextPiece } from './envelope.js';
 import { classifyErrorFrame, errorIn } from './errors.js';
 import { isFinishReason, mapFinishReason } from './finish-reason.js';
 import { decodedBytes } from './json-text.js';
-import { keptFields, readContent, textBytes, thoughtBytes, toldCallBytes, type ToldCall } from './message.js';
+import { keptFields, readContent, textBytes, thoughtBytes, toldCallBytes, withArgumentTexts, type ToldCall } from './message.js';
 import { sourcesOf } from './sources.js';
 import { Told } from './told.js';
 import { createToolCallNumbering, type ToolCallNumbering } from './tool-calls.js';
@@ -224,7 +225,7 @@ class ChatTransducer implements StreamTransducer {
     }
     this.hasFrames = true;
     try {
-      this.readFrame(frame);
+      this.readFrame(frame, text);
     } catch (error) {
       if (!isGarbage(error)) throw error;
       this.fail('GARBAGE');
@@ -277,15 +278,15 @@ class ChatTransducer implements StreamTransducer {
     this.told.contentSeen ||= length > 0;
   }
 
-  private readFrame(frame: JsonObject): void {
+  private readFrame(frame: JsonObject, text: string): void {
     const { told } = this;
     const saidBefore = told.outputBytes;
-    this.readParts(frame);
+    this.readParts(frame, text);
     // Hosts that tell a finish and usage with every chunk have said something in it.
     told.isComplete = told.isFinished && told.usage !== undefined && this.usageAtBytes === told.outputBytes && told.outputBytes === saidBefore;
   }
 
-  private readParts(frame: JsonObject): void {
+  private readParts(frame: JsonObject, text: string): void {
     const { told } = this;
     told.systemFingerprint = labelOf(frame['system_fingerprint']) || told.systemFingerprint;
     told.serviceTier = labelOf(frame['service_tier']) || told.serviceTier;
@@ -310,7 +311,7 @@ class ChatTransducer implements StreamTransducer {
     }
     if (!Array.isArray(frame['choices']) && !isObject(usage)) this.hasOddFrame = true;
     this.sources = sourcesOf(frame) ?? this.sources;
-    const mapped = raw.map((choice, position) => this.mapChoice(choice, position)).filter((choice) => choice !== undefined);
+    const mapped = raw.map((choice, position) => this.mapChoice(choice, position, (path) => sourceOf(text, ['choices', (frame['choices'] as readonly unknown[]).indexOf(choice), ...path]))).filter((choice) => choice !== undefined);
     // Usage told with the last of the output is final.
     if (read !== undefined) this.usageAtBytes = told.outputBytes;
     if (mapped.length === 0) return;
@@ -319,8 +320,8 @@ class ChatTransducer implements StreamTransducer {
     this.give({ type: 'chunk', choices: Buffer.from(JSON.stringify(mapped.map((choice) => choice.canonical))), content, finish: false });
   }
 
-  /** A finish reason is not told on before the stream's end: its choice may have more to say. */
-  private mapChoice(raw: JsonObject, position: number): { canonical: object; content: boolean } | undefined {
+  /** `textOf` gives JSON text of the choice. A finish reason is not told on before the stream's end: its choice may have more to say. */
+  private mapChoice(raw: JsonObject, position: number, textOf: (path: readonly string[]) => string | undefined): { canonical: object; content: boolean } | undefined {
     const index = typeof raw['index'] === 'number' && Number.isInteger(raw['index']) && raw['index'] >= 0 ? raw['index'] : position;
     if (index >= CHOICES_MAX) return undefined;
     const choice = this.choiceOf(index);
@@ -330,7 +331,7 @@ class ChatTransducer implements StreamTransducer {
     if (typeof raw['text'] === 'string' && raw['text'] !== '' && !isObject(raw['delta']) && !isObject(raw['message'])) throw new Garbage('Text outside of a message.');
     const source = isObject(raw['delta']) ? raw['delta'] : isObject(raw['message']) && !choice.isFinished ? raw['message'] : {};
     const { content, reasoning } = readContent(source['content']);
-    const toolCalls = this.mapCalls(index, choice, source['tool_calls']);
+    const toolCalls = this.mapCalls(index, choice, withArgumentTexts(source['tool_calls'], () => textOf([source === raw['delta'] ? 'delta' : 'message', 'tool_calls'])));
     const told: Record<string, unknown> = { ...(content === undefined || content === null ? {} : { content }), ...(reasoning === '' ? {} : { reasoning_content: reasoning }), ...keptFields(source) };
     this.hasAnnotations ||= Array.isArray(told['annotations']) && told['annotations'].length > 0;
     const isFirst = !choice.hasRole;
