@@ -42,10 +42,10 @@ module.exports = {
     },
     {
       name: 'services-from-outside-by-compose',
-      comment: 'deploy, tests and bench take services by their composition root, its config and a table of presets.',
+      comment: 'deploy, tests and bench take services by their composition root, its config and tables of what hosts are like.',
       severity: 'error',
       from: { path: '^(deploy|tests|bench)/' },
-      to: { path: '^services/', pathNot: '^services/[^/]+/(src|dist)/(compose|config|presets)\\.ts$' },
+      to: { path: '^services/', pathNot: '^services/[^/]+/(src|dist)/(compose|config|presets|host-limits)\\.ts$' },
     },
     {
       name: 'domain-is-pure',

@@ -7,15 +7,12 @@ import { indexNames, namedCard, QUANTIZATION_BITS, type Capabilities, type Catal
 import { isAuto } from '@signalbox/router-core/request';
 import type { CatalogRows, EndpointRow, ModelRow, ProviderRow } from './schema.js';
 import { sunsetOf } from './sunset.js';
+import { AUTO_TOOL_CHOICE_PROVIDERS, CHOICES_PROVIDERS, NO_LOGPROBS_PROVIDERS } from '../../host-limits.js';
 import { effortsOf, temperatureMaxOf, unsupportedParams } from './tuning-params.js';
 
 export const SIMULATOR_PROVIDER = 'simulator';
 /** Wires whose worker is built. */
 const BUILT_WIRES: ReadonlySet<string> = new Set(['anthropic-messages', 'azure-openai', 'bedrock-converse', 'cohere-v2', 'google-generate-content', 'openai-chat', 'mistral', 'ollama']);
-/** Providers known to take `n` above 1. */
-const CHOICES_PROVIDERS: ReadonlySet<string> = new Set(['openai', 'azure-openai', 'mistral', 'together', 'fireworks', 'deepinfra', 'vllm', SIMULATOR_PROVIDER]);
-/** Hosts that refuse `logprobs` or answer them in a shape of their own, whatever the model could. */
-const NO_LOGPROBS_PROVIDERS: ReadonlySet<string> = new Set(['groq', 'mistral', 'perplexity', 'together', 'xiaomi', 'zai']);
 /** Wires that have no words for logprobs, sound or more than one choice. */
 const NO_LOGPROBS_WIRES: ReadonlySet<string> = new Set(['anthropic-messages', 'bedrock-converse']);
 const NO_AUDIO_WIRES: ReadonlySet<string> = new Set(['anthropic-messages', 'bedrock-converse', 'cohere-v2', 'ollama']);
@@ -26,8 +23,6 @@ const CHOICES_GEMINI = /^gemini-2\./;
 const FILE_WIRES: ReadonlySet<string> = new Set(['anthropic-messages', 'bedrock-converse', 'google-generate-content', 'mistral']);
 /** Hosts of the OpenAI wire that take its `file` parts; others take text and images alone, whatever the model could. */
 const FILE_PROVIDERS: ReadonlySet<string> = new Set(['openai', 'openrouter', SIMULATOR_PROVIDER]);
-/** Hosts where the model alone decides whether a tool is called. */
-const AUTO_TOOL_CHOICE_PROVIDERS: ReadonlySet<string> = new Set(['moonshot', 'zai']);
 // 10 s × model factor (FAILURES): models that think before the first token, or have to be loaded first, get six times as long.
 const FIRST_BYTE_TIMEOUT_MS = 10_000;
 const SLOW_FACTOR = 6;

@@ -4,6 +4,7 @@ import { claudeTraits, TEMPERATURE_MAX } from '@signalbox/wires/anthropic-messag
 import { bedrockModel } from '@signalbox/wires/bedrock-converse/models';
 import { thinkingOf } from '@signalbox/wires/google-generate-content/thinking';
 import { HYBRID_QWEN } from '@signalbox/wires/openai-chat/quirks';
+import { NO_SINGLE_CALLS_PROVIDERS, ONE_STOP_PROVIDERS } from '../../host-limits.js';
 import type { EndpointRow, ModelRow, ProviderRow } from './schema.js';
 
 /** Refused together by models that fix their own sampling (PROVIDERS, section 1.2). */
@@ -16,16 +17,12 @@ const BEFORE_GPT_5 = /^openai\/(?:gpt-[34]|gpt-oss|o\d)/;
 const O_SERIES = /^openai\/o\d/;
 /** xAI's own: while they reason they answer 400 to `stop`; its penalties stand in the catalog, since none of its models takes them. */
 const REASONING_GROK = /^grok-(?!.*non-reasoning)/;
-/** Hosts that take one stop sequence (`stopMax` of their presets). */
-const ONE_STOP_PROVIDERS: ReadonlySet<string> = new Set(['zai']);
 /** Wires that send an effort to think as it was asked for; others have words of their own for each. */
 const EFFORT_WIRES: ReadonlySet<string> = new Set(['openai-chat', 'azure-openai', 'mistral']);
 /** Hosts that refuse no effort: Alibaba is told tokens instead, OpenRouter takes the nearest by itself. */
 const NEAREST_EFFORT_PROVIDERS: ReadonlySet<string> = new Set(['alibaba', 'openrouter']);
 /** Its models think as they see fit, or not at all where they can be stopped (quirks of its wire). */
 const NO_EFFORTS_PROVIDER = 'minimax';
-/** Hosts whose presets leave `parallel_tool_calls` out: their models may make several calls at once. */
-const NO_SINGLE_CALLS_PROVIDERS: ReadonlySet<string> = new Set(['zai']);
 /** Fields that a wire has no words for. */
 const WIRE_LACKS: Readonly<Record<string, readonly string[]>> = {
   'anthropic-messages': ['presence_penalty', 'frequency_penalty', 'logit_bias', 'seed', BLANK_STOP, PERSONAL_USER],
