@@ -154,6 +154,25 @@ describe('an answer that the limit ends within a call', () => {
   });
 });
 
+describe.each(named('openai-chat'))('$name of a host that calls each stream with calls finished', (wire) => {
+  test.each([
+    [['{"a":'], '{"a":', 'length'],
+    [['{"a"', ':"x}'], '{"a":"x}', 'length'],
+    [['{"a":1}'], '{"a":1}', 'tool_calls'],
+    [['{"a":1,}'], '{"a":1,}', 'tool_calls'],
+    [['{"a":"}'], '{"a":"}', 'length'],
+    [['Oslo'], 'Oslo', 'tool_calls'],
+    [[], '{}', 'tool_calls'],
+  ])('%j is told as %s, finished by %s', (pieces, text, reason) => {
+    // One that says `stop`, and one that says `tool_calls`.
+    for (const habit of [0, 5]) {
+      const script = { ...scriptOf(...pieces), habit };
+      const { events, summary } = replay(wire.create, wire.frames({ ...script, calls: [{ name: 'other', pieces: ['{}'] }, ...script.calls] }));
+      expect([gather(events).get(0)?.calls.map((call) => call.arguments), gather(events).get(0)?.reasons, summary.finishReason]).toEqual([['{}', text], [reason], reason]);
+    }
+  });
+});
+
 describe.each(named('anthropic-messages', 'bedrock-converse', 'cohere-v2', 'openai-chat'))('$name by its end', (wire) => {
   test('a call without arguments is called with none', () => {
     for (const habit of [0, 1, 2, 3, 4, 5]) {

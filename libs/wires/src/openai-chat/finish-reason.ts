@@ -2,6 +2,7 @@
 import type { FinishReason } from '../canonical.js';
 import { finishWithCalls } from '../choice-parts.js';
 
+/** In small letters: gateways before Google's models give its own words, in capitals. */
 const REASONS: Readonly<Record<string, FinishReason>> = {
   stop: 'stop',
   eos: 'stop',
@@ -17,12 +18,17 @@ const REASONS: Readonly<Record<string, FinishReason>> = {
   function_call: 'function_call',
   content_filter: 'content_filter',
   safety: 'content_filter',
+  recitation: 'content_filter',
+  blocklist: 'content_filter',
+  prohibited_content: 'content_filter',
+  spii: 'content_filter',
   // Z.ai.
   sensitive: 'content_filter',
   network_error: 'error',
   // DeepSeek.
   insufficient_system_resource: 'error',
   error: 'error',
+  malformed_function_call: 'error',
   // vLLM and SGLang, where the host stopped the generation.
   abort: 'error',
   aborted: 'error',
@@ -35,6 +41,7 @@ export function isFinishReason(raw: unknown): raw is string {
 
 /** Unknown reasons are `stop`; `stop` after tool calls is `tool_calls` (some hosts say stop for both), and `tool_calls` without any is `stop`. */
 export function mapFinishReason(reason: string, hasToolCalls: boolean): FinishReason {
-  const mapped = Object.hasOwn(REASONS, reason) ? REASONS[reason] : undefined;
+  const word = reason.toLowerCase();
+  const mapped = Object.hasOwn(REASONS, word) ? REASONS[word] : undefined;
   return finishWithCalls(mapped ?? 'stop', hasToolCalls ? 1 : 0);
 }

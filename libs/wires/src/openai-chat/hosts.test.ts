@@ -147,6 +147,14 @@ describe('streams as hosts write them', () => {
     expect([calls.map(([, name, written]) => [name, written]), last]).toEqual([expected, done]);
   });
 
+  test.each([['MAX_TOKENS', 'length'], ['LENGTH', 'length'], ['STOP', 'stop'], ['SAFETY', 'content_filter'], ['PROHIBITED_CONTENT', 'content_filter']])('the finish reason %s of a gateway before another maker is %s, streamed as in one piece', (told, reason) => {
+    const choice = (message: object): object => ({ index: 0, ...message, finish_reason: told });
+    const { events } = replay(() => createChatTransducer('s'), [Buffer.from(`data: ${JSON.stringify({ choices: [choice({ delta: { content: 'It is' } })] })}\n\ndata: [DONE]\n\n`)]);
+    expect(gather(events).get(0)?.reasons).toEqual([reason]);
+    const result = readChatAnswer(Buffer.from(JSON.stringify({ choices: [choice({ message: { role: 'assistant', content: 'It is' } })] })), 's');
+    expect(result).toMatchObject({ ok: true, answer: { finishReason: reason } });
+  });
+
   test.each(['network_error', 'insufficient_system_resource', 'error'])('the finish reason %s is a failure, not a finish', (reason) => {
     expect(told([chunk({ role: 'assistant', content: 'Half' }, null), chunk({}, reason)])).toMatchObject({ content: 'Half', finishes: [], last: { type: 'failed', failure: { class: 'PROVIDER_ERROR' } } });
   });

@@ -32,6 +32,11 @@ export class JsonProgress {
     return (this.verdict ??= jsonRootOf(text) !== undefined);
   }
 
+  /** A list or object has begun that does not end. */
+  isOpen(): boolean {
+    return !this.isBroken && this.depth > 0;
+  }
+
   private step(code: number): void {
     if (this.isInString) {
       if (this.isEscaped) this.isEscaped = false;

@@ -12,7 +12,7 @@ import { decodedBytes } from './json-text.js';
 import { keptFields, readContent, textBytes, thoughtBytes, toldCallBytes, withArgumentTexts, type ToldCall } from './message.js';
 import { sourcesOf } from './sources.js';
 import { Told } from './told.js';
-import { createToolCallNumbering, type ToolCallNumbering } from './tool-calls.js';
+import { createToolCallNumbering, finishOf, type ToolCallNumbering } from './tool-calls.js';
 import { readUsage } from './usage.js';
 
 const CHOICES_MAX = 128;
@@ -105,8 +105,8 @@ class ChatTransducer implements StreamTransducer {
     for (const [index, choice] of this.choices) {
       const given = choice.isClosed ? undefined : reasonOf(choice);
       if (given === undefined) continue;
-      const reason = finishWithCalls(given, callCount(choice));
-      const calls = closedCalls(choice, reason);
+      const reason = finishOf(given, choice.calls);
+      const calls = choice.calls?.close(isCutShort(reason)) ?? [];
       const head = choice.hasRole ? {} : { role: 'assistant', content: '' };
       choice.hasRole = true;
       choice.isClosed = true;
@@ -386,10 +386,6 @@ class ChatTransducer implements StreamTransducer {
 
 function callCount({ calls }: OpenChoice): number {
   return calls?.count() ?? 0;
-}
-
-function closedCalls({ calls }: OpenChoice, reason: FinishReason): readonly object[] {
-  return calls?.close(isCutShort(reason)) ?? [];
 }
 
 /** `seed` makes ids for tool calls that came without one. `choicesAsked`: fewer than those do not make a stream finished. `tellsCost`: of the host. */

@@ -1,6 +1,7 @@
 /** Tool calls of one streamed choice: dense indexes from 0, whatever the host numbers them. */
-import { CALLS_MAX, Garbage, isObject, type JsonObject } from '../canonical.js';
+import { CALLS_MAX, Garbage, isObject, type FinishReason, type JsonObject } from '../canonical.js';
 import { isObjectText } from '../call-arguments.js';
+import { finishWithCalls } from '../choice-parts.js';
 import { JsonProgress } from './json-progress.js';
 import { argumentsText, type ToldCall } from './message.js';
 
@@ -33,10 +34,18 @@ export interface ToolCallNumbering {
   close(isCut: boolean): readonly object[];
   /** Whether each call that was told has all of its arguments. */
   areWhole(): boolean;
+  /** Whether the arguments of one break off: no model ends them so. */
+  isCutShort(): boolean;
   /** Whether one never got a name. */
   hasUntold(): boolean;
   /** Calls told. One that never gets a name is not: nobody could answer it. */
   count(): number;
+}
+
+/** What ends a choice with these calls. vLLM says `tool_calls` of a stream that its limit ended within one. */
+export function finishOf(given: FinishReason, calls: ToolCallNumbering | undefined): FinishReason {
+  const reason = finishWithCalls(given, calls?.count() ?? 0);
+  return reason === 'tool_calls' && calls?.isCutShort() === true ? 'length' : reason;
 }
 
 function pieceOf(raw: JsonObject): Piece {
@@ -108,6 +117,7 @@ export function createToolCallNumbering(seed: string): ToolCallNumbering {
           return { index: call.index, function: { arguments: '{}' } };
         }),
     areWhole: () => calls.every((call) => call.index === -1 || isObjectText(call.arguments)),
+    isCutShort: () => calls.some((call) => call.index !== -1 && call.progress.isOpen()),
     hasUntold: () => told < calls.length,
     count: () => told,
   };
