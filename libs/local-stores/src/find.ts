@@ -30,7 +30,7 @@ export interface FindStoresOptions {
   readonly path?: string;
   /** Stores wanted; default all. */
   readonly wanted?: readonly StoreName[];
-  /** Keeps data here between starts, safely; absent: in a temporary folder, fast, and removed at stop. */
+  /** Keeps data here between starts, safely, and servers running that a crash or a kill ended; absent: in a temporary folder, fast, and removed at stop. */
   readonly dataDir?: string;
   /** Cache of unpacked packages; default `~/.cache/signalbox/stores`. */
   readonly cacheDir?: string;
@@ -73,8 +73,8 @@ async function startPostgresFrom(binaries: PostgresBinaries | undefined, place: 
 async function startServer(store: 'redis' | 'nats', executable: string | undefined, libraryPath: string | undefined, place: Place): Promise<Started | undefined> {
   if (executable === undefined) return undefined;
   const folder = join(place.folder, store);
-  const library = libraryPath === undefined ? {} : { libraryPath };
-  const server = store === 'redis' ? await startRedis({ executable, dataDir: folder, appendOnly: place.isKept, ...library }) : await startNats({ executable, storeDir: folder, ...library });
+  const own = { executable, ...(libraryPath === undefined ? {} : { libraryPath }), ...(place.isKept ? { keep: place.log } : {}) };
+  const server = store === 'redis' ? await startRedis({ ...own, dataDir: folder, appendOnly: place.isKept }) : await startNats({ ...own, storeDir: folder });
   return { url: server.url, origin: libraryPath === undefined ? 'local' : 'downloaded', stop: () => server.stop() };
 }
 

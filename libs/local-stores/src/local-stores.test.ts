@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { afterAll, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
 import { silentLog, type Log } from '@signalbox/runtime/log';
+import { findStores } from './find.js';
 import { startNats } from './nats.js';
 import { startPostgres } from './postgres.js';
 import { startRedis } from './redis.js';
@@ -161,18 +162,56 @@ describe('private Postgres', () => {
   }, 60_000);
 });
 
-const hasRedis = findExecutable('redis-server', process.env['PATH'] ?? '') !== undefined;
-(hasRedis ? test : test.skip)('a private Redis answers until it is stopped', async () => {
-  const server = await startRedis();
-  expect(await isOpen(server.port)).toBe(true);
-  await server.stop();
-  expect(await isOpen(server.port)).toBe(false);
-});
+const path = process.env['PATH'] ?? '';
+const servers = [
+  { name: 'Redis', store: 'redis', program: 'redis-server', start: startRedis },
+  { name: 'NATS', store: 'nats', program: 'nats-server', start: startNats },
+] as const;
 
-const hasNats = findExecutable('nats-server', process.env['PATH'] ?? '') !== undefined;
-(hasNats ? test : test.skip)('a private NATS server answers until it is stopped', async () => {
-  const server = await startNats();
-  expect(await isOpen(server.port)).toBe(true);
-  await server.stop();
-  expect(await isOpen(server.port)).toBe(false);
+/** Redis writes its address over its arguments. */
+function pidOf(program: string, port: number): number {
+  const found = readdirSync('/proc').find((entry) => {
+    try {
+      const line = /^\d+$/.test(entry) ? readFileSync(`/proc/${entry}/cmdline`, 'utf8') : '';
+      return line.includes(program) && line.includes(String(port));
+    } catch {
+      return false;
+    }
+  });
+  if (found === undefined) throw new Error(`no ${program} at ${port}`);
+  return Number(found);
+}
+
+describe.each(servers)('private $name', ({ name, store, program, start }) => {
+  const there = findExecutable(program, path) === undefined ? test.skip : test;
+
+  there('answers until it is stopped', async () => {
+    const server = await start({ path });
+    expect(await isOpen(server.port)).toBe(true);
+    await server.stop();
+    expect(await isOpen(server.port)).toBe(false);
+  });
+
+  there('whose data are kept answers again at its port after a kill, tells of both, and stops when it is told to', async () => {
+    const told: string[] = [];
+    let heard = (): void => undefined;
+    const isBack = new Promise<void>((resolve) => (heard = resolve));
+    const log: Log = {
+      ...silentLog,
+      error: (text) => void told.push(text),
+      warn: (text) => {
+        told.push(text);
+        heard();
+      },
+      child: () => log,
+    };
+    const found = await findStores({ dataDir: join(folder, `with-${store}`), wanted: [store], path, log });
+    const port = Number(new URL(found[`${store}Url`]).port);
+    process.kill(pidOf(program, port), 'SIGKILL');
+    await isBack;
+    expect(await isOpen(port)).toBe(true);
+    await found.stop();
+    expect(await isOpen(port)).toBe(false);
+    expect(told).toEqual([`${name} ended by itself; it is started again.`, `${name} answers again.`]);
+  }, 60_000);
 });

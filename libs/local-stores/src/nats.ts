@@ -1,9 +1,7 @@
 /** A private NATS server on a free port of loopback, for development and tests. */
-import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join, resolve } from 'node:path';
-import { answers, dieWithParentPrefix, findExecutable, freePort, startChild, StoreError, waitUntil } from './child.js';
-import type { LocalServer } from './redis.js';
+import type { Log } from '@signalbox/runtime/log';
+import { answers, findExecutable, StoreError } from './child.js';
+import { startServer, type LocalServer } from './server.js';
 
 export interface StartNatsOptions {
   /** Kept between starts when given; otherwise a temporary folder, removed at stop. */
@@ -16,6 +14,8 @@ export interface StartNatsOptions {
   readonly configFile?: string;
   /** Variables that `configFile` names. */
   readonly environment?: Readonly<Record<string, string>>;
+  /** When given, a server that a crash or a kill ended is begun again at its port, and told of here; else it stays away. */
+  readonly keep?: Log;
   /** Path of nats-server; searched for when absent. */
   readonly executable?: string;
   readonly libraryPath?: string;
@@ -27,26 +27,17 @@ export interface StartNatsOptions {
 export async function startNats(options: StartNatsOptions = {}): Promise<LocalServer> {
   const executable = options.executable ?? findExecutable('nats-server', options.path ?? '');
   if (executable === undefined) throw new StoreError('No nats-server found: install it, or set NATS_URL.');
-  const folder = options.storeDir === undefined ? mkdtempSync(join(tmpdir(), 'signalbox-nats-')) : resolve(options.storeDir);
-  mkdirSync(folder, { recursive: true, mode: 0o700 });
-  const cleanUp = (): void => {
-    if (options.storeDir === undefined) rmSync(folder, { recursive: true, force: true });
-  };
-  for (let attempt = 1; attempt <= 3; attempt += 1) {
-    const port = options.port === undefined || options.port === 0 ? await freePort() : options.port;
-    const flags = [...(options.configFile === undefined ? [] : ['-c', options.configFile]), '-a', '127.0.0.1', '-p', String(port), ...(options.jetstream === false ? [] : ['-js', '-sd', folder])];
-    const [command = '', ...args] = [...dieWithParentPrefix('TERM'), executable, ...flags];
-    const child = await startChild({ command, args, logFile: join(folder, 'nats.log'), libraryPath: options.libraryPath, environment: options.environment });
-    const stop = async (): Promise<void> => {
-      await child.stop('SIGTERM', 5_000);
-      cleanUp();
-    };
-    try {
-      if (await waitUntil(child, () => answers(port, '', 'INFO '), 10_000)) return { url: `nats://127.0.0.1:${port}`, port, stop };
-    } catch (error) {
-      await stop();
-      throw error;
-    }
-  }
-  throw new StoreError(`nats-server ended while starting; see ${join(folder, 'nats.log')}.`);
+  return startServer({
+    name: 'NATS',
+    scheme: 'nats',
+    executable,
+    libraryPath: options.libraryPath,
+    environment: options.environment,
+    folder: options.storeDir,
+    logName: 'nats.log',
+    port: options.port,
+    argumentsOf: (port, folder) => [...(options.configFile === undefined ? [] : ['-c', options.configFile]), '-a', '127.0.0.1', '-p', String(port), ...(options.jetstream === false ? [] : ['-js', '-sd', folder])],
+    isAnswering: (port) => answers(port, '', 'INFO '),
+    keep: options.keep,
+  });
 }

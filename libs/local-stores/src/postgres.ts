@@ -6,6 +6,7 @@ import { join, resolve } from 'node:path';
 import { randomBytes } from '@signalbox/runtime/random';
 import { silentLog, type Log } from '@signalbox/runtime/log';
 import { childEnvironment, dieWithParentPrefix, pause, quietPort, startChild, StoreError, waitUntil, type StoreProcess } from './child.js';
+import { keepRunning } from './keep-running.js';
 import { claimFolder, isAlive, releaseFolder } from './owner.js';
 import { embeddedPostgres, localPostgres, type PostgresBinaries } from './postgres-binaries.js';
 import { findIdentity, type Identity } from './unprivileged.js';
@@ -34,8 +35,6 @@ export interface LocalPostgres {
 
 const USER = 'signalbox';
 const START_LIMIT_MS = 30_000;
-/** A server that ended by itself, and does not start again, is tried again after this. */
-const AGAIN_MS = 1_000;
 const NICENESS_MAX = 19;
 /** What a server says where one before it was killed, and its process or a session of it is not gone yet; and how long that is waited for. */
 const IS_LEAVING = /lock file "postmaster\.pid" already exists|pre-existing shared memory block/;
@@ -200,7 +199,7 @@ export async function startPostgres(options: StartPostgresOptions): Promise<Loca
       return begun;
     };
     const { child, port } = await begin();
-    const kept = keepRunning(child, async () => (await begin(port)).child, log.child({ log_file: logFileOf(folder) }));
+    const kept = keepRunning({ name: 'Postgres', first: child, begin: async () => (await begin(port)).child, log: log.child({ log_file: logFileOf(folder) }) });
     return {
       url: `postgres://${USER}:${password}@127.0.0.1:${port}/postgres`,
       origin: binaries.origin,
@@ -213,41 +212,6 @@ export async function startPostgres(options: StartPostgresOptions): Promise<Loca
     releaseFolder(folder);
     throw error;
   }
-}
-
-/**
- * Begins the server again whenever a crash or a kill ended it, for as long as it takes: whoever asks it meanwhile asks again.
- * One that was told to stop by somebody else stays stopped.
- */
-function keepRunning(first: StoreProcess, begin: () => Promise<StoreProcess>, log: Log): Pick<StoreProcess, 'stop'> {
-  let child = first;
-  let isStopping = false;
-  const keep = async (): Promise<void> => {
-    // One that came up while it was told to stop is `stop`'s to end: nobody else would, and its end is not waited for.
-    while (!isStopping && (await child.exited) !== 0 && !isStopping) {
-      log.error('Postgres ended by itself; it is started again.', { pid: child.pid });
-      while (!child.isRunning() && !isStopping) {
-        try {
-          child = await begin();
-          log.warn('Postgres answers again.', { pid: child.pid });
-        } catch (error) {
-          log.error('Postgres does not start again; it is tried on.', {}, error);
-          await pause(AGAIN_MS);
-        }
-      }
-    }
-    if (!isStopping) log.error('Postgres was stopped by somebody else: nothing is booked until this process is started again.', { pid: child.pid });
-  };
-  const keeping = keep();
-  return {
-    stop: async (signal, graceMs) => {
-      isStopping = true;
-      await child.stop(signal, graceMs);
-      await keeping;
-      // It may have been on its way up.
-      await child.stop(signal, graceMs);
-    },
-  };
 }
 
 /** Of the server's sessions to come; those that it has begun already keep theirs. */
