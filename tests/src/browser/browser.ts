@@ -28,7 +28,13 @@ export interface Look {
 /** What the browser complained of: errors of scripts, refused styles, failed loads. */
 export type Complaints = string[];
 
-export async function openContext(browser: Browser, { scheme, width, timeZone }: Look): Promise<{ readonly context: BrowserContext; readonly page: Page; readonly complaints: Complaints }> {
+export interface Opened {
+  readonly context: BrowserContext;
+  readonly page: Page;
+  readonly complaints: Complaints;
+}
+
+export async function openContext(browser: Browser, { scheme, width, timeZone }: Look): Promise<Opened> {
   const context = await browser.newContext({ colorScheme: scheme, viewport: { width, height: 900 }, reducedMotion: 'reduce', ...(timeZone === undefined ? {} : { timezoneId: timeZone }) });
   await context.grantPermissions(['clipboard-read', 'clipboard-write']);
   const page = await context.newPage();
@@ -47,19 +53,33 @@ export async function settle(page: Page): Promise<void> {
   await page.waitForFunction(() => globalThis.document.querySelector('[role="status"][aria-label="Loading"]') === null);
 }
 
+/** Switches as a system does in the evening. */
+export async function useColors(page: Page, scheme: Look['scheme']): Promise<void> {
+  await page.emulateMedia({ colorScheme: scheme });
+  await page.locator(`html[data-mantine-color-scheme="${scheme}"]`).waitFor();
+}
+
+/** For people: every one that a test offers where SCREENSHOTS is 1, else those of a look that is wrong. */
+export const wantsScreenshots: boolean = process.env['SCREENSHOTS'] === '1';
+
 export async function screenshot(page: Page, name: string): Promise<void> {
   mkdirSync(SCREENSHOTS, { recursive: true });
   await page.screenshot({ path: join(SCREENSHOTS, `${name}.png`), fullPage: true });
 }
 
+/** Every rule; or those that the colour scheme has a part in, where the others have seen the same page. */
+export type Rules = 'all' | 'colors';
+
+const RULES: Readonly<Record<Rules, object>> = { all: { type: 'tag', values: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa'] }, colors: { type: 'rule', values: ['color-contrast', 'link-in-text-block'] } };
+
 /** Violations of WCAG 2 A and AA as one line each. */
-export async function accessibilityProblems(page: Page): Promise<readonly string[]> {
-  await page.evaluate(AXE);
-  return page.evaluate(async () => {
+export async function accessibilityProblems(page: Page, rules: Rules = 'all'): Promise<readonly string[]> {
+  if (!(await page.evaluate(() => 'axe' in globalThis))) await page.evaluate(AXE);
+  return page.evaluate(async (runOnly) => {
     const { axe } = globalThis as unknown as { readonly axe: { run(context: unknown, options: object): Promise<{ readonly violations: readonly { readonly id: string; readonly nodes: readonly { readonly html: string; readonly failureSummary?: string }[] }[] }> } };
-    const { violations } = await axe.run(globalThis.document, { runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa'] });
+    const { violations } = await axe.run(globalThis.document, { runOnly, resultTypes: ['violations'], preload: false });
     return violations.map(({ id, nodes }) => `${id}: ${nodes.slice(0, 3).map(({ html, failureSummary = '' }) => `${html.slice(0, 160)} (${failureSummary.replaceAll('\n', ' ').slice(0, 200)})`).join(' | ')}`);
-  });
+  }, RULES[rules]);
 }
 
 /** Pixels by which the page is wider than its window; 0 = nothing is cut or scrolls sideways. */

@@ -1,0 +1,79 @@
+/** The page of API keys. */
+import { describe, expect, test } from '@jest/globals';
+import { ask, until } from '../harness/client.js';
+import { screenshot, wantsScreenshots } from './browser.js';
+import { follow, SLOW_MS, type Site } from './site.js';
+
+const HELLO = { model: 'auto', messages: [{ role: 'user', content: 'hello' }] };
+
+export function describeKeys(site: () => Site): void {
+  const isAnswered = async (key: string, status: number): Promise<boolean> => (await ask(site().gateway.baseUrl, key, HELLO)).status === status;
+
+  describe('API keys', () => {
+    test('a key is made with a cap, shown once, works, and is refused after its revocation was confirmed', async () => {
+      const { account, visit } = site();
+      const page = await visit('', { key: (await account()).key });
+      await follow(page, 'API keys');
+      await page.getByRole('button', { name: 'New key' }).click();
+      await page.getByRole('textbox', { name: 'Name' }).fill('from the browser');
+      await page.getByRole('textbox', { name: 'Cost cap (US$)' }).fill('2.5');
+      await page.getByRole('button', { name: 'Create key' }).click();
+      const secret = (await page.getByTestId('secret').textContent()) ?? '';
+      expect(secret).toMatch(/^sbx_live_\w{36}$/);
+      if (wantsScreenshots) await screenshot(page, 'key-made');
+      await page.getByRole('button', { name: 'Copy' }).click();
+      expect(await page.evaluate(() => globalThis.navigator.clipboard.readText())).toBe(secret);
+      await page.getByRole('button', { name: 'I have stored it' }).click();
+      await page.getByRole('dialog').waitFor({ state: 'detached' });
+      await page.getByText('$2.50 a month').waitFor();
+      expect((await page.content()).includes(secret)).toBe(false);
+      expect(await isAnswered(secret, 200)).toBe(true);
+      await page.getByRole('button', { name: 'Revoke from the browser' }).click();
+      await page.getByRole('dialog').getByRole('button', { name: 'Revoke', exact: true }).click();
+      await page.getByRole('dialog').waitFor({ state: 'detached' });
+      await until(() => isAnswered(secret, 401), 2_000, 50, 'the refusal');
+    }, SLOW_MS);
+
+    test('a key is rotated: its new secret is shown once, whatever key is pressed, and the old one ends', async () => {
+      const { account, visit, complaints } = site();
+      const { key, makeKey } = await account();
+      const made = await makeKey({ name: 'to be rotated' });
+      const page = await visit('/keys', { key });
+      await page.getByRole('button', { name: 'Rotate to be rotated' }).click();
+      await page.getByRole('dialog').getByRole('button', { name: 'Rotate', exact: true }).click();
+      const secret = (await page.getByTestId('secret').textContent()) ?? '';
+      expect(secret).toMatch(/^sbx_live_\w{36}$/);
+      expect(secret).not.toBe(made.key);
+      await page.keyboard.press('Escape');
+      expect(await page.getByTestId('secret').count()).toBe(1);
+      await page.getByRole('button', { name: 'I have stored it' }).click();
+      await page.getByRole('dialog').waitFor({ state: 'detached' });
+      expect((await page.content()).includes(secret)).toBe(false);
+      expect(await isAnswered(secret, 200)).toBe(true);
+      await until(() => isAnswered(made.key, 401), 2_000, 50, 'the end of the old secret');
+      expect(complaints).toEqual([]);
+    }, SLOW_MS);
+
+    test('a dialog that waits for a new secret is not closed away: the old one has ended, and the new one would be told to nobody', async () => {
+      const { account, visit } = site();
+      const { key, makeKey } = await account();
+      await makeKey({ name: 'closed away' });
+      const page = await visit('/keys', { key });
+      await page.getByRole('button', { name: 'Rotate closed away' }).click();
+      let goOn = (): void => undefined;
+      const pressed = new Promise<void>((resolve) => (goOn = resolve));
+      await page.route('**/rotate', async (route) => {
+        await pressed;
+        await route.continue();
+      });
+      const dialog = page.getByRole('dialog');
+      const sent = page.waitForRequest('**/rotate');
+      await dialog.getByRole('button', { name: 'Rotate', exact: true }).click();
+      await sent;
+      await page.keyboard.press('Escape');
+      expect([await dialog.getByRole('button', { name: 'Cancel' }).isDisabled(), await dialog.getByRole('button', { name: 'Close' }).count()]).toEqual([true, 0]);
+      goOn();
+      expect(await page.getByTestId('secret').textContent()).toMatch(/^sbx_live_\w{36}$/);
+    }, SLOW_MS);
+  });
+}
