@@ -104,7 +104,7 @@ export function createHandlers({ clock, accounts, keys, providerKeys, claims, se
       CreateKey: async (request: CreateKeyRequest__Output): Promise<CreateKeyResponse> => {
         const { expiresInSeconds, limits, ...rest } = request;
         const outcome = await keys.create({ ...rest, expiresInSeconds: expiresInSeconds === undefined ? null : BigInt(expiresInSeconds), limits: limitsRecord(limits) });
-        if (outcome !== undefined && 'seen' in outcome) metrics.keyChanged('created');
+        if (outcome !== undefined && 'seen' in outcome && outcome.secret !== '') metrics.keyChanged('created');
         return secretAnswer(outcome, 'account_id names no account.');
       },
       GetKey: async ({ accountId, keyId }: KeyRef__Output): Promise<KeyAnswer> => keyAnswer(await keys.get(accountId, keyId)),

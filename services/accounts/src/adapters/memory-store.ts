@@ -45,9 +45,11 @@ export function createMemoryStore(log: MemoryChangeLog = createMemoryChangeLog()
     updateAccount: async (id, edit, told) => change(accounts, id, edit, told),
     insertKey: async (key, secret, keysMax) => {
       const lives = [...keys.values()].filter(({ accountId, revokedAt, expiresAt }) => accountId === key.accountId && revokedAt === null && (expiresAt === null || expiresAt > key.createdAt));
-      if (lives.length >= keysMax) return false;
+      const before = keys.get(key.id);
+      if (before !== undefined) return before;
+      if (lives.length >= keysMax) return 'full';
       putKey(key, secret);
-      return true;
+      return 'made';
     },
     findKey: async (id) => keys.get(id),
     findSecret: async (digest) => {

@@ -86,10 +86,12 @@ export function createPostgresStore(db: Kysely<AccountsSchema>): AccountStore {
       inTransaction(async (transaction) => {
         // Under the account's lock: keys made at once are counted one after the other.
         await sql`select id from accounts.account where id = ${key.accountId} for update`.execute(transaction);
+        const before = await sql<KeyRow>`select * from accounts.api_key where id = ${key.id}`.execute(transaction);
+        if (before.rows[0] !== undefined) return keyFromRow(before.rows[0]);
         const { rows } = await sql<{ readonly lives: boolean }>`select true as lives from accounts.api_key where account_id = ${key.accountId} and lives_until > ${key.createdAt} limit ${keysMax}`.execute(transaction);
-        if (rows.length >= keysMax) return false;
+        if (rows.length >= keysMax) return 'full';
         await insertKeyRows(transaction, key, secret);
-        return true;
+        return 'made';
       }),
     findKey: async (id) => {
       const { rows } = await sql<KeyRow>`select * from accounts.api_key where id = ${id}`.execute(db);

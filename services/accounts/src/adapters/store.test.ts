@@ -65,14 +65,27 @@ describe.each(stores)('account store in %s', (_name, open) => {
     const store = await open();
     const account: AccountRecord = { ...ACCOUNT, id: `acct_${randomUUID()}` };
     await store.insertAccount(account);
-    const insert = (expiresAt: number | null, createdAt = 5): Promise<boolean> => {
+    const insert = async (expiresAt: number | null, createdAt = 5): Promise<boolean> => {
       const key = newKeyRecord({ id: `key_${randomUUID()}`, accountId: account.id, name: 'k', prefix: 'p', scopes: [], createdAt, expiresAt, limits: NO_LIMITS });
-      return store.insertKey(key, { digest: Buffer.from(randomUUID()), pepperId: 'x', keyId: key.id, validUntil: null }, 2);
+      return (await store.insertKey(key, { digest: Buffer.from(randomUUID()), pepperId: 'x', keyId: key.id, validUntil: null }, 2)) === 'made';
     };
     expect((await Promise.all([insert(null), insert(10), insert(null)])).filter(Boolean)).toHaveLength(2);
     expect(await insert(null)).toBe(false);
     for (const { id, expiresAt } of await store.listKeys(account.id, { limit: 5 }, ALL)) if (expiresAt === null) await store.updateKey(id, (key) => ({ ...key, revokedAt: 6 }), NOTHING);
     expect([await insert(null, 10), await insert(null, 10), await insert(null, 10)]).toEqual([true, true, false]);
+  });
+
+  test('of calls that make a key of one id at once, one makes it, and the others are told of it, also where there is no room', async () => {
+    const store = await open();
+    const account: AccountRecord = { ...ACCOUNT, id: `acct_${randomUUID()}` };
+    await store.insertAccount(account);
+    const id = `key_${randomUUID()}`;
+    const insert = (name: string) => store.insertKey(newKeyRecord({ id, accountId: account.id, name, prefix: 'p', scopes: [], createdAt: 5, expiresAt: null, limits: NO_LIMITS }), { digest: Buffer.from(randomUUID()), pepperId: 'x', keyId: id, validUntil: null }, 1);
+    const was = await Promise.all(['one', 'two', 'three'].map(insert));
+    const [kept] = await store.listKeys(account.id, { limit: 5 }, ALL);
+    expect(was.filter((each) => each === 'made')).toHaveLength(1);
+    expect(was.filter((each) => each !== 'made')).toEqual([kept, kept]);
+    expect(await insert('four')).toEqual(kept);
   });
 
   test('lists keys by their state, page by page, and none that was revoked long ago', async () => {
@@ -87,7 +100,7 @@ describe.each(stores)('account store in %s', (_name, open) => {
         for (const graceEndsAt of moments)
           for (const isDisabled of [false, true])
             keys.unshift({ ...newKeyRecord({ id: `key_${randomUUID()}`, accountId: account.id, name: 'k', prefix: 'p', scopes: [], createdAt: 5, expiresAt, limits: NO_LIMITS }), revokedAt, graceEndsAt, isDisabled });
-    for (const key of [...keys].reverse()) expect(await store.insertKey(key, { digest: Buffer.from(randomUUID()), pepperId: 'x', keyId: key.id, validUntil: null }, 1_000)).toBe(true);
+    for (const key of [...keys].reverse()) expect(await store.insertKey(key, { digest: Buffer.from(randomUUID()), pepperId: 'x', keyId: key.id, validUntil: null }, 1_000)).toBe('made');
     for (const status of [undefined, ...KEY_STATUSES]) {
       const wanted = keys.filter((key) => key.revokedAt !== revokedSince && (status === undefined || keyStatus(key, now) === status)).map(({ id }) => id);
       const got: string[] = [];

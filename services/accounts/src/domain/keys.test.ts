@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { createIdSource } from '@signalbox/kernel/ids';
+import { createIdSource, parseId } from '@signalbox/kernel/ids';
 import { randomBytes } from '@signalbox/runtime/random';
 import { Secret } from '@signalbox/runtime/secret';
 import { createFakeClock } from '@signalbox/testkit/clock';
@@ -41,6 +41,23 @@ describe('keys', () => {
   test.each<[bigint, boolean]>([[-1n, false], [0n, false], [1n, true], [315_360_000n, true], [315_360_001n, false]])('lives for a second to ten years: %d', async (expiresInSeconds, isMade) => {
     const { keys, account } = await world();
     expect(await keys.create({ ...ask(account.id, ''), expiresInSeconds })).toEqual(isMade ? expect.objectContaining({ secret: expect.any(String) as unknown }) : { problem: expect.stringMatching(/^expires_in /) as unknown });
+  });
+  test('makes one key for an Idempotency-Key and tells its secret once, until the day is over in which repeats are known', async () => {
+    const { clock, keys, account } = await world();
+    const repeatDigest = createHmac('sha256', PEPPER).update('k').digest();
+    const make = async (digest = repeatDigest) => {
+      const made = await keys.create({ ...ask(account.id, ''), repeatDigest: digest });
+      if (made === undefined || 'problem' in made) throw new Error('not made');
+      return made;
+    };
+    const first = await make();
+    expect([first.secret === '', parseId('key', first.seen.key.id)]).toEqual([false, first.seen.key.id]);
+    clock.advance(86_400_000);
+    expect(await make()).toEqual({ seen: first.seen, secret: '' });
+    const other = await make(createHmac('sha256', PEPPER).update('l').digest());
+    clock.advance(1_000);
+    const later = await make();
+    expect([other, later].map(({ seen, secret }) => [seen.key.id === first.seen.key.id, secret === ''])).toEqual([[false, false], [false, false]]);
   });
   test('knows whether its pepper is that of the keys that are there', async () => {
     const { keys, withPepper, isTheirsBefore } = await world();

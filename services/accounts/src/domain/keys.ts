@@ -1,6 +1,7 @@
 /** The life of a key: active, rotating, disabled, expired, revoked (contract, section 10). */
 import type { Clock } from '@signalbox/kernel/clock';
-import type { IdSource } from '@signalbox/kernel/ids';
+import { encodeUlid, type IdSource } from '@signalbox/kernel/ids';
+import { REMEMBERED_MS } from './claims.js';
 import { sameDigest, type SecretMaker } from './secrets.js';
 import type { AccountStore, Announcer, Change, InvalidationReason } from './ports.js';
 import { KEY_STATUSES, keyStatus, OPERATOR_DEFAULT_SCOPES, type AccountRecord, type KeyLimitsRecord, type KeyRecord, type KeyStatus, type ProviderKeyRecord } from './records.js';
@@ -13,6 +14,7 @@ const LIST_MAX = 100;
 const REFUSED_ACTORS = { revoked: 'api_key_revoked', expired: 'api_key_expired', disabled: 'invalid_api_key' } as const;
 /** What a rotated-out secret has in its grace instead of these scopes: it reads, but makes no secret that would outlive it. */
 const SCOPES_IN_GRACE: Readonly<Record<string, readonly string[]>> = { keys: ['keys:read'], admin: [] };
+const NO_DIGEST = new Uint8Array();
 export const NO_LIMITS: KeyLimitsRecord = { requestsPerMinute: null, costCaps: [], allowedModels: [] };
 
 export interface SeenKey {
@@ -29,6 +31,8 @@ export interface NewKey {
   readonly limits: KeyLimitsRecord;
   /** Empty = the operator. */
   readonly actorKeyId: string;
+  /** Of the Idempotency-Key it is made under, 16 bytes or more: within a day no second key is made under it. Absent or empty = none. */
+  readonly repeatDigest?: Uint8Array | undefined;
 }
 export interface KeyChange {
   readonly name?: string | undefined;
@@ -48,6 +52,7 @@ export interface Keys {
   authenticate(digest: Uint8Array, pepperId: string): Promise<(SeenKey & { readonly account: AccountRecord; readonly providerKeys: readonly ProviderKeyRecord[] }) | undefined>;
   /** False: there are keys, and all of them are under another pepper than the present one: none would be known. */
   isPepperTheirs(): Promise<boolean>;
+  /** `secret` is empty where the key was made before, under the same digest. */
   create(wanted: NewKey): Promise<SecretOutcome>;
   get(accountId: string, keyId: string): Promise<SeenKey | undefined>;
   list(accountId: string, limit: number, after: string, status: string): Promise<{ readonly keys: readonly SeenKey[]; readonly hasMore: boolean } | { readonly problem: string }>;
@@ -63,6 +68,12 @@ export interface Keys {
 function limitsAfter(current: KeyLimitsRecord, { limits, limitNames = [] }: KeyChange): KeyLimitsRecord {
   if (limits === undefined || limitNames.length === 0) return limits ?? current;
   return { ...current, ...Object.fromEntries(limitNames.map((name) => [name, limits[name]])) };
+}
+
+/** The one id that a key made under that digest has. Two calls at once ask for the same one, and the store lets one of them have it. */
+function repeatedId(digest: Uint8Array): string {
+  const bytes = Buffer.from(digest);
+  return `key_${encodeUlid(bytes.readUIntBE(0, 6), bytes, 6)}`;
 }
 
 /** A key as it is when new. */
@@ -116,7 +127,7 @@ export function createKeys({ store, announcer, clock, ids, secrets }: { readonly
       return { ...seen(key), account, providerKeys };
     },
 
-    create: async ({ accountId, name, expiresInSeconds, scopes: wanted, limits, actorKeyId }) => {
+    create: async ({ accountId, name, expiresInSeconds, scopes: wanted, limits, actorKeyId, repeatDigest = NO_DIGEST }) => {
       if ((await store.findAccount(accountId)) === undefined) return undefined;
       const actor = actorKeyId === '' ? undefined : await findVisible(accountId, actorKeyId);
       if (actorKeyId !== '' && actor === undefined) return undefined;
@@ -134,9 +145,17 @@ export function createKeys({ store, announcer, clock, ids, secrets }: { readonly
       const looser = actor === undefined ? undefined : handedProblem(actor, { scopes, limits, expiresAt });
       if (looser !== undefined) return { problem: looser };
       const made = secrets.make();
-      const key = newKeyRecord({ id: ids('key'), accountId, name, prefix: made.prefix, scopes, createdAt, expiresAt, limits });
-      const isMade = await store.insertKey(key, { digest: made.digest, pepperId: secrets.pepperId, keyId: key.id, validUntil: null }, KEYS_MAX);
-      return isMade ? { seen: seen(key), secret: made.secret } : { problem: `An account has at most ${KEYS_MAX} keys that are neither revoked nor expired.` };
+      const insert = async (id: string): Promise<{ readonly key: KeyRecord; readonly was: Awaited<ReturnType<AccountStore['insertKey']>> }> => {
+        const key = newKeyRecord({ id, accountId, name, prefix: made.prefix, scopes, createdAt, expiresAt, limits });
+        return { key, was: await store.insertKey(key, { digest: made.digest, pepperId: secrets.pepperId, keyId: id, validUntil: null }, KEYS_MAX) };
+      };
+      let { key, was } = await insert(repeatDigest.length === 0 ? ids('key') : repeatedId(repeatDigest));
+      if (typeof was === 'object') {
+        if (was.accountId === accountId && createdAt - was.createdAt <= REMEMBERED_MS / 1_000) return { seen: seen(was), secret: '' };
+        // The Idempotency-Key is used anew, long after.
+        ({ key, was } = await insert(ids('key')));
+      }
+      return was === 'made' ? { seen: seen(key), secret: made.secret } : { problem: `An account has at most ${KEYS_MAX} keys that are neither revoked nor expired.` };
     },
 
     get: async (accountId, keyId) => {

@@ -25,8 +25,8 @@ export interface AccountStore {
   listAccounts(page: Page): Promise<readonly AccountRecord[]>;
   /** Reads, changes and writes one row under its lock, and with it what `told` answers of the changed record. Undefined when there is none. `change` may answer the same record to leave it. */
   updateAccount(id: string, change: (account: AccountRecord) => AccountRecord, told: (account: AccountRecord) => Change | undefined): Promise<AccountRecord | undefined>;
-  /** False, and nothing is written, where the account has `keysMax` keys that are neither revoked nor expired at the new one's creation. */
-  insertKey(key: KeyRecord, secret: SecretRecord, keysMax: number): Promise<boolean>;
+  /** `full`, and nothing is written, where the account has `keysMax` keys that are neither revoked nor expired at the new one's creation. The key that has its id already, if any, which stays as it is: of two calls at once one makes it. */
+  insertKey(key: KeyRecord, secret: SecretRecord, keysMax: number): Promise<'made' | 'full' | KeyRecord>;
   findKey(id: string): Promise<KeyRecord | undefined>;
   findSecret(digest: Uint8Array): Promise<{ readonly secret: SecretRecord; readonly key: KeyRecord; readonly account: AccountRecord; readonly providerKeys: readonly ProviderKeyRecord[] } | undefined>;
   /** Whether some secret's digest is under that pepper, and whether there is any secret. It ends at the first that it meets. */

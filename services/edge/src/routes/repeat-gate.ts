@@ -31,9 +31,12 @@ export interface Repeated {
   readonly mayKeep: boolean;
 }
 
+/** `keyDigest`: of the account and the key, the same for each repeat. */
+export type GatedClaim = OpenClaim & { readonly keyDigest: Buffer };
+
 export interface RepeatGate {
   /** The claim to be ended, or undefined when the answer has been given. */
-  enter(repeated: Repeated): Promise<OpenClaim | undefined>;
+  enter(repeated: Repeated): Promise<GatedClaim | undefined>;
 }
 
 /** Whether the account wants answers to be kept for repeats: its own word, else the operator's. */
@@ -90,7 +93,7 @@ export function createRepeatGate({ repeats, gate, clock, pepper }: { readonly re
       }
       switch (entry.kind) {
         case 'open':
-          return entry.claim;
+          return { ...entry.claim, keyDigest: ref.keyDigest };
         case 'other-body':
           return refuse(final(gate.noteInvalid(caller, apiError('idempotency_conflict'))));
         case 'running':

@@ -798,6 +798,7 @@ export function writeCreateKeyRequest(w: Writer, m: CreateKeyRequest): void {
   if (m.scopes !== undefined) for (const one of m.scopes) { w.uint32(34); w.string(one); }
   if (m.limits !== undefined && m.limits !== null) { w.uint32(42); { const at = w.open(); writeKeyLimits(w, m.limits); w.close(at); } }
   if (m.actorKeyId !== undefined && m.actorKeyId !== '') { w.uint32(50); w.string(m.actorKeyId); }
+  if (m.repeatDigest !== undefined && m.repeatDigest.length > 0) { w.uint32(58); w.bytes(m.repeatDigest); }
 }
 export function readCreateKeyRequest(r: Reader, end: number): CreateKeyRequestOut {
   let v1: string = '';
@@ -806,6 +807,7 @@ export function readCreateKeyRequest(r: Reader, end: number): CreateKeyRequestOu
   const v4: string[] = [];
   let v5: KeyLimitsOut | null = null;
   let v6: string = '';
+  let v7: Buffer = NO_BYTES;
   while (r.at < end) {
     const tag = r.uint32();
     switch (tag) {
@@ -815,11 +817,12 @@ export function readCreateKeyRequest(r: Reader, end: number): CreateKeyRequestOu
       case 34: v4.push(r.string(end)); break;
       case 42: v5 = readKeyLimits(r, r.delimited(end)); break;
       case 50: v6 = r.string(end); break;
+      case 58: v7 = r.bytes(end); break;
       default: r.skip(tag, end);
     }
   }
   r.check(end);
-  return { accountId: v1, name: v2, expiresInSeconds: v3, scopes: v4, limits: v5, actorKeyId: v6 } as CreateKeyRequestOut;
+  return { accountId: v1, name: v2, expiresInSeconds: v3, scopes: v4, limits: v5, actorKeyId: v6, repeatDigest: v7 } as CreateKeyRequestOut;
 }
 export function copyCreateKeyRequest(m: CreateKeyRequest): CreateKeyRequestOut {
   const v1 = m.accountId !== undefined && m.accountId !== null ? m.accountId : '';
@@ -828,7 +831,8 @@ export function copyCreateKeyRequest(m: CreateKeyRequest): CreateKeyRequestOut {
   const v4 = m.scopes === undefined ? [] : m.scopes.slice();
   const v5 = m.limits !== undefined && m.limits !== null ? copyKeyLimits(m.limits) : null;
   const v6 = m.actorKeyId !== undefined && m.actorKeyId !== null ? m.actorKeyId : '';
-  return { accountId: v1, name: v2, expiresInSeconds: v3, scopes: v4, limits: v5, actorKeyId: v6 } as CreateKeyRequestOut;
+  const v7 = m.repeatDigest !== undefined && m.repeatDigest !== null ? copyBytes(m.repeatDigest) : NO_BYTES;
+  return { accountId: v1, name: v2, expiresInSeconds: v3, scopes: v4, limits: v5, actorKeyId: v6, repeatDigest: v7 } as CreateKeyRequestOut;
 }
 
 export function writeCreateKeyResponse(w: Writer, m: CreateKeyResponse): void {

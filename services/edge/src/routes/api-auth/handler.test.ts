@@ -1,5 +1,6 @@
 /** What accounts is asked to do with a key, by the body of the call. */
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { Fault } from '@signalbox/kernel/fault';
 import { request as httpRequest } from 'node:http';
 import { startDoor, type Door } from '../../testing/door.js';
 
@@ -32,6 +33,31 @@ const REF = { accountId: 'acct_1', keyId: 'key_2' };
 const BY = { ref: REF, actorKeyId: 'key_1' };
 /** Past every check: the accounts of these tests keep nothing. */
 const TAKEN = 503;
+
+describe('a key that is made under an Idempotency-Key', () => {
+  const KEY = { id: 'key_9', accountId: 'acct_1', name: 'ci', prefix: 'sbx_live_abcd', status: 'active', scopes: [], createdAt: '1', limits: null };
+  const make = (idempotencyKey?: string) => door.get('/api/auth', { method: 'POST', headers: { ...JSON_TYPE, ...(idempotencyKey === undefined ? {} : { 'idempotency-key': idempotencyKey }) }, body: '{"name":"ci"}' });
+
+  test('is made once where a try was cut off: each tells accounts the same, and the one that made it before is told without a secret', async () => {
+    const digests: (string | undefined)[] = [];
+    const answers: (object | undefined)[] = [undefined, { key: KEY, secret: '', problem: '' }, { key: KEY, secret: 'sbx_live_new', problem: '' }, { key: KEY, secret: 'sbx_live_new', problem: '' }];
+    const { unary } = door.accounts;
+    door.accounts.unary = <Message extends object, Answer>(method: string, message: Message, options: never): Promise<Answer> => {
+      if (method !== 'CreateKey') return unary<Message, Answer>(method, message, options);
+      digests.push((message as { readonly repeatDigest?: Buffer }).repeatDigest?.toString('hex'));
+      const answer = answers[digests.length - 1];
+      return answer === undefined ? Promise.reject(new Fault('deadline_exceeded', 'too late')) : Promise.resolve(answer as Answer);
+    };
+    expect((await make('one')).status).toBe(503);
+    const again = await make('one');
+    const record = (await again.json()) as object;
+    expect([again.status, again.headers.get('idempotent-replayed'), record, 'key' in record]).toMatchObject([201, 'true', { id: 'key_9' }, false]);
+    const other = await make('two');
+    expect([other.status, other.headers.get('idempotent-replayed'), await other.json()]).toMatchObject([201, null, { id: 'key_9', key: 'sbx_live_new' }]);
+    await make();
+    expect([digests[0] === digests[1], digests[0] === digests[2], digests[0]?.length, digests[3]]).toEqual([true, false, 64, undefined]);
+  });
+});
 
 describe('a field that is null', () => {
   test.each([

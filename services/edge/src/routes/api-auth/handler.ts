@@ -46,6 +46,7 @@ export function createApiAuthRouter({ call, parse, refuse, fail, callerOf }: Con
         name: body.name,
         scopes: body.scopes ?? [],
         actorKeyId: key.id,
+        ...(claim === undefined ? {} : { repeatDigest: claim.keyDigest }),
         ...(isAbsent(body.expires_in) ? {} : { expiresInSeconds: String(body.expires_in) }),
         ...(isAbsent(body.limits) ? {} : { limits: body.limits }),
       });
@@ -56,7 +57,9 @@ export function createApiAuthRouter({ call, parse, refuse, fail, callerOf }: Con
         const location = `/api/auth/${made.key.id}`;
         // The secret is told once: what is kept for a repeat is the record without it.
         ending = { kind: 'ended', costNanoUsd: 0n, answer: claim !== undefined && keepsAnswers(caller) ? packAnswer({ status: 201, headers: ['content-type', 'application/json; charset=utf-8', 'cache-control', 'no-store', 'location', location, 'x-request-id', requestId], trailers: [], body: Buffer.from(exactJson(keyBody(made.key))) }) : undefined };
-        send(response.location(location), 201, keyBody(made.key, made.secret));
+        // A try before this one made it, and never got to say so: its secret is lost.
+        if (made.secret === '') response.setHeader('Idempotent-Replayed', 'true');
+        send(response.location(location), 201, keyBody(made.key, made.secret === '' ? undefined : made.secret));
       }
     } finally {
       void claim?.end(ending);

@@ -11,6 +11,7 @@ export interface CreateKeyRequest {
   'scopes'?: (string)[];
   'limits'?: (_signalbox_accounts_v1_KeyLimits | null);
   'actorKeyId'?: (string);
+  'repeatDigest'?: (Buffer | Uint8Array | string);
   '_expiresInSeconds'?: "expiresInSeconds";
 }
 
@@ -21,5 +22,6 @@ export interface CreateKeyRequest__Output {
   'scopes': (string)[];
   'limits': (_signalbox_accounts_v1_KeyLimits__Output | null);
   'actorKeyId': (string);
+  'repeatDigest': (Buffer);
   '_expiresInSeconds'?: "expiresInSeconds";
 }
