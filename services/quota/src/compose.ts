@@ -60,6 +60,7 @@ export function composeQuota(config: QuotaConfig, surroundings: Surroundings, ne
       await billing.unary<BookLostRequest, object>('BookLost', writeLost(writer, accountId, requests), { deadlineMs: RECONCILE_DEADLINE_MS });
       log.error('A lost writer left requests that only quota knew of; they are booked as far as they were told.', { writer, requests: requests.length });
     },
+    tellAwaited: (writers) => log.error('Accounts with limits are refused: since Redis began anew these workers have not told what they have under way. Each is waited for until it is back, counts as lost, or is declared so (admin writer lost).', { writers }),
   });
   // Named, so that edge can tell two replicas behind one address: while one is frozen the other is asked.
   const instance = Buffer.from(randomBytes(8)).toString('hex');

@@ -127,6 +127,32 @@ test('after a loss an account under a cap opens once each writer that may live w
   expect(await quota.confirm(ACCOUNT, 'r0')).toBe(false);
 });
 
+test('writers that accounts wait for after a loss are told of once they have been for ten seconds, and each minute from then on', async () => {
+  const clock = createFakeClock();
+  let life = 1;
+  const accounts = new Map();
+  const store = createMemoryStore({ clock, accounts, epoch: () => `life ${life}` });
+  const told: (readonly string[])[] = [];
+  const writers = [{ writer: 'wrt_b', isLost: false }, { writer: 'wrt_a', isLost: false }, { writer: 'wrt_gone', isLost: true }];
+  const quota = createQuota(store, () => Promise.resolve({ seq: 0n, totals: [], requestIds: [] }), undefined, { clock, askWriters: () => Promise.resolve(writers), bookLost: () => Promise.resolve(), tellAwaited: (awaited) => void told.push(awaited) });
+  const toldAfter = async (ms: number): Promise<number> => {
+    clock.advance(ms);
+    await expect(quota.admit(ACCOUNT, capped('r1', 10n, 100n))).rejects.toThrow(/^quota_unavailable/);
+    return told.length;
+  };
+  expect([await toldAfter(0), await toldAfter(9_999), await toldAfter(1), await toldAfter(1), await toldAfter(59_998), await toldAfter(1)]).toEqual([0, 0, 1, 1, 1, 2]);
+  expect(told).toEqual([['wrt_a', 'wrt_b'], ['wrt_a', 'wrt_b']]);
+  await quota.reregister('wrt_b', 'life 1', [], [], true);
+  expect(await toldAfter(60_000)).toBe(3);
+  expect(told.at(-1)).toEqual(['wrt_a']);
+  await quota.reregister('wrt_a', 'life 1', [], [], true);
+  expect(await quota.admit(ACCOUNT, capped('r1', 10n, 100n))).toMatchObject({ verdict: { decision: 'admitted' } });
+  // Who lives has seconds in every life.
+  life = 2;
+  accounts.clear();
+  expect([await toldAfter(60_000), await toldAfter(9_999), await toldAfter(1)]).toEqual([3, 3, 4]);
+});
+
 test('what a lost writer told of is handed to the ledger with its charge as far as that is known, and holds no room any more', async () => {
   const clock = createFakeClock();
   const store = createMemoryStore({ clock });

@@ -57,18 +57,24 @@ const OVERDUE_TOLD_MAX = 100;
 const LOST_MS = 900_000;
 /** 60 s: by then whoever lives has told again what it has under way, and the ledger what its log comes to. */
 const TELL_AGAIN_MS = 60_000;
+/** Writers that accounts wait for are told of once they have been for so long, and each minute from then on: who lives has told within seconds. */
+const AWAITED_TOLD_MS = 10_000;
+const AWAITED_TOLD_AGAIN_MS = 60_000;
 /** Writers by what the ledger knows of them. */
 interface Standings {
   readonly lost: ReadonlySet<string>;
   readonly booked: ReadonlySet<string>;
 }
 
-/** `tellFreed` is called when an account has room again that somebody may wait for. Without `rebuild` nobody can hold what this store does not know. */
+/**
+ * `tellFreed` is called when an account has room again that somebody may wait for. Without `rebuild` nobody can hold what this store does not know;
+ * its `tellAwaited` names the writers that accounts with limits still wait for after a loss.
+ */
 export function createQuota(
   store: QuotaStore,
   askTotals: AskTotals,
   tellFreed: (accountId: string) => void = () => undefined,
-  rebuild?: { readonly askWriters: AskWriters; readonly bookLost: BookLost; readonly clock: Pick<Clock, 'monotonicMs'> },
+  rebuild?: { readonly askWriters: AskWriters; readonly bookLost: BookLost; readonly clock: Pick<Clock, 'monotonicMs'>; readonly tellAwaited?: (writers: readonly string[]) => void },
 ): Quota {
   const seen = new Set<string>(); // kept: by account; none is dropped.
 
@@ -93,6 +99,15 @@ export function createQuota(
   };
   /** Latest life of the store in which every writer was heard. */
   let openEpoch = '';
+  /** Latest life in which writers were waited for: when they are to be told of next. */
+  let awaited = { epoch: '', tellAtMs: 0 };
+  const tellAwaited = (epoch: string, writers: readonly string[]): void => {
+    const nowMs = rebuild?.clock.monotonicMs() ?? 0;
+    if (awaited.epoch !== epoch) awaited = { epoch, tellAtMs: nowMs + AWAITED_TOLD_MS };
+    if (nowMs < awaited.tellAtMs) return;
+    awaited.tellAtMs = nowMs + AWAITED_TOLD_AGAIN_MS;
+    rebuild?.tellAwaited?.(writers);
+  };
   /** Answers the life of the store in which all that is held is known again. */
   const rebuilt = async (waiting: string): Promise<string> => {
     const present = await store.epoch();
@@ -104,7 +119,10 @@ export function createQuota(
     } catch (error) {
       throw new Fault('quota_unavailable', 'the ledger did not tell its writers', { cause: error });
     }
-    if (missing.length > 0) throw new Fault('quota_unavailable', `after a loss ${missing.length} writers were not heard yet`);
+    if (missing.length > 0) {
+      tellAwaited(present, missing);
+      throw new Fault('quota_unavailable', `after a loss ${missing.length} writers were not heard yet`);
+    }
     return (openEpoch = present);
   };
   const ask = async (accountId: string, requestIds: readonly string[], openedIn = '', waiting = ''): Promise<ReadonlySet<string>> => {
