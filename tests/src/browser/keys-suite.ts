@@ -34,6 +34,24 @@ export function describeKeys(site: () => Site): void {
       await until(() => isAnswered(secret, 401), 2_000, 50, 'the refusal');
     }, SLOW_MS);
 
+    test('who clicks twice makes one key, and rotates it once', async () => {
+      const { account, visit } = site();
+      const { key, call } = await account();
+      const page = await visit('/keys', { key });
+      const sent: string[] = [];
+      page.on('request', (request) => void (request.method() === 'POST' && sent.push(request.url())));
+      await page.getByRole('button', { name: 'New key' }).click();
+      await page.getByRole('textbox', { name: 'Name' }).fill('twice');
+      await page.getByRole('button', { name: 'Create key' }).dblclick();
+      await page.getByRole('button', { name: 'I have stored it' }).click();
+      await page.getByRole('button', { name: 'Rotate twice' }).click();
+      await page.getByRole('dialog').getByRole('button', { name: 'Rotate', exact: true }).dblclick();
+      await page.getByRole('button', { name: 'I have stored it' }).click();
+      page.removeAllListeners('request');
+      const { data } = await call<{ readonly data: readonly { readonly name: string }[] }>('/api/auth');
+      expect([sent.length, data.filter(({ name }) => name === 'twice').length]).toEqual([2, 1]);
+    }, SLOW_MS);
+
     test('a key is rotated: its new secret is shown once, whatever key is pressed, and the old one ends', async () => {
       const { account, visit, complaints } = site();
       const { key, makeKey } = await account();

@@ -1,6 +1,6 @@
 /** Answers of the interface as queries; a session that ended ends here. */
 import { QueryClient, useMutation, useQuery, useQueryClient, type UseMutationResult, type UseQueryResult } from '@tanstack/react-query';
-import { useEffect } from 'react';
+import { useEffect, useRef } from 'react';
 import { ApiError, call, hasSessionHint, isOfSession, noteSession, onOtherTab, subjectOf, type CallOptions } from './api.js';
 import type { KeyRecord, ModelRecord, Page, RequestDetail, Session, UsageRow } from './types.js';
 
@@ -214,21 +214,31 @@ export async function change<Answer>(path: string, options: CallOptions): Promis
   }
 }
 
-/** A call that changes something; afterwards everything shown whose path begins with one of `stale` is read anew. */
-export function useChange<Answer>(stale: readonly string[]): UseMutationResult<Answer, unknown, Change> {
+/** A call that changes something; afterwards everything shown whose path begins with one of `stale` is read anew. One that is under way is not begun again: the second click of a double one comes before its button can be seen to wait. */
+export function useChange<Answer>(stale: readonly string[]): Omit<UseMutationResult<Answer, unknown, Change>, 'mutateAsync'> {
   const client = useQueryClient();
   const ended = useEnded();
-  return useMutation({
+  const isUnderWay = useRef(false);
+  const mutation = useMutation<Answer, unknown, Change>({
     // An answer may hold a new secret: it goes with the page that shows it.
     gcTime: 0,
-    mutationFn: ({ path, ...options }: Change) => change<Answer>(path, options),
+    mutationFn: ({ path, ...options }) => change<Answer>(path, options),
     onError: ended,
     onSettled: (_answer, error) => {
+      isUnderWay.current = false;
       const reread = rereadAfter(client, stale, error);
       // A refusal is told at once.
       return error === null ? reread : undefined;
     },
   });
+  return {
+    ...mutation,
+    mutate: (asked, options) => {
+      if (isUnderWay.current) return;
+      isUnderWay.current = true;
+      mutation.mutate(asked, options);
+    },
+  };
 }
 
 /** Models, providers or ids of keys to choose from: those that were used before. */
