@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, describe } from '@jest/globals';
 import { chromiumPath } from './browser.js';
 import { describeFigures } from './figures-suite.js';
+import { describeKeyChanges } from './key-changes-suite.js';
 import { describeKeys } from './keys-suite.js';
 import { describeLooks } from './looks-suite.js';
 import { describePlayground } from './playground-suite.js';
@@ -26,6 +27,7 @@ suite('the dashboard', () => {
   describeSessions(site);
   describeFigures(site);
   describeKeys(site);
+  describeKeyChanges(site);
   describePlayground(site);
   describePolicy(site);
 });

@@ -16,7 +16,7 @@ export function describeKeys(site: () => Site): void {
       await follow(page, 'API keys');
       await page.getByRole('button', { name: 'New key' }).click();
       await page.getByRole('textbox', { name: 'Name' }).fill('from the browser');
-      await page.getByRole('textbox', { name: 'Cost cap (US$)' }).fill('2.5');
+      await page.getByRole('textbox', { name: 'A month' }).fill('2.5');
       await page.getByRole('button', { name: 'Create key' }).click();
       const secret = (await page.getByTestId('secret').textContent()) ?? '';
       expect(secret).toMatch(/^sbx_live_\w{36}$/);

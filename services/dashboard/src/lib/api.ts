@@ -1,4 +1,5 @@
 /** Calls of the public interface, with the session's cookie. Nothing here knows a key. */
+import { exactJson } from './exact-json.js';
 import type { PreviousError, Session } from './types.js';
 
 export class ApiError extends Error {
@@ -89,7 +90,7 @@ export async function callRaw(path: string, { method = 'GET', body, headers = {}
       method,
       credentials: 'same-origin',
       headers: { ...(body === undefined ? {} : { 'content-type': 'application/json' }), ...(method !== 'GET' && csrf !== undefined ? { 'x-csrf-token': csrf } : {}), ...headers },
-      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+      ...(body === undefined ? {} : { body: exactJson(body) }),
       ...(signal === undefined ? {} : { signal }),
     });
   } catch (error) {

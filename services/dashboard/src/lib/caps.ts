@@ -1,7 +1,8 @@
 /** Limits of a key as they are shown. */
 import { formatCount } from './format.js';
+import { capsOf } from './key-limits.js';
 import { formatUsd } from './money.js';
-import type { Cap, CapPeriod, KeyRecord } from './types.js';
+import type { CapPeriod, KeyRecord } from './types.js';
 
 const WORDS: Readonly<Record<CapPeriod, string>> = { day: 'a day', week: 'a week', month: 'a month', total: 'in all' };
 
@@ -15,8 +16,6 @@ export function limitLines(limits: KeyRecord['limits']): readonly string[] {
   return [...capLines(limits), ...(rate === null ? [] : [`${formatCount(rate)} request${rate === 1 ? '' : 's'} a minute`]), ...names];
 }
 
-/** Every cap: the record lists them where there are several, and otherwise tells the only one. */
-export function capLines({ cost_cap_usd: capUsd, cost_cap_period: period, cost_caps: caps }: KeyRecord['limits']): readonly string[] {
-  const only: readonly Cap[] = capUsd === null || period === null ? [] : [{ cap_usd: capUsd, period }];
-  return (caps ?? only).map((cap) => `${formatUsd(cap.cap_usd)} ${WORDS[cap.period]}`);
+export function capLines(limits: KeyRecord['limits']): readonly string[] {
+  return capsOf(limits).map((cap) => `${formatUsd(cap.cap_usd)} ${WORDS[cap.period]}`);
 }

@@ -9,6 +9,9 @@ describe('amounts', () => {
     expect(sumUsd([0.1, 0.2])).toBe(300_000_000n);
     expect(sumUsd(Array.from({ length: 1_000 }, () => 0.000000001))).toBe(1_000n);
   });
+  test('nor does a large amount lose its last digit', () => {
+    expect([sumUsd([4393092.087081594]), sumUsd([-4478474.110634132]), sumUsd([1e-9])]).toEqual([4_393_092_087_081_594n, -4_478_474_110_634_132n, 1n]);
+  });
   test('what ran on own keys at providers is not spent, and corrections are', () => {
     const day = { cost_usd: 3, charge_usd: 0 };
     expect(sumUsd([day, { cost_usd: 2, charge_usd: 1.5 }, undefined].map(spentUsd))).toBe(1_500_000_000n);

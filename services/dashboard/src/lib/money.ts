@@ -2,13 +2,19 @@
 
 const NANO = 1_000_000_000n;
 
-/** Nano-USD of a number with at most nine decimals, below nine million. */
-function toNano(usd: number): bigint {
-  return BigInt(Math.round(usd * 1e9));
+/** Nano-USD of a number with at most nine decimals, exact below 2^23: its digits, since a product would be rounded once more. */
+export function nanoOf(usd: number): bigint {
+  return BigInt(usd.toFixed(9).replace('.', ''));
+}
+
+/** Nano-USD, not negative, as the decimal text of dollars with no zero too many: `2.5`. */
+export function decimalOf(nano: bigint): string {
+  const fraction = String(nano % NANO).padStart(9, '0').replace(/0+$/, '');
+  return `${nano / NANO}${fraction === '' ? '' : `.${fraction}`}`;
 }
 
 export function sumUsd(amounts: readonly number[]): bigint {
-  return amounts.reduce((sum, amount) => sum + toNano(amount), 0n);
+  return amounts.reduce((sum, amount) => sum + nanoOf(amount), 0n);
 }
 
 /** What the account was charged, corrections included: less than the cost where requests ran on its own keys at providers. 0 for a day without any. */
@@ -20,13 +26,13 @@ const grouped = (whole: string): string => whole.replace(/\B(?=(\d{3})+$)/g, ','
 
 /** Nano-USD of a request's first ledger line: what is told as charged has the corrections in it. */
 export function bookedFirst({ amount_usd: charged, adjustments }: { readonly amount_usd: number; readonly adjustments: readonly { readonly amount_usd: number }[] }): bigint {
-  return toNano(charged) - sumUsd(adjustments.map(({ amount_usd: amount }) => amount));
+  return nanoOf(charged) - sumUsd(adjustments.map(({ amount_usd: amount }) => amount));
 }
 
 /** `$1,234.50`; small amounts keep what tells them apart: `$0.0000146`. */
 export function formatUsd(amount: number | bigint | null | undefined): string {
   if (amount === null || amount === undefined) return '–';
-  const nano = typeof amount === 'bigint' ? amount : toNano(amount);
+  const nano = typeof amount === 'bigint' ? amount : nanoOf(amount);
   const sign = nano < 0n ? '−' : '';
   const positive = nano < 0n ? -nano : nano;
   const whole = positive / NANO;
@@ -45,7 +51,7 @@ export function formatUsd(amount: number | bigint | null | undefined): string {
 
 /** Every decimal: for statements and ledgers. */
 export function exactUsd(amount: number | bigint): string {
-  const nano = typeof amount === 'bigint' ? amount : toNano(amount);
+  const nano = typeof amount === 'bigint' ? amount : nanoOf(amount);
   const positive = nano < 0n ? -nano : nano;
   return `${nano < 0n ? '−' : ''}$${grouped(String(positive / NANO))}.${String(positive % NANO).padStart(9, '0').replace(/0{1,7}$/, '')}`;
 }
