@@ -157,10 +157,11 @@ describe('an answer that the limit ends within a call', () => {
 describe.each(named('openai-chat'))('$name of a host that calls each stream with calls finished', (wire) => {
   test.each([
     [['{"a":'], '{"a":', 'length'],
-    [['{"a"', ':"x}'], '{"a":"x}', 'length'],
+    [['{"a"', ':"x} y'], '{"a":"x} y', 'length'],
     [['{"a":1}'], '{"a":1}', 'tool_calls'],
     [['{"a":1,}'], '{"a":1,}', 'tool_calls'],
-    [['{"a":"}'], '{"a":"}', 'length'],
+    [['{"a":"}"'], '{"a":"}"', 'length'],
+    [['{"a":"5" tall"}'], '{"a":"5" tall"}', 'tool_calls'],
     [['Oslo'], 'Oslo', 'tool_calls'],
     [[], '{}', 'tool_calls'],
   ])('%j is told as %s, finished by %s', (pieces, text, reason) => {

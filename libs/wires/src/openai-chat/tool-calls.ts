@@ -34,7 +34,7 @@ export interface ToolCallNumbering {
   close(isCut: boolean): readonly object[];
   /** Whether each call that was told has all of its arguments. */
   areWhole(): boolean;
-  /** Whether the arguments of one break off: no model ends them so. */
+  /** Whether the arguments of one break off: no model ends them so. Behind a last brace it is rather a quote that is wrong. */
   isCutShort(): boolean;
   /** Whether one never got a name. */
   hasUntold(): boolean;
@@ -117,7 +117,7 @@ export function createToolCallNumbering(seed: string): ToolCallNumbering {
           return { index: call.index, function: { arguments: '{}' } };
         }),
     areWhole: () => calls.every((call) => call.index === -1 || isObjectText(call.arguments)),
-    isCutShort: () => calls.some((call) => call.index !== -1 && call.progress.isOpen()),
+    isCutShort: () => calls.some((call) => call.index !== -1 && call.progress.isOpen() && !call.arguments.trimEnd().endsWith('}')),
     hasUntold: () => told < calls.length,
     count: () => told,
   };
