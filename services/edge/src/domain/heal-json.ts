@@ -56,12 +56,15 @@ const NAME = /[A-Za-z_$][\w$-]*[ \t]*/y;
 const LAST_QUOTE = /"[ \t\r\n]*/y;
 /** Members whose first brace is missing: none of the values in them is the answer. */
 const MEMBERS = /^(?:```[\w-]*)?\s*(?:"[^"\n{}[\]]{0,128}"|'[^'\n{}[\]]{0,128}')\s*:/;
+const KEY_ENDS = /"[ \t\r\n]*:/g;
 /** Before a value: it is that of a member. */
 const KEY_BEFORE = /"[ \t\r\n]*:[ \t\r\n]*$/;
-/** Behind a value: the end of a string and what may stand there, or one more member whose key has no quotes. */
-const GOES_ON = /^(?:"[ \t\r\n]*[,}\]]|[ \t\r\n]*,[ \t\r\n]*[A-Za-z_$][\w$-]{0,256}[ \t\r\n]*:)/;
-/** What tells of a text behind a value whether it is more of it. */
-const SIGNS = /[{}[\]]|["'][ \t\r\n]*:|[\p{L}\d]+/gu;
+/** Behind a value: the end of a string and what may stand there, or one more member. */
+const GOES_ON = /^(?:"[ \t\r\n]*[,}\]]|(?:[ \t]*|[ \t\r\n]*,[ \t\r\n]*)"[^"\n]{0,256}"[ \t\r\n]*:|[ \t\r\n]*,[ \t\r\n]*[A-Za-z_$][\w$-]{0,256}[ \t\r\n]*:)/;
+/** What tells of a text behind a value whether it is more of it: brackets but those of smileys, keys, words. */
+const SIGNS = /[{[]|(?<![:;=-])[}\]]|["'][ \t\r\n]*:|[\p{L}\d]+/gu;
+const LAST_BRACKET = /(?<![:;=-])[}\]]$/;
+const LAST_STRING = /"[ \t\r\n}\]]*[}\]]$/;
 const LETTERS = /[A-Za-z]+/y;
 const LITERAL = /^(?:true|false|null|True|False|None)$/;
 
@@ -98,7 +101,7 @@ function beginsScalar(text: string, isEnd: boolean): boolean | undefined {
 type Found = { readonly kind: 'at'; readonly at: number } | { readonly kind: 'unknown'; readonly from: number } | { readonly kind: 'none' };
 
 /** Whether what stands before a value says that it is a part of another. */
-const isWithin = (lead: string): boolean => MEMBERS.test(lead) || KEY_BEFORE.test(lead.slice(-SHORT_CHARS));
+const isWithin = (lead: string): boolean => MEMBERS.test(lead) || (KEY_BEFORE.test(lead.slice(-SHORT_CHARS)) && (lead.match(KEY_ENDS) ?? []).length > 1);
 
 /** Where the value begins, looked for from `from`; `unknown`: not before that position; `none`: nowhere, since what begins there is a part of a broken one. */
 function findValue(text: string, kind: JsonKind, from: number, isEnd: boolean): Found {
@@ -139,27 +142,31 @@ function findValue(text: string, kind: JsonKind, from: number, isEnd: boolean): 
 
 /**
  * Whether `rest`, which stands behind a value, is more of it and no prose: the bracket that seemed to end it was one too
- * many, or stood in a string of which a quote is missing or one is too many. Keys outside of braces say so, words that a
- * bracket ends, and a quote without its other beside keys or before the last bracket.
+ * many, or stood in a string of which a quote is missing or one is too many. One more member says so, and words that a
+ * bracket ends; where a bracket ends all of it, also a key outside of braces, and a quote without its other.
  */
 function goesOn(rest: string): boolean {
   if (GOES_ON.test(rest)) return true;
+  const looked = rest.slice(0, PREFIX_CHARS_MAX);
   let curly = 0;
   let square = 0;
   let hasWord = false;
   let hasKey = false;
-  const looked = rest.slice(0, PREFIX_CHARS_MAX);
+  let hasOuterKey = false;
   for (const [sign] of looked.matchAll(SIGNS)) {
-    const isUnopened = (sign === '}' && curly === 0) || (sign === ']' && square === 0);
-    if ((isUnopened && hasWord) || (sign.endsWith(':') && curly === 0)) return true;
+    if (hasWord && ((sign === '}' && curly === 0) || (sign === ']' && square === 0))) return true;
     if (sign === '{') curly += 1;
     else if (sign === '[') square += 1;
     else if (sign === '}') curly = Math.max(0, curly - 1);
     else if (sign === ']') square = Math.max(0, square - 1);
-    else if (sign.endsWith(':')) hasKey = true;
-    else hasWord = true;
+    else if (sign.endsWith(':')) {
+      hasKey = true;
+      hasOuterKey ||= curly === 0;
+    } else hasWord = true;
   }
-  return (looked.split('"').length - 1) % 2 !== 0 && (hasKey || /"[ \t\r\n}\]]*[}\]]$/.test(looked.trimEnd()));
+  const end = withoutFence(looked).trimEnd();
+  if (!LAST_BRACKET.test(end)) return false;
+  return hasOuterKey || ((looked.split('"').length - 1) % 2 !== 0 && (hasKey || LAST_STRING.test(end)));
 }
 
 /** Without the fence at its end. No pattern does this in time: one would begin again at every blank of a long run. */

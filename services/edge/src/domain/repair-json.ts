@@ -60,6 +60,8 @@ class Reader {
   private depth = 0;
   /** The member that is being read has a key without quotes. */
   private isBareKey = false;
+  /** A string or key had single quotes. */
+  private hasSingle = false;
 
   constructor(
     private readonly text: string,
@@ -120,7 +122,7 @@ class Reader {
       const comment = this.commentAt(this.at);
       if (comment !== '') {
         // The end of a string, or its beginning, stands in it.
-        if (quotesIn(comment, '"') % 2 !== 0 || quotesIn(comment, "'") % 2 !== 0) throw new Unclear();
+        if (quotesIn(comment, '"') % 2 !== 0 || (this.hasSingle && quotesIn(comment, "'") % 2 !== 0)) throw new Unclear();
         this.at += comment.length;
       } else if (SPACE.test(character)) {
         gap += ' \t\r\n'.includes(character) ? character : ' ';
@@ -156,6 +158,7 @@ class Reader {
   private key(): string | undefined {
     const { text } = this;
     const ends = QUOTES.get(text[this.at] ?? '');
+    this.hasSingle ||= text[this.at] === "'";
     this.isBareKey = ends === undefined;
     if (ends === undefined) {
       BARE_KEY.lastIndex = this.at;
@@ -228,6 +231,7 @@ class Reader {
     const { text } = this;
     const opening = text[this.at] ?? '';
     const ends = QUOTES.get(opening) ?? '';
+    this.hasSingle ||= opening === "'";
     if (opening === text[this.at + 1] && opening === text[this.at + 2]) throw new Unclear();
     let value = '';
     let curly = 0;
