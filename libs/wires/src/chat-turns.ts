@@ -1,6 +1,7 @@
 /** A client's messages as wires other than OpenAI's read them. Edge has checked their shape; the older function form becomes tool calls. */
 import { isObject, type JsonObject } from './canonical.js';
 import { readMediaSource, type MediaKind, type MediaReference, type MediaSource } from './media.js';
+import { namedParts } from './speakers.js';
 import { createUniqueNames } from './unique-names.js';
 import { notTakenHere } from './unsendable.js';
 
@@ -149,7 +150,7 @@ export function readTurns(messages: unknown): readonly Turn[] {
       case 'developer':
         return [{ role: 'system', text: plainText(message['content']), isCacheEnd: endsInCache(message['content']) }];
       case 'user':
-        return [{ role: 'user', parts: userParts(message['content'], `messages.[${String(index)}].content`) }];
+        return [{ role: 'user', parts: namedParts(userParts(message['content'], `messages.[${String(index)}].content`), message['name'], (text) => ({ type: 'text', text, isCacheEnd: false })) }];
       case 'assistant':
         return [{ role: 'assistant', text: plainText(message['content']) || textOf(message['refusal']), calls: register.enter(callsOf(message, index)), message, isCacheEnd: endsInCache(message['content']) }];
       case 'tool':

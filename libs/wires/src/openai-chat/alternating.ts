@@ -2,6 +2,7 @@
 import { isObject, type JsonObject } from '../canonical.js';
 import { plainText, readTurns, type Turn } from '../chat-turns.js';
 import { answeredInWords, calledInWords } from '../in-words.js';
+import { namedContent } from '../speakers.js';
 
 type Content = string | readonly unknown[];
 
@@ -21,8 +22,9 @@ function joined(first: Content, second: Content): Content {
 
 const isSaid = (text: string): boolean => text.trim() !== '';
 
-/** What a user's message says, as it came; undefined = nothing. */
-function userContent({ content }: JsonObject): Content | undefined {
+/** What a user's message says, as it came, and who says it; undefined = nothing. */
+function userContent(message: JsonObject): Content | undefined {
+  const content = namedContent(message['content'], message['name']);
   if (typeof content === 'string') return isSaid(content) ? content : undefined;
   if (!Array.isArray(content)) return undefined;
   const parts = content as readonly unknown[];

@@ -25,7 +25,7 @@ describe('quirks of hosts', () => {
     ['none, where only auto is known', { toolChoice: 'auto-only' }, { tools: TOOLS, tool_choice: 'none' }, {}],
     ['auto, where only auto is known', { toolChoice: 'auto-only' }, { tools: TOOLS, tool_choice: 'auto' }, { tools: TOOLS }],
     ['no choice at all', { toolChoice: 'auto-only' }, { tools: TOOLS }, { tools: TOOLS }],
-    ['a name in a message', { messageFields: ['role', 'content'] }, { messages: [{ role: 'user', name: 'n', content: 'x' }] }, { messages: [{ role: 'user', content: 'x' }] }],
+    ['a name in a message', { messageFields: ['role', 'content'] }, { messages: [{ role: 'user', name: 'n', content: 'x' }] }, { messages: [{ role: 'user', content: 'n: x' }] }],
     [
       'an answer of ours that comes back',
       { messageFields: ['role', 'content', 'tool_calls'] },
@@ -86,7 +86,7 @@ describe('quirks of hosts', () => {
       'neighbours of one role, where turns alternate',
       { alternates: true },
       { messages: [{ role: 'user', content: 'a' }, { role: 'user', name: 'n', content: 'b' }, { role: 'system', content: 's' }, { role: 'assistant', content: 'c' }, { role: 'assistant', content: [{ type: 'text', text: 'd' }] }, { role: 'developer', content: 't' }, { role: 'user', content: 'e' }] },
-      { messages: [{ role: 'system', content: 's\n\nt' }, { role: 'user', content: 'a\n\nb' }, { role: 'assistant', content: 'c\n\nd' }, { role: 'user', content: 'e' }] },
+      { messages: [{ role: 'system', content: 's\n\nt' }, { role: 'user', content: 'a\n\nn: b' }, { role: 'assistant', content: 'c\n\nd' }, { role: 'user', content: 'e' }] },
     ],
     [
       'calls and their results, where turns alternate and there are no tools',

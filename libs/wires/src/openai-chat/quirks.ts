@@ -1,6 +1,7 @@
 /** What hosts of the OpenAI wire do unlike OpenAI, and a request's fields as such a host takes them. */
 import { isObject, type JsonObject } from '../canonical.js';
 import { LongStrings } from '../long-strings.js';
+import { namedContent } from '../speakers.js';
 import { takeTurns } from './alternating.js';
 
 export interface ChatRequestField {
@@ -183,6 +184,7 @@ function adaptMessage(message: unknown, quirks: ChatQuirks): unknown {
   const adapted: Record<string, unknown> = Object.fromEntries(Object.entries(message).filter(([name]) => (quirks.messageFields === undefined && !isAssistant && name !== CACHE_FIELD) || isKept(name, quirks)));
   if (quirks.developerAsSystem && adapted['role'] === 'developer') adapted['role'] = 'system';
   if (quirks.shortToolCallIds && typeof adapted['tool_call_id'] === 'string') adapted['tool_call_id'] = shortId(adapted['tool_call_id']);
+  if (message['role'] === 'user' && !Object.hasOwn(adapted, 'name')) adapted['content'] = namedContent(adapted['content'], message['name']);
   if (Array.isArray(adapted['tool_calls'])) adapted['tool_calls'] = (adapted['tool_calls'] as readonly unknown[]).map((call) => adaptToolCall(call, quirks));
   if (Array.isArray(adapted['content'])) adapted['content'] = (adapted['content'] as readonly unknown[]).map((part) => adaptPart(part, quirks));
   return withCacheMark(adapted, quirks);
