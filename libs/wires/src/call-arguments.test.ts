@@ -135,6 +135,17 @@ describe('an answer that the limit ends within a call', () => {
     });
   });
 
+  test.each([['anthropic-messages', '"max_tokens"', '"refusal"'], ['cohere-v2', '"MAX_TOKENS"', '"ERROR_TOXIC"'], ['openai-chat', '"length"', '"content_filter"']])('%s: a policy that ends it cuts it off as well', (name, limit, policy) => {
+    const [wire] = named(name);
+    if (wire === undefined) throw new Error(name);
+    const script = cut(0, call('list'), call('clear_all'));
+    const stopped = (bytes: Buffer): Buffer => Buffer.from(bytes.toString().replace(limit, policy));
+    const choice = gather(replay(wire.create, wire.frames(script).map(stopped)).events).get(0);
+    expect([choice?.calls.map((each) => each.arguments), choice?.reasons]).toEqual([['{}', ''], ['content_filter']]);
+    const result = wire.read(stopped(wire.body(script)));
+    expect(result.ok && (JSON.parse(String(result.answer.choices)) as object[])[0]).toMatchObject({ finish_reason: 'content_filter', message: { tool_calls: [{ function: { arguments: '{}' } }, { function: { arguments: '' } }] } });
+  });
+
   test.each(named('anthropic-messages', 'bedrock-converse'))('$name: an object that it makes of what came in one piece is not taken for whole', (wire) => {
     const script = cut(0, call('list', '{"a":1}'), call('write', '{"path":"a.txt", "mode":12345678901234567890}'));
     const body = Buffer.from(wire.body(script).toString().replace('12345678901234567000', '12345678901234567890'));
