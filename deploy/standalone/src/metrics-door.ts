@@ -1,4 +1,5 @@
 /** One `/metrics`, `/livez` and `/readyz` for all services of the all-in-one. */
+import { doorError } from '@signalbox/runtime/config';
 import type { Service } from '@signalbox/runtime/lifecycle';
 import { createServer } from 'node:http';
 import { request } from '@signalbox/runtime/http-client';
@@ -55,7 +56,7 @@ export async function openMetricsDoor({ host, port, services }: { readonly host:
     } else response.writeHead(404).end();
   });
   await new Promise<void>((resolve, reject) => {
-    server.once('error', (error) => reject(new Error(`METRICS_PORT: cannot listen on ${host}:${String(port)} (${'code' in error ? String(error.code) : error.name}).`)));
+    server.once('error', (error) => reject(doorError(error, { host, port, variable: 'METRICS_PORT' })));
     server.listen(port, host, resolve);
   });
   const address = server.address();
