@@ -104,7 +104,7 @@ export function describeKeyChanges(site: () => Site): void {
   });
 
   describe('limits of a key', () => {
-    test('are changed digit by digit, also where no float would hold them, and what was not touched stays', async () => {
+    test('are changed digit by digit, shown so when they are opened again, and what was not touched stays', async () => {
       const { account, visit, complaints } = site();
       const own = await account();
       const { id } = await own.makeKey({ name: 'ci', limits: LIMITS });
@@ -121,6 +121,8 @@ export function describeKeyChanges(site: () => Site): void {
       await closed(page);
       await page.getByText('$0.000000001 in all', { exact: false }).waitFor();
       expect((await recordOf(own, id)).limits).toMatchObject({ cost_caps: [{ cap_usd: 4393092.087081594, period: 'day' }, { cap_usd: 100, period: 'month' }, { cap_usd: 1e-9, period: 'total' }], requests_per_minute: 60, allowed_models: ['simulator/fast', 'auto'] });
+      await button(page, 'Limits ci').click();
+      expect(await first.inputValue()).toBe('4393092.087081594');
       expect(complaints).toEqual([]);
     }, SLOW_MS);
 
@@ -196,6 +198,30 @@ export function describeKeyChanges(site: () => Site): void {
       await button(page, 'Save').click();
       await closed(page);
       expect((await recordOf(own, id)).limits).toMatchObject({ cost_cap_usd: 6 });
+    }, SLOW_MS);
+
+    test('that are only read before they are saved may be closed away, and then are not saved', async () => {
+      const { account, visit } = site();
+      const own = await account();
+      const { id } = await own.makeKey({ name: 'ci', limits: LIMITS });
+      const page = await visit('/keys', { key: own.key });
+      await button(page, 'Limits ci').click();
+      await page.getByRole('textbox', { name: 'A day' }).fill('6');
+      const { sent: read, letGo } = await hold(page, 'GET');
+      const changes: string[] = [];
+      page.on('request', (request) => void (request.method() === 'PATCH' && changes.push(request.url())));
+      await button(page, 'Save').click();
+      await until(() => Promise.resolve(read.length === 1), 5_000, 20, 'the reading');
+      await button(page, 'Cancel').click();
+      await closed(page);
+      letGo();
+      // Another one goes all the way meanwhile.
+      await page.unrouteAll({ behavior: 'ignoreErrors' });
+      await button(page, 'Disable ci').click();
+      await page.getByRole('dialog').getByRole('button', { name: 'Disable', exact: true }).click();
+      await closed(page);
+      page.removeAllListeners('request');
+      expect([changes.length, (await recordOf(own, id)).limits]).toEqual([1, expect.objectContaining({ cost_cap_usd: 5 })]);
     }, SLOW_MS);
 
     test('that a key may not loosen are refused in words', async () => {

@@ -31,6 +31,8 @@ export function describeKeys(site: () => Site): void {
       await page.getByRole('button', { name: 'Revoke from the browser' }).click();
       await page.getByRole('dialog').getByRole('button', { name: 'Revoke', exact: true }).click();
       await page.getByRole('dialog').waitFor({ state: 'detached' });
+      // Its button has gone with it.
+      await page.waitForFunction(() => globalThis.document.activeElement?.id === 'main');
       await until(() => isAnswered(secret, 401), 2_000, 50, 'the refusal');
     }, SLOW_MS);
 

@@ -98,10 +98,11 @@ const HINT = 'signalbox-signed-in';
 /** The cookie as signing in gives it, without a page for it. Pages that are loaded learn of it as from another tab that signed in, which makes them forget all that they have. */
 async function enter({ baseUrl }: Gateway, context: BrowserContext, page: Page, path: string, key: string | undefined): Promise<void> {
   const address = `${baseUrl}/dashboard${path}`;
-  const isLoaded = page.url().startsWith(`${baseUrl}/dashboard`);
+  // A picture of the same origin, where nothing runs.
+  const picture = `${baseUrl}/dashboard/icon.svg`;
+  const isLoaded = page.url().startsWith(`${baseUrl}/dashboard`) && page.url() !== picture;
   if (!isLoaded || key === undefined) {
-    // A picture of the same origin, where nothing runs.
-    await page.goto(`${baseUrl}/dashboard/icon.svg`);
+    await page.goto(picture);
     await context.clearCookies();
     await page.evaluate(() => globalThis.localStorage.clear());
   }

@@ -1,6 +1,6 @@
 /** The limits of a key, changed. */
 import { Alert, Button, Group, Stack, Text } from '@mantine/core';
-import { useState, type FormEvent, type ReactElement } from 'react';
+import { useEffect, useRef, useState, type FormEvent, type ReactElement } from 'react';
 import { ApiError, call } from '../lib/api.js';
 import { draftOf, isSameLimits, isWellFormed, limitsBody } from '../lib/key-limits.js';
 import type { KeyRecord } from '../lib/types.js';
@@ -18,14 +18,18 @@ export function Limits({ record, onHold, onClose }: OfKey): ReactElement {
   const [isOvertaken, setIsOvertaken] = useState(false);
   const ended = useEnded();
   const save = useChange<KeyRecord>(['/api/auth', '/api/limits']);
-  const isBusy = isReading || save.isPending;
-  useHold(isBusy, onHold);
+  // What is only read may be closed away, and then nothing is saved.
+  const reading = useRef<AbortController>(null);
+  useEffect(() => () => reading.current?.abort(), []);
+  useHold(save.isPending, onHold);
   /** What holds now; undefined where it cannot be read, which is told. */
   const readAnew = async (): Promise<ReturnType<typeof draftOf> | undefined> => {
+    const { signal } = (reading.current = new AbortController());
     setIsReading(true);
     try {
-      return draftOf((await call<KeyRecord>(`/api/auth/${record.id}`)).limits);
+      return draftOf((await call<KeyRecord>(`/api/auth/${record.id}`, { signal })).limits);
     } catch (error) {
+      if (signal.aborted) return undefined;
       ended(error);
       setUnread(error instanceof Error ? error : new Error('Something went wrong.'));
       return undefined;
@@ -78,10 +82,10 @@ export function Limits({ record, onHold, onClose }: OfKey): ReactElement {
         {unread === undefined ? null : <Failure error={new ApiError(0, null, `The limits that hold now could not be read, so nothing was saved. ${unread.message}`, null)} />}
         {save.isError ? <Failure error={save.error} /> : null}
         <Group justify="flex-end">
-          <Button variant="default" onClick={onClose} disabled={isBusy}>
+          <Button variant="default" onClick={onClose} disabled={save.isPending}>
             Cancel
           </Button>
-          <Button type="submit" loading={isBusy} disabled={!isWellFormed(draft)}>
+          <Button type="submit" loading={isReading || save.isPending} disabled={!isWellFormed(draft)}>
             Save
           </Button>
         </Group>

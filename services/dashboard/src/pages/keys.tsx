@@ -32,6 +32,11 @@ const ACTIONS: readonly Action[] = [
   { name: 'revoke', label: () => 'Revoke', title: () => 'Revoke a key', color: 'red', Body: Revoke },
 ];
 
+/** A key that was revoked has no button left to go back to: who works by keyboard goes on at the page. */
+function keepFocus(): void {
+  if (document.activeElement === document.body) document.getElementById('main')?.focus({ preventScroll: true });
+}
+
 /** Keys may have one name, so each is also called by how its secret begins. */
 function Actions({ record, onChoose }: { readonly record: KeyRecord; readonly onChoose: (action: Action) => void }): ReactElement {
   return (
@@ -124,7 +129,7 @@ export function Keys(): ReactElement {
       <Modal opened={isMaking} onClose={() => setIsMaking(false)} title="New API key" {...kept}>
         <NewKey onHold={setIsHeld} onClose={() => setIsMaking(false)} />
       </Modal>
-      <Modal opened={chosen !== undefined} onClose={() => setChosen(undefined)} title={chosen?.title} {...kept}>
+      <Modal opened={chosen !== undefined} onClose={() => setChosen(undefined)} title={chosen?.title} onExitTransitionEnd={keepFocus} {...kept}>
         {chosen === undefined ? null : <chosen.action.Body record={chosen.record} onHold={setIsHeld} onClose={() => setChosen(undefined)} />}
       </Modal>
     </>

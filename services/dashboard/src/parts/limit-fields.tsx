@@ -16,7 +16,7 @@ export function LimitFields({ draft, onChange, isFirst = false }: LimitFieldsPro
   const names = useMemo(() => models.map(({ id }) => id), [models]);
   return (
     <Stack>
-      <Fieldset legend="Cost caps (US$)" variant="unstyled" miw={0}>
+      <Fieldset legend="Cost caps (US$)" variant="unstyled" m={0} p={0} miw={0}>
         <SimpleGrid cols={2} verticalSpacing="xs">
           {CAP_PERIODS.map(([period, label], index) => (
             <TextInput key={period} data-autofocus={(isFirst && index === 0) || undefined} label={label} placeholder="No cap" inputMode="decimal" autoComplete="off" value={draft.caps[period]} error={amountProblem(draft.caps[period])} onChange={(event) => onChange({ ...draft, caps: { ...draft.caps, [period]: event.currentTarget.value } })} />
