@@ -14,8 +14,9 @@ export const chromiumPath: string | undefined = process.env['CHROMIUM_PATH'] ===
 
 export function launch(): Promise<Browser> {
   const own = JSON.parse(process.env['CHROMIUM_ENVIRONMENT'] || '{}') as Record<string, string>;
-  // Its own sandbox needs rights that containers and root do not give.
-  return chromium.launch({ ...(chromiumPath === undefined ? {} : { executablePath: chromiumPath }), args: ['--no-sandbox', '--disable-dev-shm-usage'], env: { PATH: process.env['PATH'] ?? '', HOME: process.env['HOME'] ?? '', ...own } });
+  // Its own sandbox needs rights that containers and root do not give. Pages that live for seconds do not earn what optimizing their scripts costs.
+  const args = ['--no-sandbox', '--disable-dev-shm-usage', '--js-flags=--no-turbofan --no-maglev'];
+  return chromium.launch({ ...(chromiumPath === undefined ? {} : { executablePath: chromiumPath }), args, env: { PATH: process.env['PATH'] ?? '', HOME: process.env['HOME'] ?? '', ...own } });
 }
 
 export interface Look {

@@ -41,8 +41,7 @@ export interface Site {
 }
 
 export async function openSite(): Promise<Site> {
-  const gateway = await startGateway({ mode: 'standalone' });
-  const browser = await launch();
+  const [gateway, browser] = await Promise.all([startGateway({ mode: 'standalone' }), launch()]);
   const { context, page, complaints } = await openContext(browser, { scheme: 'light', width: WIDE });
   const reader = accountOf(gateway, gateway.key);
   await use(gateway, reader);
@@ -72,8 +71,7 @@ export async function openSite(): Promise<Site> {
       return own;
     },
     close: async () => {
-      await browser.close();
-      await gateway.stop();
+      await Promise.all([browser.close(), gateway.stop()]);
     },
   };
 }

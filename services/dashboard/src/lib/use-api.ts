@@ -1,6 +1,6 @@
 /** Answers of the interface as queries; a session that ended ends here. */
 import { QueryClient, useMutation, useQuery, useQueryClient, type UseMutationResult, type UseQueryResult } from '@tanstack/react-query';
-import { useEffect, useRef } from 'react';
+import { useEffect, useRef, useState } from 'react';
 import { ApiError, call, hasSessionHint, isOfSession, noteSession, onOtherTab, subjectOf, type CallOptions } from './api.js';
 import type { KeyRecord, ModelRecord, Page, RequestDetail, Session, UsageRow } from './types.js';
 
@@ -214,28 +214,44 @@ export async function change<Answer>(path: string, options: CallOptions): Promis
   }
 }
 
-/** A call that changes something; afterwards everything shown whose path begins with one of `stale` is read anew. One that is under way is not begun again: the second click of a double one comes before its button can be seen to wait. */
-export function useChange<Answer>(stale: readonly string[]): Omit<UseMutationResult<Answer, unknown, Change>, 'mutateAsync'> {
+export interface Changing<Answer> extends Pick<UseMutationResult<Answer, unknown, Change>, 'mutate' | 'reset' | 'data' | 'error' | 'isError' | 'isSuccess'> {
+  /** True from the click on: a second one, or an Escape, may come before anything else is drawn. */
+  readonly isPending: boolean;
+}
+
+/** A call that changes something; afterwards everything shown whose path begins with one of `stale` is read anew. One that is under way is not begun again. */
+export function useChange<Answer>(stale: readonly string[]): Changing<Answer> {
   const client = useQueryClient();
   const ended = useEnded();
   const isUnderWay = useRef(false);
+  const [isBegun, setIsBegun] = useState(false);
+  const note = (isNow: boolean): void => {
+    isUnderWay.current = isNow;
+    setIsBegun(isNow);
+  };
   const mutation = useMutation<Answer, unknown, Change>({
     // An answer may hold a new secret: it goes with the page that shows it.
     gcTime: 0,
     mutationFn: ({ path, ...options }) => change<Answer>(path, options),
     onError: ended,
     onSettled: (_answer, error) => {
-      isUnderWay.current = false;
+      note(false);
       const reread = rereadAfter(client, stale, error);
       // A refusal is told at once.
       return error === null ? reread : undefined;
     },
   });
+  const { reset, data, error, isError, isSuccess } = mutation;
   return {
-    ...mutation,
+    reset,
+    data,
+    error,
+    isError,
+    isSuccess,
+    isPending: isBegun || mutation.isPending,
     mutate: (asked, options) => {
       if (isUnderWay.current) return;
-      isUnderWay.current = true;
+      note(true);
       mutation.mutate(asked, options);
     },
   };

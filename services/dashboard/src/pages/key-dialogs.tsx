@@ -1,6 +1,6 @@
 /** What is done with API keys, a dialog each. */
 import { Alert, Button, Checkbox, Code, CopyButton, Group, Select, Stack, Text, TextInput } from '@mantine/core';
-import { useEffect, useState, type FormEvent, type ReactElement } from 'react';
+import { useLayoutEffect, useState, type FormEvent, type ReactElement } from 'react';
 import { isWellFormed, limitsBody, NO_LIMITS } from '../lib/key-limits.js';
 import type { KeyRecord } from '../lib/types.js';
 import { useChange, useSession } from '../lib/use-api.js';
@@ -40,7 +40,8 @@ export interface OfKey extends Dialog {
 }
 
 export function useHold(isHeld: boolean, onHold: Dialog['onHold']): void {
-  useEffect(() => {
+  // Before the next event, which may be the Escape.
+  useLayoutEffect(() => {
     onHold(isHeld);
     return () => onHold(false);
   }, [isHeld, onHold]);
