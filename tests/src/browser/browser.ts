@@ -42,6 +42,8 @@ export async function openContext(browser: Browser, { scheme, width, timeZone }:
   page.setDefaultTimeout(20_000);
   const complaints: Complaints = [];
   page.on('console', (message) => {
+    // Of a picture that is shown by itself: pages name their own icon.
+    if (message.location().url.endsWith('/favicon.ico')) return;
     if (message.type() === 'error' || message.type() === 'warning') complaints.push(`${page.url()}: ${message.text()}`);
   });
   page.on('pageerror', (error) => complaints.push(`${page.url()}: ${error.message}`));

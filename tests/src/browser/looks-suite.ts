@@ -49,6 +49,9 @@ async function unfoldRequest(page: Page): Promise<void> {
 async function walkByMenu({ reader, visit, complaints }: Site): Promise<readonly string[]> {
   const page = await visit('');
   const { problems, inspect } = createInspector(page, WIDE);
+  // A browser asks for the icon by itself, and tells nobody what it got.
+  const icon = await page.locator('link[rel="icon"]').getAttribute('href');
+  expect((await page.request.get(new URL(icon ?? '', page.url()).href)).headers()['content-type']).toBe('image/svg+xml');
   await inspect('sign-in');
   await signIn(page, reader.key);
   const open = async (link: Locator, title: string | RegExp): Promise<void> => {
