@@ -117,6 +117,11 @@ describe('refuses', () => {
     expect([response.status, await response.json()]).toMatchObject([401, { error: { code: 'invalid_api_key', message: expect.stringContaining('"Authorization: Bearer <key>"') as unknown } }]);
   });
 
+  test('a header whose key a shell left empty, by what is empty', async () => {
+    const response = await door.chat(hello, { authorization: 'Bearer ' });
+    expect([response.status, await response.json()]).toMatchObject([401, { error: { code: 'invalid_api_key', message: expect.stringContaining('holds no API key') as unknown } }]);
+  });
+
   test('HEAD with a status and no body', async () => {
     const response = await door.get('/v1/chat/completions', { method: 'HEAD' });
     expect([response.status, await response.text()]).toEqual([405, '']);

@@ -36,6 +36,7 @@ const flooded = (retryAfterMs: number): ApiError => apiError('requests_rate_limi
 const refusedFor = (state: keyof typeof REFUSED_STATES): ApiError => apiError(REFUSED_STATES[state], state === 'disabled' ? { message: 'The API key is disabled.' } : {});
 
 const UNREADABLE = 'The Authorization header cannot be read. Send it once, as "Authorization: Bearer <key>".';
+const EMPTY = 'The Authorization header holds no API key. Is the variable that should hold it set? Send it as "Authorization: Bearer <key>".';
 
 const SAFE_METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD']);
 
@@ -176,7 +177,7 @@ export function createGate({ authenticator, quota, clock, variant, pepper, makeI
       if (token !== undefined) return enterBySession(token, request, response, requestId, address);
       if (authorization.kind !== 'ok') {
         failedAuthentications.note(address);
-        fail(response, requestId, authorization.kind === 'missing' ? apiError('missing_api_key') : apiError('invalid_api_key', { message: UNREADABLE }));
+        fail(response, requestId, authorization.kind === 'missing' ? apiError('missing_api_key') : apiError('invalid_api_key', { message: authorization.kind === 'empty' ? EMPTY : UNREADABLE }));
         return undefined;
       }
       const found = authenticator.authenticate(authorization.key, requestId);

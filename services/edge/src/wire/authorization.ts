@@ -3,10 +3,13 @@
 export type Authorization =
   | { readonly kind: 'ok'; readonly key: string }
   | { readonly kind: 'missing' }
+  /** The scheme alone, or nothing: mostly a variable that was never set. */
+  | { readonly kind: 'empty' }
   | { readonly kind: 'malformed' }
   | { readonly kind: 'duplicate' };
 
 const BEARER = /^[Bb][Ee][Aa][Rr][Ee][Rr] +([\x21-\x7e]{1,512})[ \t]*$/;
+const EMPTY = /^(?:[Bb][Ee][Aa][Rr][Ee][Rr])?[ \t]*$/;
 
 /** `rawHeaders` alternates names and values. Says nothing about whether the key is one of ours. */
 export function readAuthorization(rawHeaders: readonly string[]): Authorization {
@@ -19,5 +22,6 @@ export function readAuthorization(rawHeaders: readonly string[]): Authorization 
   }
   if (value === undefined) return { kind: 'missing' };
   const key = BEARER.exec(value)?.[1];
-  return key === undefined ? { kind: 'malformed' } : { kind: 'ok', key };
+  if (key !== undefined) return { kind: 'ok', key };
+  return { kind: EMPTY.test(value) ? 'empty' : 'malformed' };
 }

@@ -78,7 +78,7 @@ describe('whole answers, headers, lists', () => {
   });
 
   test.each([
-    [[], 'missing'], [['Authorization', 'Bearer abc'], 'ok'], [['authorization', 'bearer  abc '], 'ok'], [['Authorization', 'Basic abc'], 'malformed'], [['Authorization', 'Bearer a b'], 'malformed'], [['Authorization', ''], 'malformed'],
+    [[], 'missing'], [['Authorization', 'Bearer abc'], 'ok'], [['authorization', 'bearer  abc '], 'ok'], [['Authorization', 'Basic abc'], 'malformed'], [['Authorization', 'Bearer a b'], 'malformed'], [['Authorization', ''], 'empty'], [['Authorization', 'Bearer '], 'empty'], [['Authorization', 'bearer'], 'empty'], [['Authorization', 'Bearerabc'], 'malformed'],
     [['Authorization', 'Bearer a', 'AUTHORIZATION', 'Bearer a'], 'duplicate'],
   ])('raw headers %j are %s', (raw, kind) => expect(readAuthorization(raw).kind).toBe(kind));
 });
