@@ -3,9 +3,9 @@ import { z } from 'zod';
 import { loadConfig, secretField, type Environment } from './config.js';
 
 const schema = z.object({
-  /** Of the role that owns the schema; never logged. */
+  /** Connects as the role that owns the schema; never logged. */
   DATABASE_URL: secretField(),
-  /** Role that the service itself runs as: it is given rights over rows, and none over tables; absent = the service runs as the owner. */
+  /** Role that the service runs as: it gets rights on rows but not on tables; absent = the service runs as the owner. */
   SERVICE_ROLE: z.string().regex(/^[a-z][a-z0-9_]{0,62}$/, 'must be the name of a role').optional(),
 });
 

@@ -33,11 +33,11 @@ const FILES = { ca: 'ca.crt', certificate: 'tls.crt', privateKey: 'tls.key' } as
 const REREAD_MS = 10_000;
 
 const schema = z.object({
-  /** Folder of ca.crt, tls.crt and tls.key: services then call each other with mutual TLS. Absent = plain, which doors beyond loopback refuse. */
+  /** Folder with ca.crt, tls.crt and tls.key: services then use mutual TLS. Absent = no TLS, allowed on loopback only. */
   RPC_TLS_DIR: z.string().min(1).optional(),
-  /** `off`: plain wherever the doors listen, for development on a network of its own. */
+  /** `off` = no TLS beyond loopback either, for development on an isolated network. */
   RPC_TLS: z.enum(['required', 'off']).default('required'),
-  /** What production refuses: RPC_TLS=off. */
+  /** `production` refuses RPC_TLS=off. */
   DEPLOYMENT: z.enum(['development', 'production']).default('development'),
 });
 

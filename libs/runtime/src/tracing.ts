@@ -11,7 +11,7 @@ import type { Tracing } from './span.js';
 const schema = z.object({
   /** Base URL of an OTLP collector over HTTP, such as http://otel-collector:4318; absent = no traces. The exporter itself reads OTEL_EXPORTER_OTLP_HEADERS. */
   OTEL_EXPORTER_OTLP_ENDPOINT: z.url({ protocol: /^https?$/ }).optional(),
-  /** Share of requests that are traced, 0 to 1: decided where a request enters, for all its hops. */
+  /** Share of requests that are traced, decided where a request enters, for all its hops. */
   OTEL_TRACES_SAMPLER_ARG: shareField(1),
 });
 

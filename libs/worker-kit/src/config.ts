@@ -12,13 +12,13 @@ const schema = z.object({
   /** Port of /livez, /readyz and /metrics; 0 = any free one. */
   METRICS_PORT: portField(0),
   LOG_LEVEL: logLevelField(),
-  /** Root of the write-ahead logs; this worker's own is the folder named after its provider. */
+  /** Folder of the write-ahead logs; each worker uses the subfolder named after its provider. */
   WAL_DIR: z.string().default('.data/wal'),
-  /** host:port of the replicas of quota, with commas. */
+  /** Addresses of the replicas of quota, separated by commas. */
   QUOTA_ADDRS: addressesField('127.0.0.1:9102'),
-  /** host:port of the replicas of billing, with commas. */
+  /** Addresses of the replicas of billing, separated by commas. */
   BILLING_ADDRS: addressesField('127.0.0.1:9104'),
-  /** host:port of the replicas of accounts, with commas: where credentials of accounts are asked for. */
+  /** Addresses of the replicas of accounts, separated by commas: the source of accounts' own credentials. */
   ACCOUNTS_ADDRS: addressesField('127.0.0.1:9101'),
   /** NATS server; not used when the composer hands a bus in. */
   NATS_URL: z.string().default('nats://127.0.0.1:4222'),
@@ -32,9 +32,9 @@ const schema = z.object({
     .transform((keys) => keys.map((key) => new Secret(key))),
   /** Provider's address, path included; `/chat/completions` and the like are appended. */
   BASE_URL: z.url({ protocol: /^https?$/, error: 'must be an http or https URL' }),
-  /** What clients' images and files may be fetched from, and provider addresses of accounts' own be, beside the public internet, with commas: hosts, host:port, ranges such as 10.1.0.0/16. */
+  /** Where clients' images and files may be fetched from, and accounts' own provider addresses may lead, beyond the public internet: hosts, host:port, ranges such as 10.1.0.0/16, separated by commas. */
   FETCH_ALLOW: allowListField(),
-  /** How long SIGTERM waits for running streams, and then as long again, a minute at most, for the usage of clients that left. */
+  /** How long a stop (SIGTERM) waits for running streams, and then again, at most a minute, for the usage of clients that left. */
   DRAIN_MS: wholeNumberField(0, 600_000, 30_000),
 });
 

@@ -15,32 +15,32 @@ const schema = z.object({
   LOG_LEVEL: logLevelField(),
   /** `postgres://…`; the schema `accounts` is made there. */
   DATABASE_URL: postgresUrlField(),
-  /** Digests of keys are made under it; kept outside the database, the same value as edge has. */
+  /** Key of the HMAC of API keys. Keep it outside the database; edge and accounts need the same value. */
   KEY_PEPPER: z.string().min(PEPPER_LENGTH_MIN, `must have at least ${PEPPER_LENGTH_MIN} characters`).transform((value) => new Secret(value)),
-  /** Provider credentials of accounts are sealed under it. */
+  /** Encrypts accounts' own provider credentials. */
   SECRETS_KEY: z.string().min(PEPPER_LENGTH_MIN, `must have at least ${PEPPER_LENGTH_MIN} characters`).transform((value) => new Secret(value)),
-  /** Earlier values of SECRETS_KEY, with commas: still read, and left behind at the next start. One that had commas, or a line break at its end, is found too. */
+  /** Earlier values of SECRETS_KEY, separated by commas: still accepted for reading; the next start re-encrypts under SECRETS_KEY. A value that contained commas, or ended in a line break, works too. */
   SECRETS_KEYS_OLD: z
     .string()
     .default('')
     .transform((text) => valuesIn(text).map((value) => new Secret(value))),
-  /** What an account's own provider address may be beside the public internet, with commas, as FETCH_ALLOW of workers. */
+  /** Where an account's own provider address may lead beyond the public internet, separated by commas; as FETCH_ALLOW of workers. */
   FETCH_ALLOW: allowListField(),
-  /** Which contract's terms hold for accounts that name none. */
+  /** Contract whose terms apply to accounts without one of their own. */
   CONTRACT_VARIANT: z.enum(['A', 'B']).default('A'),
   /** Needed unless the composition root is given a bus. */
   NATS_URL: z.string().optional(),
-  /** A session of the dashboard that is not used for this long has ended. */
+  /** A dashboard session ends after this long without use. */
   SESSION_IDLE_SECONDS: wholeNumberField(60, 604_800, 3_600),
-  /** And so has one that is this old, used or not. */
+  /** A dashboard session ends at this age, used or not. */
   SESSION_ABSOLUTE_SECONDS: wholeNumberField(60, 2_592_000, 43_200),
-  /** Connections to the database at most. */
+  /** Maximum number of database connections. */
   DATABASE_POOL_MAX: wholeNumberField(1, 100, 8),
-  /** Apply what the schema lacks; `off` where `main.js migrate` does so before, under the role that owns it: a schema that is too old then stops the start. */
+  /** Apply missing migrations at start; `off` if `main.js migrate` does so before, under the role that owns the schema: the service then refuses to start on a schema that is too old. */
   MIGRATE_ON_START: z.enum(['on', 'off']).default('on'),
-  /** How long a request that was sent with an Idempotency-Key counts as running after its edge was last heard of; edge renews each third of it. */
+  /** How long a request with an Idempotency-Key counts as running after the last sign of life of its edge; edge renews it every third of this time. */
   CLAIM_LEASE_SECONDS: wholeNumberField(1, 3_600, 60),
-  /** The server cancels a statement after this long. */
+  /** Postgres cancels a statement after this long. */
   STATEMENT_TIMEOUT_MS: wholeNumberField(100, 60_000, 2_000),
 });
 

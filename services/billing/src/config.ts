@@ -12,23 +12,23 @@ const schema = z.object({
   LOG_LEVEL: logLevelField(),
   /** Such as postgres://user:password@127.0.0.1:5432/signalbox; never logged. */
   DATABASE_URL: postgresUrlField(),
-  /** Connections at most; booking uses one, the rest answer calls. */
+  /** Maximum number of database connections; booking uses one, the rest answer calls. */
   DATABASE_POOL_MAX: wholeNumberField(2, 100, 6),
-  /** Apply what the schema lacks; `off` where `main.js migrate` does so before, under the role that owns it: a schema that is too old then stops the start. */
+  /** Apply missing migrations at start; `off` if `main.js migrate` does so before, under the role that owns the schema: the service then refuses to start on a schema that is too old. */
   MIGRATE_ON_START: z.enum(['on', 'off']).default('on'),
-  /** Milliseconds; 8 s leaves room for two tries before the bus delivers again (30 s). */
+  /** Time-out of the database. 8 s leaves room for two tries before the bus redelivers (30 s). */
   DATABASE_TIMEOUT_MS: wholeNumberField(100, 30_000, 8_000),
-  /** Comma-separated `host:port` of accounts, whose terms make bills; empty = periods stay open and bills are not made. */
+  /** Addresses of accounts, which has the terms of bills, separated by commas; empty = periods stay open and no bills are made. */
   ACCOUNTS_ADDRS: addressesField(''),
-  /** Which contract's terms hold for accounts that name none. */
+  /** Contract whose terms apply to accounts without one of their own. */
   CONTRACT_VARIANT: z.enum(['A', 'B']).default('A'),
   /** Length of a period in seconds, for tests; absent = calendar months. */
   BILLING_PERIOD_SECONDS: optionalWholeNumberField(1, 31_536_000),
-  /** Seconds between rounds of closing and comparing. */
+  /** Interval between attempts to close periods and reconcile. */
   RECONCILE_SECONDS: wholeNumberField(1, 86_400, 3_600),
-  /** Decisions of routing are kept this many days, */
+  /** Routing decisions are kept this many days. */
   DECISIONS_KEPT_DAYS: wholeNumberField(1, 365, 7),
-  /** and at most this many of them. */
+  /** Most routing decisions kept. */
   DECISIONS_KEPT_MAX: wholeNumberField(0, 10_000_000, 50_000),
   /** Used when no bus is given. May hold a password: never logged. */
   NATS_URL: z.string().default('nats://127.0.0.1:4222'),

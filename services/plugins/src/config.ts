@@ -64,46 +64,46 @@ const schema = z
     /** `postgres://…`; the schema `plugins` is made there. */
     DATABASE_URL: postgresUrlField(),
     DATABASE_POOL_MAX: wholeNumberField(1, 100, 4),
-    /** Apply what the schema lacks; `off` where `main.js migrate` does so before, under the role that owns it: a schema that is too old then stops the start. */
+    /** Apply missing migrations at start; `off` if `main.js migrate` does so before, under the role that owns the schema: the service then refuses to start on a schema that is too old. */
     MIGRATE_ON_START: z.enum(['on', 'off']).default('on'),
     STATEMENT_TIMEOUT_MS: wholeNumberField(100, 60_000, 5_000),
-    /** Fees of plugins, US dollars for each completed run: `pdf-reader=0.001,memory=0.0002`. None by default. */
+    /** Plugin fees in US dollars per completed run: `pdf-reader=0.001,memory=0.0002`. */
     PLUGIN_FEES: feesField(),
-    /** Where web-search searches: the built-in index, or a service. */
+    /** What web-search searches: the built-in index, or a service. */
     WEB_SEARCH_BACKEND: z.enum(['local', 'searxng', 'brave', 'tavily']).default('local'),
-    /** Address of that service; searxng has none of its own. */
+    /** Address of that service; required for searxng. */
     WEB_SEARCH_URL: addressField(),
     WEB_SEARCH_KEY: secretField().optional(),
-    /** What that service guarantees: without a statement, requests with `zdr` or `data_collection: deny` may not use it. */
+    /** Privacy guarantee of that service. With `none`, requests with `zdr` or `data_collection: deny` may not use it. */
     WEB_SEARCH_GUARANTEE: z.enum(['zdr', 'no-training', 'none']).default('none'),
-    /** A catalog of books beside the built-in ones, in the shape of Gutendex. */
+    /** A catalog of books in the format of Gutendex, in addition to the built-in books. */
     GUTENDEX_URL: addressField(),
-    /** The operator states that the store of memory meets zero data retention. */
+    /** `on` states that the memory store meets zero data retention. */
     MEMORY_ZDR: z.enum(['on', 'off']).default('off'),
-    /** Facts kept for one user in one namespace; the oldest are dropped. */
+    /** Most facts kept per user and namespace; the oldest are dropped. */
     MEMORY_FACTS_MAX: wholeNumberField(1, 10_000, 500),
     PDF_BYTES_MAX: wholeNumberField(1_024, 64 * MEBIBYTE, 20 * MEBIBYTE),
-    /** Longest a document may take to be fetched and read; not above PLUGINS_DEADLINE_MS, after which nobody waits for it. */
+    /** Longest time to fetch and read a document; at most PLUGINS_DEADLINE_MS, after which nobody waits for it. */
     PDF_TIMEOUT_MS: wholeNumberField(500, 60_000, 8_000),
     /** As edge has it. */
     PLUGINS_DEADLINE_MS: wholeNumberField(100, 120_000, 20_000),
-    /** Memory of a process that reads a document. */
+    /** Memory limit of a process that reads a document. */
     PDF_MEMORY_MIB: wholeNumberField(128, 4_096, 512),
-    /** Documents read at once. */
+    /** Most documents read at once. */
     PDF_PROCESSES_MAX: wholeNumberField(1, 16, 2),
-    /** host:port of sandbox, separated by commas; empty = code-exec is not installed. */
+    /** Addresses of sandbox, separated by commas; empty = no code-exec. */
     SANDBOX_ADDRS: addressesField(''),
-    /** Workers of providers, `provider=host:port` separated by commas: those with an image model make images. */
+    /** Workers, `provider=host:port` separated by commas: those with an image model make images. */
     WORKERS: z.string().default('').transform(workersOf),
-    /** Providers with the operator's credential, separated by commas: of the others no image model is installed. */
+    /** Providers with an operator's credential, separated by commas; image models of others are not installed. */
     PROVIDERS: listField(),
     /** Providers with which the operator has a zero-retention agreement for the credential in use. */
     ZDR_AGREEMENTS: listField(),
     /** Image models with their prices; the shipped catalog by default. */
     IMAGE_MODELS_FILE: z.string().optional().transform((text) => (text === '' ? undefined : text)),
-    /** Plugins that are not to be had here, separated by commas. */
+    /** Plugins to disable, separated by commas. */
     PLUGINS_OFF: listField(),
-    /** Addresses or hosts beside the public internet that clients' URLs may lead to. */
+    /** Addresses or hosts beyond the public internet that clients' URLs may lead to. */
     FETCH_ALLOW: allowListField(),
   })
   .refine((config) => config.WEB_SEARCH_BACKEND !== 'searxng' || config.WEB_SEARCH_URL !== undefined, { path: ['WEB_SEARCH_URL'], message: 'is needed by searxng' })

@@ -19,13 +19,13 @@ const schema = z.object({
   /** Of /livez, /readyz and /metrics; 0 = any free port. */
   METRICS_PORT: portField(0),
   LOG_LEVEL: logLevelField(),
-  /** `memory` serves one replica only and forgets at exit. */
+  /** `memory` works with one replica only and is lost at exit. */
   QUOTA_STORE: z.enum(['redis', 'memory']).default('redis'),
   /** Such as redis://127.0.0.1:6379; required for the Redis store. May hold a password: never logged. */
   REDIS_URL: z.string().refine(isRedisUrl, 'must be redis://host:port, or rediss://host:port').optional(),
-  /** Longest wait for Redis, from when a command is sent, and not counting what this process was held up: 50 ms bound what a frozen one costs a request. By the clock twice as long at most. */
+  /** Longest wait for Redis after a command is sent, not counting delays of this process (in total at most twice as long): it bounds what a frozen Redis costs a request. */
   REDIS_TIMEOUT_MS: wholeNumberField(10, 10_000, 50),
-  /** host:port of billing, separated by commas; empty = no ledger, totals start at zero. */
+  /** Addresses of billing, separated by commas; empty = no ledger, totals start at zero. */
   BILLING_ADDRS: addressesField(''),
   /** Where the ledger's totals are announced; needed unless a bus is handed in. */
   NATS_URL: z.string().optional(),

@@ -32,21 +32,21 @@ const schema = z.object({
   CATALOG_DIR: z.string().default(''),
   /** Quality artefact of `auto`; the shipped one by default. */
   QUALITY_FILE: z.string().default(''),
-  /** An artefact on trial, for QUALITY_CANARY_SHARE of conversations; empty = none. Refused when its validation says worse. */
+  /** A canary artefact, used for QUALITY_CANARY_SHARE of conversations; empty = none. Refused if its validation is worse. */
   QUALITY_CANARY_FILE: z.string().default(''),
   /** From 0 to 1. */
   QUALITY_CANARY_SHARE: shareField(0.05),
-  /** Directory for catalogs that were in force, so that old decisions can be replayed after a restart; made where it is missing, refused where it cannot be written; empty = memory alone. */
+  /** Directory for earlier catalogs, so that old decisions can be replayed after a restart. Created if missing, refused if not writable; empty = kept in memory only. */
   SNAPSHOT_DIR: z.string().default(''),
-  /** Decisions recorded a second at most; 0 = none. */
+  /** Most decisions recorded per second; 0 = none. */
   DECISIONS_PER_SECOND_MAX: wholeNumberField(0, 10_000, 50),
-  /** Whether `auto` may try other good models now and then, within its bounds. */
+  /** Whether `auto` may occasionally try other good models, within its bounds. */
   EXPLORATION: z.enum(['on', 'off']).default('on'),
   /** Providers with a running worker and the operator's credential, separated by commas. */
   PROVIDERS: listField(),
-  /** Further providers whose worker runs: served only to accounts with a credential of their own; `off` = none. */
+  /** Further providers with a running worker, served only to accounts with their own credential; `off` = none. */
   BYOK_PROVIDERS: listField().transform((ids) => (ids.length === 1 && ids[0] === 'off' ? [] : ids)),
-  /** `provider/model` of providers that hold only some of their models, such as a server of the operator's: others are not served. A provider without a model offers none. */
+  /** `provider/model` list for providers that have only some of their models, such as the operator's own server; their other models are not served. A provider without a model offers none. */
   OFFERED_MODELS: listField(),
   /** Providers with which the operator has a zero-retention agreement for the credential in use. */
   ZDR_AGREEMENTS: listField(),

@@ -10,9 +10,9 @@ const schema = z.object({
   /** Of /livez, /readyz and /metrics; 0 = any free port. */
   METRICS_PORT: portField(0),
   LOG_LEVEL: logLevelField(),
-  /** Programs that run at once: each may take a core and 128 MB for 5 s. */
+  /** Most programs that run at once: each may use a core and 128 MB for 5 s. */
   SANDBOX_CONCURRENCY: wholeNumberField(1, 64, 2),
-  /** The network of programs: `tried` = taken away by the kernel where it can, with a warning where not; `required` = or it does not start; `outside` = the container has none, as under compose and Kubernetes. */
+  /** How programs are kept off the network: `tried` = the kernel removes it if it can, with a warning if not; `required` = the service does not start if it cannot; `outside` = the container has no network, as with compose and Kubernetes. */
   SANDBOX_NETWORK_FENCE: z.enum(['tried', 'required', 'outside']).default('tried'),
 });
 

@@ -6,14 +6,14 @@ import { z } from 'zod';
 const pairs = (text: string): ReadonlyMap<string, string> => new Map(text.split(',').flatMap((pair) => (pair.trim() === '' ? [] : [[pair.slice(0, pair.indexOf('=')).trim(), pair.slice(pair.indexOf('=') + 1).trim()] as const])));
 
 const schema = z.object({
-  /** Name of the resource: `https://<name>.openai.azure.com/openai` is its address. Not used where AZURE_BASE_URL is set. */
+  /** Name of the resource, whose address is `https://<name>.openai.azure.com/openai`. Ignored if AZURE_BASE_URL is set. */
   AZURE_RESOURCE_NAME: z
     .string()
     .regex(/^[a-zA-Z0-9][a-zA-Z0-9-]{0,62}$/, 'must be the name of a resource, without its domain')
     .optional(),
-  /** `api-version` of each call. Default: a version that knows reasoning models, or none where the address ends in `/v1`. */
+  /** `api-version` of each call. Default: a version that supports reasoning models, or none if the address ends in `/v1`. */
   AZURE_API_VERSION: z.string().regex(/^[\w.-]+$/).optional(),
-  /** `model=deployment` pairs with commas, for deployments that are not named like the model. */
+  /** `model=deployment` pairs, separated by commas, for deployments whose name differs from the model's. */
   AZURE_DEPLOYMENTS: z
     .string()
     .default('')

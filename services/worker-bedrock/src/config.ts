@@ -6,13 +6,14 @@ import { z } from 'zod';
 const region = z.string().regex(/^[a-z]{2}(?:-[a-z]+)+-\d$/, 'must be a region such as eu-central-1');
 
 const schema = z.object({
-  /** Bedrock API key; counts before the key pair. */
+  /** Bedrock API key; takes precedence over the key pair. */
   AWS_BEARER_TOKEN_BEDROCK: z.string().optional(),
+  /** Key pair, instead of a Bedrock API key. */
   AWS_ACCESS_KEY_ID: z.string().optional(),
   AWS_SECRET_ACCESS_KEY: z.string().optional(),
-  /** Only of temporary key pairs, which are not renewed here. */
+  /** Only for temporary key pairs, which are not renewed. */
   AWS_SESSION_TOKEN: z.string().optional(),
-  /** Where requests are sent and what they are signed for. Default: AWS_DEFAULT_REGION, else us-east-1. */
+  /** Region of requests and their signatures. Default: AWS_DEFAULT_REGION, else us-east-1. */
   AWS_REGION: region.default('us-east-1'),
 });
 

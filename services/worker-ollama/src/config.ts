@@ -4,9 +4,9 @@ import { loadWorkerConfig, type WorkerConfig } from '@signalbox/worker-kit/confi
 import { z } from 'zod';
 
 const schema = z.object({
-  /** Tokens of context that are asked for at least; a longer request asks for more. */
+  /** Minimum context length requested, in tokens; a longer request asks for more. */
   OLLAMA_NUM_CTX: wholeNumberField(512, 4_194_304, 8_192),
-  /** How long a model stays in memory after an answer: `10m`, `1h`, `0`, `-1`; empty = as the server is set. */
+  /** How long a model stays in memory after an answer: `10m`, `1h`, `0`, `-1`; empty = the server's setting. */
   OLLAMA_KEEP_ALIVE: z.string().regex(/^-?\d+(?:\.\d+)?(?:ms|s|m|h)?$/, 'must be a duration such as 10m').optional(),
 });
 
