@@ -130,7 +130,7 @@ test('what is refused says in its line what would be right', () => {
   expect(hintOf('acount list')).toBe('`help` lists all commands.');
   expect(hintOf('ledger')).toMatch(/^Usage: ledger --account ID \[--from TIME\] /);
   expect(hintOf('byok make')).toBe('There are: byok set, byok list, byok remove.');
-  expect(usageFor(['key', 'revoke'])).toBe('usage: admin <command> [--json]\n  key revoke ID [--compromised]\n      refuses the key for ever; with --compromised what runs with it is cut\n');
+  expect(usageFor(['key', 'revoke'])).toBe('usage: admin <command> [--json]\n  key revoke ID [--compromised]\n      revokes a key for good; running requests finish, unless --compromised cuts them\n');
   expect(usageFor(['key']).split('\n')).toHaveLength(12);
   expect(usageFor(['nonsense'])).toBe(usageFor([]));
 });
