@@ -22,7 +22,7 @@ test('each alert has a page that says what to do, and no page is left without it
     expect(annotations.runbook).toBe(`docs/runbooks/${alert}.md`);
     expect(['page', 'ticket']).toContain(labels.severity);
     const page = readFileSync(`${ROOT}/${annotations.runbook}`, 'utf8');
-    for (const part of ['## What it means', '## Look first', '## Mend']) expect(page).toContain(part);
+    for (const part of ['## What it means', '## Diagnose', '## Fix']) expect(page).toContain(part);
   }
 });
 
