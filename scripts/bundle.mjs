@@ -57,7 +57,7 @@ export async function bundlePrograms() {
     await bundle.close();
     return true;
   } catch (error) {
-    process.stderr.write(`signalbox: the programs could not be bundled and run from their modules: ${error instanceof Error ? error.message : 'unknown cause'}\n`);
+    process.stderr.write(`signalbox: the programs could not be bundled; running them from their modules: ${error instanceof Error ? error.message : 'unknown cause'}\n`);
     return false;
   }
 }

@@ -48,7 +48,7 @@ function stamp(file, content) {
   try {
     writeFileSync(file, content);
   } catch (error) {
-    process.stderr.write(`signalbox: ${file} cannot be written (${error.code ?? 'unknown'}): the next start does this again.\n`);
+    process.stderr.write(`signalbox: ${file} cannot be written (${error.code ?? 'unknown'}): the next start repeats this step.\n`);
   }
 }
 

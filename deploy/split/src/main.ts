@@ -31,7 +31,7 @@ onStopSignals({
   begin: stop,
   onWait: () => tellOperator('signalbox: stopping once running streams have finished; Ctrl-C again stops at once'),
   end: () => {
-    tellOperator('signalbox: ended at once; what is not booked yet stands in the logs of its workers, and is booked at the next start');
+    tellOperator('signalbox: stopped at once; usage that is not booked yet is in the logs of the workers, and is booked at the next start');
     killAll();
     process.exit(ENDED_BY_CTRL_C);
   },

@@ -172,7 +172,7 @@ export async function startStandalone(environment: Environment, opening: Promise
     const settings = { ...common, ...serviceSettings('worker', environment), WAL_DIR: walDir, ACCOUNTS_ADDRS: accounts.address, QUOTA_ADDRS: quota.address, BILLING_ADDRS: billing.address };
     const compose = workerComposer(environment, ollama, settings, surroundings, bus);
     const wanted = wantedWorkers(environment, ollama !== undefined);
-    if (wanted.length === 0) tellOperator("signalbox: no provider is served: set a provider's credential, such as OPENAI_API_KEY, or SIMULATOR=on; until then only accounts with credentials of their own are answered");
+    if (wanted.length === 0) tellOperator("signalbox: no provider is enabled: set a provider's credential, such as OPENAI_API_KEY, or SIMULATOR=on; until then only accounts with their own credentials are served");
     const workers = await Promise.all(wanted.map(async (worker) => [worker.provider, await start(compose(worker))] as const));
     tellWorkers(new Map(workers.map(([provider, { address }]) => [provider, [address]])));
     const late = new Map<string, { readonly worker: WantedWorker; readonly port: number }>(await Promise.all(possibleWorkers(environment, wanted).map(async (worker) => [worker.provider, { worker, port: await quietPort() }] as const)));

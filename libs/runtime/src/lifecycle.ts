@@ -94,7 +94,7 @@ export async function runService(name: string, environment: Environment, compose
       clock: systemClock,
       begin: stop,
       end: () => {
-        process.stderr.write(`${name}: ended at once, without waiting for what runs\n`);
+        process.stderr.write(`${name}: stopped at once, without waiting for running work\n`);
         process.exit(ENDED_BY_CTRL_C);
       },
     });
