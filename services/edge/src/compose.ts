@@ -28,7 +28,7 @@ import { createRoutingClient } from './adapters/routing-client.js';
 import { createSchemaChecker } from './adapters/schema-checker.js';
 import { watchAccounts } from './adapters/watched-accounts.js';
 import { createWorkerClients, type WorkerClients } from './adapters/worker-clients.js';
-import type { EdgeConfig } from './config.js';
+import { warningsOf, type EdgeConfig } from './config.js';
 import { createAdvances, type Advances } from './domain/advances.js';
 import { createBodyRoom } from './domain/body-room.js';
 import { createFloodGuard } from './domain/flood.js';
@@ -144,6 +144,7 @@ export function composeEdge(config: EdgeConfig, { clock, randomBytes, log, withP
       tracer,
       accessLog: createAccessLog(log, config.ACCESS_LOG_PER_MILLE),
     });
+    for (const warning of warningsOf(config)) log.warn(warning);
     if (config.DASHBOARD_DIR !== undefined && !existsSync(join(config.DASHBOARD_DIR, 'index.html'))) log.warn('DASHBOARD_DIR has no index.html: no dashboard is served.', { directory: config.DASHBOARD_DIR });
     const watched = watchAccounts(accounts, authenticator);
     const site = createSite({ gate, repeats, accounts: watched, routing, billing, plugins, providers: new Set(config.WORKERS.keys()), quota, authenticator, pepper: config.KEY_PEPPER, clock, periodSeconds: config.BILLING_PERIOD_SECONDS, randomBytes, dashboardDir: config.DASHBOARD_DIR, makeId });

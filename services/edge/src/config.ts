@@ -25,7 +25,7 @@ const schema = z.object({
   PORT: portField(8080),
   /** Admin port; never expose it publicly. */
   ADMIN_PORT: portField(8081),
-  /** Authenticates the operator at the admin port. Sent in a header, so it must be one line of printable ASCII. */
+  /** Authenticates the operator at the admin port. Sent in a header, so it must be one line of printable ASCII. One of fewer than 16 characters is accepted with a warning, since the admin port listens on loopback only. */
   ADMIN_TOKEN: secretField().refine((token) => /^[\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?$/.test(token.unwrap()), 'must be one line of printable ASCII, without a line break or a blank at its ends'),
   METRICS_PORT: portField(0),
   LOG_LEVEL: logLevelField(),
@@ -69,6 +69,14 @@ const schema = z.object({
 }).refine(({ PORT, ADMIN_PORT }) => PORT === 0 || PORT !== ADMIN_PORT, { path: ['ADMIN_PORT'], error: 'must be another port than PORT has' });
 
 export type EdgeConfig = Readonly<z.infer<typeof schema>>;
+
+const ADMIN_TOKEN_CHARS_MIN = 16;
+
+/** What the operator should know of settings that are taken as they are; one line each. */
+export function warningsOf({ ADMIN_TOKEN }: Pick<EdgeConfig, 'ADMIN_TOKEN'>): readonly string[] {
+  if (ADMIN_TOKEN.unwrap().length >= ADMIN_TOKEN_CHARS_MIN) return [];
+  return [`ADMIN_TOKEN has fewer than ${ADMIN_TOKEN_CHARS_MIN} characters: whoever reaches the admin door on this host can guess it.`];
+}
 
 /** Throws ConfigError naming every wrong or missing variable. */
 export function loadEdgeConfig(environment: Environment): EdgeConfig {
