@@ -1,10 +1,11 @@
 /** Room for a request: one atomic admission of all it may come to, and a hold that grows with its rounds. */
-import type { AdmitRequest } from '@signalbox/contracts/quota';
+import type { AdmitRequest, Limits } from '@signalbox/contracts/quota';
 import type { DecideResponse__Output, PlannedAttempt__Output } from '@signalbox/contracts/routing';
 import { toFault } from '@signalbox/kernel/fault';
 import { isAutoModelId } from '@signalbox/kernel/model-lists';
 import { holdFor, promptTokensMax, type Hold, type HoldQuestion } from './amounts.js';
-import type { Answer, Least } from './answer.js';
+import type { Least, Refusal } from './answer.js';
+import { callerNow } from './caller-now.js';
 import { isHard, isLimited, limitsOf } from './limits.js';
 import type { Neighbours } from './neighbours.js';
 import type { Admission, Caller, QuotaPort } from './ports.js';
@@ -45,8 +46,9 @@ export function partsAreBounded({ caller, request, answer }: Turn, byok: boolean
 }
 
 /** One atomic admission; undefined when the answer has been given. */
-export async function admit(neighbours: Neighbours, { requestId, caller, request, answer }: Turn, plan: DecideResponse__Output): Promise<Admitted | undefined> {
-  const limits = limitsOf(caller);
+export async function admit(neighbours: Neighbours, turn: Turn, plan: DecideResponse__Output): Promise<Admitted | undefined> {
+  const { requestId, caller, request, answer } = turn;
+  let limits = limitsOf(caller);
   const byok = isOwn(plan);
   const holding = (attempts: readonly PlannedAttempt__Output[]): HoldQuestion => ({
     attempts,
@@ -72,7 +74,14 @@ export async function admit(neighbours: Neighbours, { requestId, caller, request
   let hold = holdFor(asked);
   const question = questionFor(hold);
   let admission = await neighbours.quota.admit(question);
-  if (admission.decision === 'BLOCKED_BY_LIVE') admission = await admitOnceFree(neighbours, question, admission, answer);
+  if (admission.decision === 'BLOCKED_BY_LIVE') {
+    const waited = await admitOnceFree(neighbours, turn, question, admission);
+    if ('refusal' in waited) {
+      answer.refuse(waited.refusal);
+      return undefined;
+    }
+    ({ admission, limits } = waited);
+  }
   const affordable = affordableAttempts(asked, holding, admission, isAutoModelId(request.model));
   if (affordable.length > 0 && !answer.isGone()) {
     asked = holding(affordable);
@@ -115,18 +124,22 @@ function leastFor(asked: HoldQuestion): Least {
   return { nanoUsd: minAmountNanoUsd, tokens: minTokens };
 }
 
-/** Where only live holds stand in the way, quota is asked again as they end, for up to two seconds. */
-function admitOnceFree({ quota, clock, waitingRoom }: Neighbours, question: AdmitRequest, blocked: Admission, answer: Answer): Promise<Admission> {
+/** `limits`: as they are by the end of the wait. */
+type Waited = { readonly admission: Admission; readonly limits: Limits } | { readonly refusal: Refusal };
+
+/** Where only live holds stand in the way, quota is asked again as they end, for up to two seconds: for who calls then, who may be refused, and under the limits of then. */
+function admitOnceFree({ quota, clock, waitingRoom }: Neighbours, turn: Turn, question: AdmitRequest, blocked: Admission): Promise<Waited> {
+  const { caller, answer } = turn;
   return new Promise((resolve, reject) => {
     let isOver = false;
     let isTimeUp = false;
     /** Only one question is on its way: the answer of a second could be a hold that nobody knows of. */
     let isAsking = false;
-    let latest = blocked;
-    const over = (admission: Admission): boolean => {
+    let latest: Exclude<Waited, { readonly refusal: Refusal }> = { admission: blocked, limits: limitsOf(caller) };
+    const over = (waited: Waited): boolean => {
       isOver = true;
       giveUp.cancel();
-      resolve(admission);
+      resolve(waited);
       return true;
     };
     const ask = async (): Promise<boolean> => {
@@ -134,8 +147,11 @@ function admitOnceFree({ quota, clock, waitingRoom }: Neighbours, question: Admi
       if (isAsking) return false;
       isAsking = true;
       try {
-        latest = await quota.admit(question);
-        return latest.decision !== 'BLOCKED_BY_LIVE' || isTimeUp ? over(latest) : isOver;
+        const now = await callerNow(turn);
+        if (now.refusal !== undefined) return over(now);
+        const limits = limitsOf(now.caller);
+        latest = { admission: await quota.admit({ ...question, limits }), limits };
+        return latest.admission.decision !== 'BLOCKED_BY_LIVE' || isTimeUp ? over(latest) : isOver;
       } catch (error) {
         isOver = true;
         giveUp.cancel();

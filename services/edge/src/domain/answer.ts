@@ -5,6 +5,7 @@ import type { Body__Output, End__Output, Failed__Output, Head__Output } from '@s
 import type { Bought } from '@signalbox/kernel/card-fees';
 import type { Fault } from '@signalbox/kernel/fault';
 import type { NanoUsd } from '@signalbox/kernel/money';
+import type { Caller } from './ports.js';
 
 export interface AttemptReport {
   readonly provider: string;
@@ -46,9 +47,14 @@ export interface Least {
   readonly tokens: bigint;
 }
 
+/** Why nobody may call any more: `unknown` = accounts has no such key, `session-over` = the dashboard's session ended. */
+export type CallerState = 'expired' | 'revoked' | 'disabled' | 'suspended' | 'unknown' | 'session-over';
+
 /** Why a request got no answer; the wire turns it into a status and a body. */
 export type Refusal =
   | { readonly kind: 'scope'; readonly scope: string }
+  /** The key or session that the request came with was good on arrival, and is no more. */
+  | { readonly kind: 'caller'; readonly state: CallerState }
   | { readonly kind: 'plugin-requires-paid'; readonly plugin: string }
   | { readonly kind: 'plugin-unavailable'; readonly plugin: string }
   | { readonly kind: 'plugin-problem'; readonly problem: PluginProblem }
@@ -142,6 +148,8 @@ export interface Answer {
   refuse(refusal: Refusal, settlement?: Settlement): void;
   /** What routing decided; told only where the turn asks for an explanation. */
   decided(plan: DecideResponse__Output): void;
+  /** Who calls, looked up as on arrival, for a request that has waited; or why it would not be let in any more. Throws a Fault while that is not known. Absent or undefined: whoever was let in still is. */
+  callerNow?(): Promise<Caller | CallerState | undefined>;
   /** Figures for the rate-limit headers. */
   admitted(admission: AdmitResponse__Output): void;
   /** The client took nothing for too long: a stream ends with an error chunk behind what waits for it, which it has another minute to take up. One on whose connection others wait is cut off. */

@@ -3,6 +3,7 @@ import type { DecideRequest, DecideResponse__Output } from '@signalbox/contracts
 import type { CardFees } from '@signalbox/kernel/card-fees';
 import { toFault } from '@signalbox/kernel/fault';
 import { admit, ATTEMPTS_MAX, growHold, isOwn, partsAreBounded, type Admitted } from './admission.js';
+import { callerNow, mayInfer } from './caller-now.js';
 import { dispatchPlan } from './dispatch-plan.js';
 import { allowedModelsOf } from './limits.js';
 import { sessionOf } from './moved-conversations.js';
@@ -40,7 +41,12 @@ async function conductWithPlugins(neighbours: Neighbours, turn: Turn): Promise<C
   const prepared = await preparePlugins(neighbours, turn);
   if (prepared === undefined) return REFUSED;
   // They may have run for long: what is planned and admitted only now is under what is known now.
-  const caller = neighbours.presentCaller?.(turn.caller) ?? turn.caller;
+  const now = await callerNow(turn);
+  if (now.refusal !== undefined) {
+    turn.answer.refuse(now.refusal);
+    return REFUSED;
+  }
+  const caller = neighbours.presentCaller?.(now.caller) ?? now.caller;
   const conducted = await conductPrepared(neighbours, { ...prepared.turn, caller });
   if (conducted.result === 'answered' && prepared.observes) observeAnswer(neighbours, turn);
   return conducted;
@@ -105,11 +111,6 @@ function dispatchRounds(neighbours: Neighbours, turn: Turn, plan: DecideResponse
       return conducted;
     },
   });
-}
-
-/** The caller's key may ask models. */
-export function mayInfer({ key }: Turn['caller']): boolean {
-  return key.scopes.includes('inference');
 }
 
 /**

@@ -127,6 +127,7 @@ export function createPluginAnswer(inner: Answer, traces: PluginTraces): Answer 
       inner.refuse(refusal, settlement);
     },
     decided: (plan) => inner.decided(plan),
+    callerNow: async () => inner.callerNow?.(),
     admitted: (admission) => {
       if (admission.decision !== 'ADMITTED') onWaste?.();
       inner.admitted(admission);

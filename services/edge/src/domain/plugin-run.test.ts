@@ -146,6 +146,13 @@ describe('a file that its plugin has not read', () => {
   });
 });
 
+test.each(['revoked', 'suspended'] as const)('a request whose caller is %s while its plugins run goes no further', async (state) => {
+  const { run, fake, answer } = story({ ...nothing, stages: [stage], observes: true });
+  answer.callerNow = () => Promise.resolve(state);
+  expect(await run()).toMatchObject({ result: 'refused' });
+  expect([answer.refusal, fake.decided, fake.asked, fake.calls]).toEqual([{ kind: 'caller', state }, [], [], []]);
+});
+
 test('what plugins made of the messages is routed, held for and sent; the client sees what ran', async () => {
   const { run, fake, answer, prepared } = story({ ...nothing, messages: CHANGED, stages: [stage], citations: [{ marker: '[1]', url: 'https://x.example/', title: 'X', content: 'x' }] }, { request: { zdr: true, dataCollection: 'deny', user: 'u' } });
   expect(await run()).toMatchObject({ result: 'answered' });

@@ -11,13 +11,14 @@ import type { Authentication, Authenticator } from '../adapters/authenticator.js
 import { endBehindBody } from '../adapters/responses.js';
 import { createFloodGuard } from '../domain/flood.js';
 import { limitsOf } from '../domain/limits.js';
+import type { CallerState } from '../domain/answer.js';
 import type { Caller, QuotaPort } from '../domain/ports.js';
 import { isCsrfToken, isSessionToken } from '../domain/session-token.js';
 import { readAuthorization } from '../wire/authorization.js';
 import { apiError, faultToApiError, forVariant, renderErrorBody, type ApiError } from '../wire/errors.js';
 import { addRateLimitHeaders, type HeaderList } from '../wire/headers.js';
 import type { JsonValue } from '../wire/json-text.js';
-import { admissionToApiError } from '../wire/refusals.js';
+import { admissionToApiError, callerToApiError } from '../wire/refusals.js';
 import { readSessionCookie } from '../wire/session-cookie.js';
 import type { Secret } from '@signalbox/runtime/secret';
 
@@ -28,12 +29,8 @@ const FAILED_AUTHENTICATIONS_PER_MINUTE_MAX = 100;
 const LOOKUPS_IN_FLOOD_PER_SECOND_MAX = 20;
 /** Accounts and keys whose latest rate-limit figures are remembered for headers. */
 const RATES_REMEMBERED_MAX = 20_000;
-const REFUSED_STATES = { expired: 'api_key_expired', revoked: 'api_key_revoked', disabled: 'invalid_api_key', suspended: 'account_suspended' } as const;
 
 const flooded = (retryAfterMs: number): ApiError => apiError('requests_rate_limited', { message: `Rate limit reached: more than ${INVALID_PER_SECOND_MAX} requests of this key were refused within a second.`, retryAfterMs });
-
-/** By its state: the secret was right. */
-const refusedFor = (state: keyof typeof REFUSED_STATES): ApiError => apiError(REFUSED_STATES[state], state === 'disabled' ? { message: 'The API key is disabled.' } : {});
 
 const UNREADABLE = 'The Authorization header cannot be read. Send it once, as "Authorization: Bearer <key>".';
 const EMPTY = 'The Authorization header holds no API key. Is the variable that should hold it set? Send it as "Authorization: Bearer <key>".';
@@ -67,6 +64,8 @@ export interface GateOptions {
 export interface Gate {
   /** The caller, or undefined when the answer has been given; at once for a warm key. */
   enter(request: IncomingMessage, response: ServerResponse, requestId: string): Caller | undefined | Promise<Caller | undefined>;
+  /** Looks up anew who calls, of a request that `enter` let in. Throws a Fault `accounts_unavailable` while that is not known. */
+  callerNow(request: IncomingMessage, requestId: string): Promise<Caller | CallerState>;
   /** Takes one from the bucket of control calls; false when the answer has been given. */
   admitControl(caller: Caller, response: ServerResponse, requestId: string): Promise<boolean>;
   /** Answers with an error in the caller's variant. */
@@ -121,11 +120,11 @@ export function createGate({ authenticator, quota, clock, variant, pepper, makeI
       }
       case 'refused':
         failedAuthentications.note(address);
-        fail(response, requestId, refusedFor(found.state));
+        fail(response, requestId, callerToApiError(found.state));
         return undefined;
       case 'invalid':
         failedAuthentications.note(address);
-        fail(response, requestId, apiError('invalid_api_key'));
+        fail(response, requestId, callerToApiError('unknown'));
         return undefined;
     }
   };
@@ -134,7 +133,7 @@ export function createGate({ authenticator, quota, clock, variant, pepper, makeI
   const enterBySession = (token: string, request: IncomingMessage, response: ServerResponse, requestId: string, address: string): Caller | undefined | Promise<Caller | undefined> => {
     const refuseSession = (): undefined => {
       failedAuthentications.note(address);
-      fail(response, requestId, apiError('invalid_session'));
+      fail(response, requestId, callerToApiError('session-over'));
       return undefined;
     };
     if (pepper === undefined || !isSessionToken(token)) return refuseSession();
@@ -189,6 +188,14 @@ export function createGate({ authenticator, quota, clock, variant, pepper, makeI
           return undefined;
         },
       );
+    },
+    callerNow: async (request, requestId) => {
+      const authorization = readAuthorization(request.rawHeaders);
+      const token = authorization.kind === 'missing' ? readSessionCookie(request.headers.cookie, request.headers.host) : undefined;
+      const found = await (authorization.kind === 'ok' ? authenticator.authenticate(authorization.key, requestId) : authenticator.authenticateSession(token ?? '', requestId));
+      if (found.kind === 'caller') return found.caller;
+      failedAuthentications.note(request.socket.remoteAddress ?? '');
+      return found.kind === 'refused' ? found.state : token === undefined ? 'unknown' : 'session-over';
     },
     admitControl: async (caller, response, requestId) => {
       try {

@@ -5,7 +5,7 @@ import type { Failed__Output } from '@signalbox/contracts/worker';
 import { assert } from '@signalbox/kernel/assert';
 import { formatUsd } from '@signalbox/kernel/money';
 import type { Variant } from '@signalbox/kernel/tiers';
-import type { Least } from '../domain/answer.js';
+import type { CallerState, Least } from '../domain/answer.js';
 import { API_ERRORS, apiError, retryHeaders, type ApiError } from './errors.js';
 import type { JsonValue } from './json-text.js';
 import { modelNotFound, shownModel } from './model-names.js';
@@ -75,6 +75,13 @@ function rateMessage({ limitRequests }: AdmitResponse__Output, { requestsPerMinu
 /** When it was decided, by the clock that says when limits begin anew: this host's may be apart from it. */
 function decidedAtMs({ periods }: AdmitResponse__Output, nowMs: number): number {
   return Number(periods?.reservedAtMs ?? 0) || nowMs;
+}
+
+const CALLER_ERRORS = { expired: 'api_key_expired', revoked: 'api_key_revoked', disabled: 'invalid_api_key', suspended: 'account_suspended', unknown: 'invalid_api_key', 'session-over': 'invalid_session' } as const;
+
+/** Of a key or session that may not be used, by its state where the secret was right. */
+export function callerToApiError(state: CallerState): ApiError {
+  return apiError(CALLER_ERRORS[state], state === 'disabled' ? { message: 'The API key is disabled.' } : {});
 }
 
 export interface AdmissionAsked {

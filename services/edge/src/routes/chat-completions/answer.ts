@@ -8,7 +8,7 @@ import { NO_TOKENS } from '@signalbox/kernel/tokens';
 import { atTurnEnd } from '@signalbox/runtime/turn';
 import type { ServerResponse } from 'node:http';
 import { BROKEN_BY_CLIENT, othersWait, takenBytes, watchRest } from '../../adapters/responses.js';
-import type { Answer, AttemptReport, ClientListener, PipelineStage, Refusal, Route, Settlement } from '../../domain/answer.js';
+import type { Answer, AttemptReport, CallerState, ClientListener, PipelineStage, Refusal, Route, Settlement } from '../../domain/answer.js';
 import type { ChatRequest } from '../../domain/chat-request.js';
 import { healingTermsOf } from '../../domain/healing.js';
 import type { Caller } from '../../domain/ports.js';
@@ -94,6 +94,11 @@ export class HttpAnswer implements Answer {
   private outlivesClient(): boolean {
     const { recorder, request } = this.options;
     return recorder !== undefined && recorder.keeps && !request.stream;
+  }
+
+  callerNow(): Promise<Caller | CallerState> {
+    const { gate, response, requestId } = this.options;
+    return gate.callerNow(response.req, requestId);
   }
 
   decided(plan: DecideResponse__Output): void {

@@ -8,7 +8,8 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { isJsonBody, readBody } from '../../adapters/body.js';
 import { breakOff } from '../../adapters/responses.js';
 import type { BodyPlace, BodyRoom } from '../../domain/body-room.js';
-import { conduct, mayInfer, type Conducted, type Neighbours } from '../../domain/conduct.js';
+import { mayInfer } from '../../domain/caller-now.js';
+import { conduct, type Conducted, type Neighbours } from '../../domain/conduct.js';
 import { endingOf, type ClaimEnding } from '../../domain/repeats.js';
 import type { RequestPlaces } from '../../domain/request-places.js';
 import type { RunningRequests } from '../../domain/running-requests.js';
@@ -81,7 +82,7 @@ export function createChatHandler({ gate, neighbours, makeId, clock, bodyBytesMa
           return;
         }
       }
-      const caller = entered instanceof Promise ? await entered : entered;
+      let caller = entered instanceof Promise ? await entered : entered;
       arrived?.();
       if (caller === undefined) return;
       accountId = caller.account.id;
@@ -90,7 +91,8 @@ export function createChatHandler({ gate, neighbours, makeId, clock, bodyBytesMa
         gate.fail(response, requestId, gate.noteInvalid(caller, apiError('unsupported_media_type')), caller);
         return;
       }
-      if (!request.complete) {
+      const isLate = !request.complete;
+      if (isLate) {
         arrived = places.arrive(accountId);
         if (arrived === undefined) {
           gate.fail(response, requestId, overloaded(), caller);
@@ -113,6 +115,12 @@ export function createChatHandler({ gate, neighbours, makeId, clock, bodyBytesMa
       if (read.kind === 'no-room') {
         gate.fail(response, requestId, overloaded(), caller);
         return;
+      }
+      if (isLate) {
+        // Its body took its time: a request begins when it is whole, under what its key may do then.
+        const now = gate.enter(request, response, requestId);
+        caller = now instanceof Promise ? await now : now;
+        if (caller === undefined) return;
       }
       isWorking = places.begin(accountId);
       if (!isWorking) {

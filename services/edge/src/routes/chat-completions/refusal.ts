@@ -4,7 +4,7 @@ import type { ChatRequest } from '../../domain/chat-request.js';
 import { limitsOf } from '../../domain/limits.js';
 import type { Caller } from '../../domain/ports.js';
 import { apiError, faultToApiError, type ApiError } from '../../wire/errors.js';
-import { admissionToApiError, allAttemptsFailed, refusalToApiError, STOPPED } from '../../wire/refusals.js';
+import { admissionToApiError, allAttemptsFailed, callerToApiError, refusalToApiError, STOPPED } from '../../wire/refusals.js';
 
 const PROBLEMS = { type: 'invalid_type', value: 'invalid_value', conflict: 'plugin_conflicts_with_policy' } as const;
 
@@ -36,6 +36,8 @@ function plainErrorOf(refusal: Refusal, refused: Refused): ApiError {
   switch (refusal.kind) {
     case 'scope':
       return apiError('insufficient_scope', { message: `The API key lacks the scope ${refusal.scope}.` });
+    case 'caller':
+      return callerToApiError(refusal.state);
     case 'plugin-requires-paid':
       return apiError('PLUGIN_REQUIRES_PAID', { param: 'plugins', message: `The plugin ${refusal.plugin} needs a paid account.`, metadata: { plugin: refusal.plugin } });
     case 'plugin-unavailable':
