@@ -154,6 +154,7 @@ test('one that is used in the second half of its time is renewed beside, once, a
     await clock.advanceAsync(passedMs);
     await plans.decide(QUESTION);
   }
+  await clock.advanceAsync(65);
   expect(asked).toHaveLength(1);
   await clock.advanceAsync(1);
   expect(asked).toHaveLength(2);
@@ -167,7 +168,7 @@ test('where routing has room it is told of each request that went by it, under w
   const { plans, asked, clock } = bench({ ...FAR, askBeside: true });
   const plan = await warm({ plans, asked });
   const other = await plans.decide({ ...QUESTION, requestId: 'chatcmpl-2', seed: 7 });
-  await clock.advanceAsync(10);
+  await clock.advanceAsync(100);
   expect(asked).toMatchObject([{ requestId: 'chatcmpl-1' }, { requestId: 'chatcmpl-2', seed: 7, decisionId: other.decisionId, endpointId: plan.attempts[0]?.endpointId }]);
   expect(asked[0]?.decisionId).toBeUndefined();
 });
@@ -179,8 +180,36 @@ test('of a burst no more than four are told of at a time', async () => {
   await clock.advanceAsync(10);
   expect(asked).toHaveLength(5);
   await plans.decide(QUESTION);
-  await clock.advanceAsync(10);
+  await clock.advanceAsync(100);
   expect(asked).toHaveLength(6);
+});
+
+test('those of a tenth of a second are told of together, by one wake of routing', async () => {
+  const { plans, asked, clock } = bench({ ...FAR, askBeside: true });
+  await warm({ plans, asked });
+  for (const passedMs of [0, 40, 40]) {
+    await clock.advanceAsync(passedMs);
+    await plans.decide(QUESTION);
+  }
+  await clock.advanceAsync(19);
+  expect(asked).toHaveLength(1);
+  await clock.advanceAsync(1);
+  expect(asked).toHaveLength(4);
+});
+
+test.each([
+  [120, 200],
+  [195, 205],
+  [245, 255],
+])('one that goes by a plan of %s ms is told of in time for its renewal', async (passedMs, toldMs) => {
+  const { plans, asked, clock } = bench({ ...FAR, askBeside: true });
+  await warm({ plans, asked });
+  await clock.advanceAsync(passedMs);
+  await plans.decide(QUESTION);
+  await clock.advanceAsync(toldMs - passedMs - 1);
+  expect(asked).toHaveLength(1);
+  await clock.advanceAsync(1);
+  expect(asked).toHaveLength(2);
 });
 
 test('what routing would plan otherwise by now ends it', async () => {
@@ -189,7 +218,7 @@ test('what routing would plan otherwise by now ends it', async () => {
   await warm({ plans, asked });
   clock.advance(125);
   await plans.decide(QUESTION);
-  await clock.advanceAsync(10);
+  await clock.advanceAsync(75);
   await plans.decide(QUESTION);
   expect(asked).toHaveLength(3);
 });

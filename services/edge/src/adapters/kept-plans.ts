@@ -1,7 +1,7 @@
 /** Plans that hold for further requests, kept for the moment for which routing says so. */
 import { messageCodec } from '@signalbox/contracts/load';
 import type { DecideRequest, DecideRequest__Output, DecideResponse__Output } from '@signalbox/contracts/routing';
-import type { Clock } from '@signalbox/kernel/clock';
+import type { Clock, Timer } from '@signalbox/kernel/clock';
 import type { IdSource } from '@signalbox/kernel/ids';
 import type { RoutingPort } from '../domain/ports.js';
 
@@ -12,6 +12,10 @@ const PLANS_MAX = 200;
 const BESIDE_MAX = 4;
 /** Nobody waits for it: the request goes first, and mostly has its answer by then. */
 const BESIDE_AFTER_MS = 10;
+/** 100 ms: gathers what is asked beside, since each question wakes routing, which finds little of it in the caches at modest rates. */
+const BESIDE_GATHER_MS = 100;
+/** 50 ms: for the answer, before the plan that it renews ends. */
+const BESIDE_AHEAD_MS = 50;
 
 /** A question that came less often within two spans is decided anew each time: of few requests each is routed by what routing says of it. */
 const ASKED_MIN = 8;
@@ -37,8 +41,12 @@ interface KeptPlan {
   readonly toPromptTokens: number;
   /** Routing has room to record each request. */
   readonly askBeside: boolean;
-  /** Questions beside it under way. */
+  /** Questions beside it under way, and those that gather. */
   asking: number;
+  gathered: (() => void)[];
+  /** When those leave; Infinity while there are none. */
+  leaveMs: number;
+  leave: Timer | undefined;
 }
 
 export interface KeptPlansOptions {
@@ -51,7 +59,7 @@ export interface KeptPlansOptions {
 /**
  * Answers from a plan that was made for another request where routing said that it would make the same again; asks `routing`
  * otherwise, and where few ask the same. Whatever a question says beside `OPEN` is compared byte by byte, fields that do not exist yet among it.
- * Routing is asked beside such requests, and nobody waits, where it wants to record each, and to renew the plan half-way.
+ * Routing is asked beside such requests, for several at a time, and nobody waits, where it wants to record each, and to renew the plan before it ends.
  */
 export function createKeptPlans(routing: RoutingPort, { clock, makeId, onReused = () => undefined }: KeptPlansOptions): RoutingPort {
   const codec = messageCodec<DecideRequest, DecideRequest__Output>('signalbox.routing.v1.DecideRequest');
@@ -84,12 +92,12 @@ export function createKeptPlans(routing: RoutingPort, { clock, makeId, onReused 
       plans.clear();
       models.clear();
     }
-    plans.set(key, { pace: plans.get(key)?.pace ?? { spanEndMs: askedMs + SPAN_MS, now: 1, before: 0 }, plan, endMs: askedMs + forMs, renewMs: askedMs + forMs / 2, fromPromptTokens, toPromptTokens, askBeside, asking: 0 });
+    plans.set(key, { pace: plans.get(key)?.pace ?? { spanEndMs: askedMs + SPAN_MS, now: 1, before: 0 }, plan, endMs: askedMs + forMs, renewMs: askedMs + forMs / 2, fromPromptTokens, toPromptTokens, askBeside, asking: 0, gathered: [], leaveMs: Infinity, leave: undefined });
     models.add(model);
   };
   /** Asks, and keeps the answer unless an endpoint failed meanwhile: routing may have decided before it heard of that. */
-  const ask = async (request: DecideRequest, keyed: string | undefined, question = request): Promise<DecideResponse__Output> => {
-    const [askedMs, doubtsBefore] = [clock.monotonicMs(), doubts];
+  const ask = async (request: DecideRequest, keyed: string | undefined, question = request, doubtsBefore = doubts): Promise<DecideResponse__Output> => {
+    const askedMs = clock.monotonicMs();
     let plan: DecideResponse__Output;
     try {
       plan = await routing.decide(question);
@@ -103,9 +111,10 @@ export function createKeptPlans(routing: RoutingPort, { clock, makeId, onReused 
   };
   const askBeside = (request: DecideRequest, key: string, kept: KeptPlan, decisionId: string): void => {
     kept.asking += 1;
+    const doubtsBefore = doubts;
     const tell = async (): Promise<void> => {
       try {
-        const { reuse } = await ask(request, key, { ...request, decisionId, endpointId: kept.plan.attempts[0]?.endpointId ?? '' });
+        const { reuse } = await ask(request, key, { ...request, decisionId, endpointId: kept.plan.attempts[0]?.endpointId ?? '' }, doubtsBefore);
         // It is asked within the reach of this plan: no such plan is made any more.
         if (reuse === null && plans.get(key) === kept) plans.delete(key);
       } catch {
@@ -114,7 +123,17 @@ export function createKeptPlans(routing: RoutingPort, { clock, makeId, onReused 
         kept.asking -= 1;
       }
     };
-    clock.setTimer(BESIDE_AFTER_MS, () => void tell(), { unref: true });
+    kept.gathered.push(() => void tell());
+    const nowMs = clock.monotonicMs();
+    const isFull = kept.gathered.length === BESIDE_MAX;
+    const leaveMs = isFull ? nowMs + BESIDE_AFTER_MS : Math.max(nowMs + BESIDE_AFTER_MS, Math.min(nowMs + BESIDE_GATHER_MS, kept.endMs - BESIDE_AHEAD_MS));
+    if (leaveMs >= kept.leaveMs) return;
+    kept.leave?.cancel();
+    kept.leaveMs = leaveMs;
+    kept.leave = clock.setTimer(leaveMs - nowMs, () => {
+      kept.leaveMs = Infinity;
+      for (const leave of kept.gathered.splice(0)) leave();
+    }, { unref: true });
   };
 
   return {
