@@ -125,3 +125,85 @@ describe('what a request was served with out of an advance', () => {
     expect(finishes().at(-1)?.length).toBe(20);
   });
 });
+
+describe('what there is to tell goes together, as each message wakes quota and its store', () => {
+  const draw = { advanceId: 'adv_1', amountNanoUsd: '9', tokens: '4' };
+  const told: (readonly [ms: number, what: string])[] = [];
+  const answers: { hold: Promise<unknown> } = { hold: Promise.resolve() };
+  let clock: FakeClock;
+  let settlement: Settlement;
+  beforeEach(() => {
+    clock = createFakeClock();
+    told.length = 0;
+    answers.hold = Promise.resolve();
+    const startMs = clock.monotonicMs();
+    const client = {
+      unary: async (name: string, request: HeartbeatRequest & FinishRequest) => {
+        const ids = [...(request.holds ?? []), ...(request.finished ?? [])].map(({ requestId }) => requestId);
+        if (ids.length > 0) told.push([clock.monotonicMs() - startMs, `${name} ${ids.join(' ')}`]);
+        if (name === 'Finish') await answers.hold;
+        return name === 'Heartbeat' ? { epoch: 'first', unheldRequestIds: [] } : {};
+      },
+    } as unknown as RpcClient;
+    settlement = createSettlement({ writer: 'w', quota: client, clock, liveHolds: () => [], unwatchedHolds: () => [] });
+  });
+
+  test('charges that wait leave with the first word of what began', async () => {
+    settlement.live('acc_1', 'req_9');
+    await clock.advanceAsync(50);
+    settlement.finished({ ...holdOf(1), draw }, 1);
+    await clock.advanceAsync(450);
+    expect(told).toEqual([[250, 'Heartbeat req_9'], [250, 'Finish req_1']]);
+  });
+
+  test('the first word of what began leaves with charges once half its time has passed', async () => {
+    settlement.finished({ ...holdOf(1), draw }, 1);
+    await clock.advanceAsync(125);
+    settlement.live('acc_1', 'req_9');
+    await clock.advanceAsync(375);
+    expect(told).toEqual([[250, 'Finish req_1'], [250, 'Heartbeat req_9']]);
+  });
+
+  test('what has just begun is not told of with them: it may be over soon', async () => {
+    settlement.finished({ ...holdOf(1), draw }, 1);
+    await clock.advanceAsync(126);
+    settlement.live('acc_1', 'req_9');
+    await clock.advanceAsync(200);
+    settlement.released('req_9');
+    await clock.advanceAsync(200);
+    expect(told).toEqual([[250, 'Finish req_1']]);
+  });
+
+  test('the word of every two seconds takes along what waits', async () => {
+    await clock.advanceAsync(1_800);
+    settlement.finished({ ...holdOf(1), draw }, 1);
+    await clock.advanceAsync(200);
+    expect(told).toEqual([[2_000, 'Finish req_1']]);
+  });
+
+  test('what comes while charges are on their way gathers, and is not sent the moment they have arrived', async () => {
+    let arrive = (_: unknown): void => undefined;
+    answers.hold = new Promise((resolve) => (arrive = resolve));
+    settlement.finished(holdOf(1), 1);
+    await clock.advanceAsync(10);
+    settlement.finished({ ...holdOf(2), draw }, 2);
+    arrive(undefined);
+    await clock.advanceAsync(100);
+    settlement.finished({ ...holdOf(3), draw }, 3);
+    await clock.advanceAsync(150);
+    expect(told).toEqual([[10, 'Finish req_1'], [260, 'Finish req_2 req_3']]);
+  });
+
+  test('what has gathered by then leaves as soon as they have', async () => {
+    let arrive = (_: unknown): void => undefined;
+    answers.hold = new Promise((resolve) => (arrive = resolve));
+    settlement.finished(holdOf(1), 1);
+    await clock.advanceAsync(10);
+    settlement.finished(holdOf(2), 2);
+    await clock.advanceAsync(40);
+    arrive(undefined);
+    await clock.settle();
+    await clock.advanceAsync(0);
+    expect(told).toEqual([[10, 'Finish req_1'], [50, 'Finish req_2']]);
+  });
+});

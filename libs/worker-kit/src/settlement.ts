@@ -127,6 +127,7 @@ export function createSettlement({ writer, quota, clock, liveHolds, unwatchedHol
   let gatherEndMs = Infinity;
   let isRetrying = false;
   let firstBeat: Timer | undefined;
+  let firstBeatArmedMs = 0;
   let beat: Timer | undefined;
 
   const sendBeat = async (live: readonly Pick<LiveUse, 'accountId' | 'requestId' | 'draw'>[], options?: CallOptions): Promise<void> => {
@@ -172,6 +173,7 @@ export function createSettlement({ writer, quota, clock, liveHolds, unwatchedHol
   };
 
   const beatFirst = (): void => {
+    firstBeat?.cancel();
     firstBeat = undefined;
     // Most of what began since the last time is over by now.
     const begun: LiveUse[] = [];
@@ -188,6 +190,7 @@ export function createSettlement({ writer, quota, clock, liveHolds, unwatchedHol
       beats += 1;
       if ((beats * PRESENCE_MS) % HEARTBEAT_MS === 0 && holds.size > 0) heartbeat([...holds.values()]);
       else if (isComplete) sendBeat([]).catch(() => undefined);
+      takeAlong();
       armBeat();
     }, { unref: true });
   };
@@ -199,11 +202,24 @@ export function createSettlement({ writer, quota, clock, liveHolds, unwatchedHol
     gather?.cancel();
     gatherEndMs = endMs;
     gather = clock.setTimer(delayMs, () => {
-      gather = undefined;
-      gatherEndMs = Infinity;
-      isRetrying = false;
-      sending = send();
+      sendGathered();
+      takeAlong();
     }, { unref: true });
+  };
+  const sendGathered = (): void => {
+    gather?.cancel();
+    gather = undefined;
+    gatherEndMs = Infinity;
+    isRetrying = false;
+    if (!isSending) sending = send();
+  };
+  /**
+   * Something goes to quota in this turn: what else is to be told goes with it, since each message wakes quota and its store. Of what began
+   * that holds where half its time has passed: what is over soon is not told of at all.
+   */
+  const takeAlong = (): void => {
+    if (firstBeat !== undefined && clock.monotonicMs() - firstBeatArmedMs >= FIRST_HEARTBEAT_MS / 2) beatFirst();
+    if (gather !== undefined && !isRetrying) sendGathered();
   };
 
   const send = async (options?: CallOptions): Promise<void> => {
@@ -214,7 +230,8 @@ export function createSettlement({ writer, quota, clock, liveHolds, unwatchedHol
       const request: FinishRequest = { writer, finished: batch.map(({ hold }) => hold) };
       await quota.unary('Finish', request, options);
       isSending = false;
-      if (queue.length > 0) schedule(0);
+      // What came meanwhile gathers as ever, unless its time came too or there is much of it.
+      if (queue.length > 0 && (gather === undefined || queue.length >= BATCH_MAX)) schedule(0);
     } catch {
       isSending = false;
       queue = [...batch, ...queue];
@@ -233,7 +250,12 @@ export function createSettlement({ writer, quota, clock, liveHolds, unwatchedHol
         return;
       }
       holds.set(requestId, { accountId, requestId, draw, uses: 1, isTold: false });
-      firstBeat ??= clock.setTimer(FIRST_HEARTBEAT_MS, beatFirst, { unref: true });
+      if (firstBeat !== undefined) return;
+      firstBeatArmedMs = clock.monotonicMs();
+      firstBeat = clock.setTimer(FIRST_HEARTBEAT_MS, () => {
+        beatFirst();
+        takeAlong();
+      }, { unref: true });
     },
     released: (requestId) => {
       const known = holds.get(requestId);
