@@ -2,6 +2,7 @@ import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { sqlStateOf } from './faults.js';
 import { migrate, type Migration } from './migrate.js';
 import { openDatabase, type Database } from './database.js';
+import type { Prepared } from './prepared.js';
 import { readySchema, runSchemaJob, type SchemaPlan } from './schema-job.js';
 import { ConfigError } from '@signalbox/runtime/config';
 import { silentLog } from '@signalbox/runtime/log';
@@ -135,6 +136,50 @@ test('pipelined statements run in the order of the calls, and one that fails tak
   expect(counted).toEqual([{ count: 2n }]);
   await expect(transactPrepared((run) => Promise.all([run(add, [302]), run(add, [300]), run(add, [303])]))).rejects.toThrow(/duplicate/);
   expect(await transactPrepared((run) => run(count, []))).toEqual([{ count: 2n }]);
+});
+
+const ADD: Prepared = { name: 'add', text: 'insert into money values ($1::bigint, 0)' };
+const LIST: Prepared = { name: 'list', text: 'select id from money where id between $1::bigint and $1::bigint + 99 order by id' };
+
+test.each([false, true])('a transaction that is concluded keeps all of what was begun by then, or nothing (pipelined: %s)', async (pipelined) => {
+  const { transactPrepared } = open(url, 2_000, pipelined);
+  const first = pipelined ? 400 : 500;
+  const kept = (): Promise<readonly { readonly id: bigint }[]> => transactPrepared((run) => run<{ id: bigint }>(LIST, [first]));
+  const add = (ids: readonly number[]): Promise<unknown> =>
+    transactPrepared(async (run, conclude) => {
+      if (!pipelined) for (const id of ids) await run(ADD, [id]);
+      const added = Promise.all(pipelined ? ids.map((id) => run(ADD, [id])) : []);
+      conclude();
+      await added;
+    });
+  await add([first, first + 1]);
+  const both = [{ id: BigInt(first) }, { id: BigInt(first + 1) }];
+  expect(await kept()).toEqual(both);
+  await expect(add([first + 2, first, first + 3])).rejects.toThrow(/duplicate/);
+  expect(await kept()).toEqual(both);
+  await expect(transactPrepared(async (run, conclude) => {
+    conclude();
+    await run(ADD, [first + 4]);
+  })).rejects.toThrow('The transaction is concluded.');
+  expect(await kept()).toEqual(both);
+});
+
+test('its commit goes with its last statements, and waits for no answer to them', async () => {
+  const target = new URL(url);
+  const proxy = await createFaultProxy({ host: target.hostname, port: Number(target.port) });
+  const through = new URL(url);
+  through.port = String(proxy.port);
+  const { transactPrepared, ping, close } = open(through.href, 100, true);
+  await ping();
+  proxy.dropReplies();
+  await expect(transactPrepared((run, conclude) => {
+    const added = run(ADD, [600]);
+    conclude();
+    return added;
+  })).rejects.toMatchObject({ code: 'store_unavailable' });
+  expect(await open().transactPrepared((run) => run(LIST, [600]))).toEqual([{ id: 600n }]);
+  await close();
+  await proxy.close();
 });
 
 test.each([false, true])('answers a cut, frozen or absent store with a fault, and works again after (pipelined: %s)', async (pipelined) => {

@@ -6,7 +6,7 @@ import type { Secret } from '@signalbox/runtime/secret';
 import { Kysely, PostgresDialect, sql } from 'kysely';
 import pg from 'pg';
 import { faultingPool, toStoreFault } from './faults.js';
-import { transactPrepared, type RunPrepared } from './prepared.js';
+import { transactPrepared, type Conclude, type RunPrepared } from './prepared.js';
 
 export interface OpenDatabaseOptions {
   /** `postgres://…`. */
@@ -26,7 +26,7 @@ export interface Database<Schema> {
   /** Queries reject with a Fault `store_unavailable` when the store is away, slow or refuses for its own reasons; with the driver's error for a broken constraint or a bug. */
   readonly db: Kysely<Schema>;
   /** One transaction of prepared statements: commits what `work` did, or keeps nothing of it. Rejects as `db` does, or with what `work` threw. */
-  transactPrepared<Result>(work: (run: RunPrepared) => Promise<Result>): Promise<Result>;
+  transactPrepared<Result>(work: (run: RunPrepared, conclude: Conclude) => Promise<Result>): Promise<Result>;
   /** Resolves when the store answers. Rejects with Fault `store_unavailable`. */
   ping(): Promise<void>;
   /** Safe to call twice. A query that comes later rejects with Fault `store_unavailable`. */

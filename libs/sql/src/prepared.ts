@@ -1,4 +1,5 @@
 /** Transactions of statements that the server keeps prepared: for paths that run the same few statements for ever. */
+import { assert } from '@signalbox/kernel/assert';
 import type pg from 'pg';
 import { toStoreFault } from './faults.js';
 
@@ -14,8 +15,14 @@ export interface Prepared {
  */
 export type RunPrepared = <Row>(statement: Prepared, values: readonly unknown[]) => Promise<readonly Row[]>;
 
+/**
+ * Nothing more is run: over a pipelined database the commit goes with the statements that are on their way, in one round trip. One of them that
+ * fails keeps nothing of the transaction, as ever; what `work` throws by itself afterwards does not undo it.
+ */
+export type Conclude = () => void;
+
 /** Commits what `work` did, or keeps nothing of it and rejects: with a Fault `store_unavailable`, the driver's error, or what `work` threw. */
-export async function transactPrepared<Result>(pool: pg.Pool, pipelined: boolean, work: (run: RunPrepared) => Promise<Result>): Promise<Result> {
+export async function transactPrepared<Result>(pool: pg.Pool, pipelined: boolean, work: (run: RunPrepared, conclude: Conclude) => Promise<Result>): Promise<Result> {
   let isBroken = false;
   const failed = (error: unknown): unknown => {
     const fault = toStoreFault(error);
@@ -49,16 +56,29 @@ export async function transactPrepared<Result>(pool: pg.Pool, pipelined: boolean
       throw failed(error);
     }
   };
+  let isConcluded = false;
+  let committed: Promise<unknown> | undefined;
+  const conclude = (): void => {
+    isConcluded = true;
+    if (!pipelined) return;
+    committed = query('commit');
+    committed.catch(ignore);
+  };
   try {
     const begun = query('begin');
     // Pipelined: the first statements share its round trip; when it fails they fail too.
     if (pipelined) begun.catch(ignore);
     else await begun;
-    const result = await work(async <Row>({ name, text }: Prepared, values: readonly unknown[]) => (await query({ name, text, values: [...values] })) as readonly Row[]);
-    await query('commit');
+    const run = async <Row>({ name, text }: Prepared, values: readonly unknown[]): Promise<readonly Row[]> => {
+      assert(!isConcluded, 'The transaction is concluded.');
+      return (await query({ name, text, values: [...values] })) as readonly Row[];
+    };
+    const result = await work(run, conclude);
+    await (committed ?? query('commit'));
     return result;
   } catch (error) {
-    if (!isBroken) await query('rollback').catch(() => undefined);
+    // A commit behind a statement that failed has ended the transaction by now.
+    if (!isBroken) await (committed ?? query('rollback')).catch(ignore);
     throw error;
   } finally {
     client.off('error', ignore);

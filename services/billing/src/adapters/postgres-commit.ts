@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto';
 import { assert } from '@signalbox/kernel/assert';
 import { CHAIN_START } from '@signalbox/ledger-core/hash-chain';
-import type { RunPrepared } from '@signalbox/sql/prepared';
+import type { Conclude, RunPrepared } from '@signalbox/sql/prepared';
 import { bookInParts, type Booking, type BookingInput } from '../domain/booking.js';
 import type { CheckedOutcome } from '../domain/check.js';
 import type { BookedAccount } from '../domain/open-account.js';
@@ -250,12 +250,12 @@ async function writeDead(run: RunPrepared, dead: readonly DeadEvent[], nowMs: nu
   ]);
 }
 
-/** Books everything inside the transaction of `run`. */
-export async function commitBatch(run: RunPrepared, ranges: readonly CheckedRange[], dead: readonly DeadEvent[], periods: KnownPeriods, nowMs: number): Promise<CommittedBatch> {
+/** Books everything inside the transaction of `run`: in one round trip to read and one to write and commit, unless a writer or an account is new. */
+export async function commitBatch(run: RunPrepared, conclude: Conclude, ranges: readonly CheckedRange[], dead: readonly DeadEvent[], periods: KnownPeriods, nowMs: number): Promise<CommittedBatch> {
   const { counts, columns, moved, outcomes, refused } = await packBatch(run, ranges, periods, nowMs);
   await nextTurn();
-  const sums = ranges.length === 0 ? new Map<string, ScopeTotals[]>() : await writeBatch(run, columns);
-  await writeOutcomes(run, outcomes);
-  await writeDead(run, [...dead, ...refused], nowMs);
+  const writes = Promise.all([ranges.length === 0 ? new Map<string, ScopeTotals[]>() : writeBatch(run, columns), writeOutcomes(run, outcomes), writeDead(run, [...dead, ...refused], nowMs)]);
+  conclude();
+  const [sums] = await writes;
   return { accounts: moved.map((account) => ({ ...account, totals: sums.get(account.accountId) ?? [] })), rows: counts, refused: refused.length };
 }

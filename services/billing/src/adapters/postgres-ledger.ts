@@ -78,7 +78,7 @@ export function createPostgresLedger(database: Pick<Database<unknown>, 'db' | 't
   }
 
   return {
-    commit: (ranges, dead, nowMs) => database.transactPrepared((run) => commitBatch(run, ranges, dead, periods, nowMs)),
+    commit: (ranges, dead, nowMs) => database.transactPrepared((run, conclude) => commitBatch(run, conclude, ranges, dead, periods, nowMs)),
     register: async (writer, provider, lastSeq, nowMs, openSinceMs, owedSeq) => {
       const { rows } = await sql<{ ledger_seq: bigint }>`insert into writers (writer, provider, last_seq, registered_at_ms, reported_at_ms, open_since_ms, owed_seq, seen_at_ms)
         values (${writer}, ${provider}, ${lastSeq}::bigint, ${nowMs}::bigint, ${nowMs}::bigint, ${openSinceMs ?? 0}::bigint, ${owedSeq ?? null}::bigint, ${nowMs}::bigint)
