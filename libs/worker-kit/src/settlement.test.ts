@@ -153,7 +153,7 @@ describe('what there is to tell goes together, as each message wakes quota and i
     await clock.advanceAsync(50);
     settlement.finished({ ...holdOf(1), draw }, 1);
     await clock.advanceAsync(450);
-    expect(told).toEqual([[250, 'Heartbeat req_9'], [250, 'Finish req_1']]);
+    expect(told).toEqual([[250, 'Finish req_1'], [250, 'Heartbeat req_9']]);
   });
 
   test('the first word of what began leaves with charges once half its time has passed', async () => {

@@ -188,9 +188,10 @@ export function createSettlement({ writer, quota, clock, liveHolds, unwatchedHol
   const armBeat = (): void => {
     beat = clock.setTimer(PRESENCE_MS, () => {
       beats += 1;
+      sendWaiting();
+      beatBegun();
       if ((beats * PRESENCE_MS) % HEARTBEAT_MS === 0 && holds.size > 0) heartbeat([...holds.values()]);
       else if (isComplete) sendBeat([]).catch(() => undefined);
-      takeAlong();
       armBeat();
     }, { unref: true });
   };
@@ -203,7 +204,7 @@ export function createSettlement({ writer, quota, clock, liveHolds, unwatchedHol
     gatherEndMs = endMs;
     gather = clock.setTimer(delayMs, () => {
       sendGathered();
-      takeAlong();
+      beatBegun();
     }, { unref: true });
   };
   const sendGathered = (): void => {
@@ -213,13 +214,13 @@ export function createSettlement({ writer, quota, clock, liveHolds, unwatchedHol
     isRetrying = false;
     if (!isSending) sending = send();
   };
-  /**
-   * Something goes to quota in this turn: what else is to be told goes with it, since each message wakes quota and its store. Of what began
-   * that holds where half its time has passed: what is over soon is not told of at all.
-   */
-  const takeAlong = (): void => {
-    if (firstBeat !== undefined && clock.monotonicMs() - firstBeatArmedMs >= FIRST_HEARTBEAT_MS / 2) beatFirst();
+  // Whatever goes to quota takes along what else is to be told, since each message wakes quota and its store. Charges go first: quota holds them back for the next word that somebody waits for.
+  const sendWaiting = (): void => {
     if (gather !== undefined && !isRetrying) sendGathered();
+  };
+  /** Of what began, once half its time has passed: what is over soon is not told of at all. */
+  const beatBegun = (): void => {
+    if (firstBeat !== undefined && clock.monotonicMs() - firstBeatArmedMs >= FIRST_HEARTBEAT_MS / 2) beatFirst();
   };
 
   const send = async (options?: CallOptions): Promise<void> => {
@@ -253,8 +254,8 @@ export function createSettlement({ writer, quota, clock, liveHolds, unwatchedHol
       if (firstBeat !== undefined) return;
       firstBeatArmedMs = clock.monotonicMs();
       firstBeat = clock.setTimer(FIRST_HEARTBEAT_MS, () => {
+        sendWaiting();
         beatFirst();
-        takeAlong();
       }, { unref: true });
     },
     released: (requestId) => {

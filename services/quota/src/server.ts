@@ -84,19 +84,22 @@ export function createHandlers(options: { readonly quota: Quota; readonly metric
       },
       Heartbeat: async ({ writer, holds, confirm }: HeartbeatRequest__Output): Promise<HeartbeatResponse> => {
         if (holds.length > ITEMS_MAX) throw new Fault('bad_message', 'too many holds');
+        // The life of the store is asked in the same round trip, behind them: one that began in between is told of.
         if (confirm) {
-          const isHeld = await Promise.all(holds.map(({ accountId, requestId, draw }) => quota.confirm(accountId, requestId, readDraw(draw))));
-          return { unheldRequestIds: holds.filter((_, index) => isHeld[index] === false).map(({ requestId }) => requestId), epoch: await quota.presentEpoch(writer) };
+          const [isHeld, epoch] = await Promise.all([Promise.all(holds.map(({ accountId, requestId, draw }) => quota.confirm(accountId, requestId, readDraw(draw)))), quota.presentEpoch(writer)]);
+          return { unheldRequestIds: holds.filter((_, index) => isHeld[index] === false).map(({ requestId }) => requestId), epoch };
         }
         // Asked at once, as a heartbeat that asks for nothing neither gives nor takes a hold.
-        const [granted, asked] = await Promise.all([
+        const [granted, asked, epoch] = await Promise.all([
           Promise.all(holds.map((hold) => quota.heartbeat(hold.accountId, hold.requestId, checkAmount(BigInt(hold.extendToNanoUsd)), checkAmount(BigInt(hold.extendToTokens)), writer, readDraw(hold.draw)))),
           Promise.all(holds.map((hold) => (asksNothing(hold) ? quota.isHeld(hold.accountId, hold.requestId) : undefined))),
+          quota.presentEpoch(writer),
         ]);
+        const isKnown = holds.every((_, index) => asked[index] !== undefined || granted[index] === true);
         // What asked for more and got it has a hold.
         const isHeld = await Promise.all(holds.map(({ accountId, requestId }, index) => asked[index] ?? (granted[index] === true || quota.isHeld(accountId, requestId))));
         const ids = (of: readonly boolean[]): string[] => holds.filter((_, index) => of[index] === false).map(({ requestId }) => requestId);
-        return { refusedRequestIds: ids(granted), unheldRequestIds: ids(isHeld), epoch: await quota.presentEpoch(writer) };
+        return { refusedRequestIds: ids(granted), unheldRequestIds: ids(isHeld), epoch: isKnown ? epoch : await quota.presentEpoch(writer) };
       },
       Finish: async ({ writer, finished }: FinishRequest__Output): Promise<object> => {
         if (finished.length > ITEMS_MAX) throw new Fault('bad_message', 'too many requests');

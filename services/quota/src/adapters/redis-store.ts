@@ -14,7 +14,7 @@ import type { QuotaStore } from '../domain/ports.js';
 import type { QuotaMetrics } from '../metrics.js';
 import { createGather, type ScriptCall, type ScriptResult } from './gather.js';
 import { createSharedRide } from './shared-ride.js';
-import { SCRIPTS, type RequestScript, type ScriptName } from './scripts.js';
+import { EPOCH_KEY, SCRIPTS, type RequestScript, type ScriptName } from './scripts.js';
 import { createSilence, isReply } from './silence.js';
 
 export interface RedisStoreOptions {
@@ -47,8 +47,6 @@ const SCAN_KEYS = 1_000;
 const DESCRIBED_FIELDS = 11;
 /** Steps that no client waits for. */
 const UNAWAITED: ReadonlySet<RequestScript> = new Set<RequestScript>(['finish', 'release']);
-/** Marks one life of the store. */
-const EPOCH_KEY = 'epoch';
 /** Writers that were heard, each with the life in which they told. */
 const HEARD_KEY = 'heard';
 
@@ -284,7 +282,9 @@ export function createRedisStore(options: RedisStoreOptions): QuotaStore {
     isHeld: async (accountId, requestId) => (await step('held', accountId, [], [requestId])) === 1,
     epoch: () =>
       ask(async () => {
-        life = await readLife(run);
+        const of = run;
+        const mark = await gather.call('epoch', '', []);
+        life = typeof mark === 'string' && mark !== '' ? `${of}.${mark}` : await readLife(of);
         return life;
       }),
     latestEpoch: () => life,

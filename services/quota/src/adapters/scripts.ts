@@ -12,6 +12,9 @@ import { DESCRIBE, OVERDUE, SHOW, SWEEP, TOTALS } from './script-account.js';
 import { ADMIT } from './script-admit.js';
 import { PRELUDE } from './script-prelude.js';
 
+/** Marks one life of the store. */
+export const EPOCH_KEY = 'epoch';
+
 const RELEASE = `
 local from=3+ARGV[2]
 local function release(req,advance,a,t)
@@ -144,6 +147,9 @@ done()
 return out
 `;
 
+/** The mark of a life, behind whatever its round trip says of holds; of no account. */
+const EPOCH = `return redis.call('GET','${EPOCH_KEY}') or ''`;
+
 /** Script texts by name: those that take many requests of an account and answer a list, in their order. */
 export const PER_REQUEST = {
   admit: PRELUDE + ADMIT,
@@ -163,6 +169,7 @@ export const SCRIPTS = {
   describe: PRELUDE + DESCRIBE,
   show: PRELUDE + SHOW,
   sweep: PRELUDE + SWEEP,
+  epoch: EPOCH,
 } as const;
 
 export type RequestScript = keyof typeof PER_REQUEST;
