@@ -8,6 +8,8 @@ import { createFakeClock, type FakeClock } from '@signalbox/testkit/clock';
 import type { RpcClient } from './call.js';
 import { createRpcClient } from './client.js';
 import { createRpcServer, type RpcServer } from './server.js';
+import { once } from 'node:events';
+import { createServer, type Socket } from 'node:net';
 
 /** What a link in the making waits for at most: by its timer it is known that one is tried. */
 const CONNECT_TIMEOUT_MS = 5_000;
@@ -133,4 +135,29 @@ test('one that goes and comes back is reached by all of its links again', async 
   await serve(port);
   await pass(30_000);
   await until(() => linksReady() === LINKS);
+});
+
+test('whether one that nobody asks has come is found out without a link, and then one is made', async () => {
+  await pass(300_000);
+  const heard: number[] = [];
+  const sockets: Socket[] = [];
+  const listener = createServer((socket) => {
+    const at = heard.push(0) - 1;
+    sockets.push(socket);
+    socket.on('error', () => undefined);
+    socket.on('data', (bytes) => (heard[at] = (heard[at] ?? 0) + bytes.length));
+  });
+  listener.listen(port, '127.0.0.1');
+  await once(listener, 'listening');
+  while (heard.length === 0) {
+    clock.advance(STEP_MS);
+    await new Promise<void>((resolve) => setImmediate(resolve));
+  }
+  await until(() => (heard[1] ?? 0) > 0);
+  expect(heard[0]).toBe(0);
+  const isClosed = once(listener, 'close');
+  listener.close();
+  for (const socket of sockets) socket.destroy();
+  await client.close();
+  await isClosed;
 });

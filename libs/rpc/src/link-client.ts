@@ -46,7 +46,7 @@ interface Entry {
 }
 
 /** A connection that is not up by then is tried anew. */
-const CONNECT_TIMEOUT_MS = 5_000;
+export const CONNECT_TIMEOUT_MS = 5_000;
 /** A link that is given up stays so long after a stream's end: what its caller tells the server of it follows at once. */
 const LINGER_MS = 250;
 const CALL_ID_MAX = 0xffffffff;

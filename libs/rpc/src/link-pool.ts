@@ -8,7 +8,8 @@ import { Fault } from '@signalbox/kernel/fault';
 import type { RpcTls } from '@signalbox/runtime/tls-files';
 import type { Keepalive } from './channel.js';
 import type { CallCarrier, ClientCall } from './client-call.js';
-import { LinkClient, type LinkClientOptions, type LinkPeer } from './link-client.js';
+import { knock } from './knock.js';
+import { CONNECT_TIMEOUT_MS, LinkClient, type LinkClientOptions, type LinkPeer } from './link-client.js';
 
 export interface LinkPoolOptions {
   readonly addresses: readonly string[];
@@ -297,7 +298,8 @@ export class LinkPool implements CallCarrier {
 
   /**
    * The first attempt is at once, the next ones after jittered, doubling pauses, for ever: of up to 2 s while there are
-   * calls, of up to 30 s without, until one comes. Where an address does not answer, one link of it tries.
+   * calls, of up to 30 s without, until one comes. Where an address does not answer, one link of it tries, after a longer
+   * pause only once somebody listens there.
    */
   private reconnect(slot: Slot): void {
     const { clock } = this.options;
@@ -309,8 +311,17 @@ export class LinkPool implements CallCarrier {
     slot.callsBefore = this.calls;
     const pauseMs = this.pauseMs(slot.failures, isUnasked ? BACKOFF_UNASKED_MAX_MS : BACKOFF_MAX_MS);
     slot.dueAtMs = clock.monotonicMs() + (isUnasked ? Math.min(pauseMs, BACKOFF_MIN_MS) : pauseMs);
-    slot.timer = clock.setTimer(pauseMs, () => this.connect(slot), { unref: true });
+    slot.timer = clock.setTimer(pauseMs, () => (pauseMs > BACKOFF_MAX_MS ? this.knock(slot) : this.connect(slot)), { unref: true });
     slot.failures += 1;
+  }
+
+  /** A call that comes meanwhile has it connect without that, as from its pause. */
+  private knock(slot: Slot): void {
+    slot.timer = knock(slot.address, CONNECT_TIMEOUT_MS, this.options.clock, (isThere) => {
+      slot.timer = undefined;
+      if (isThere) this.connect(slot);
+      else this.reconnect(slot);
+    });
   }
 
   /** Another link of its address is on its way or about to be tried: once that is ready, this one follows. */
