@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto';
 import { assert } from '@signalbox/kernel/assert';
 import { CHAIN_START } from '@signalbox/ledger-core/hash-chain';
-import type { Conclude, RunPrepared } from '@signalbox/sql/prepared';
+import type { Conclude, Prepared, RunPrepared } from '@signalbox/sql/prepared';
 import { bookInParts, type Booking, type BookingInput } from '../domain/booking.js';
 import type { CheckedOutcome } from '../domain/check.js';
 import type { BookedAccount } from '../domain/open-account.js';
@@ -234,27 +234,26 @@ async function writeBatch(run: RunPrepared, columns: readonly Buffer[]): Promise
   return sums;
 }
 
-async function writeOutcomes(run: RunPrepared, outcomes: readonly CheckedOutcome[]): Promise<void> {
-  if (outcomes.length === 0) return;
-  await run(ADD_OUTCOMES, [
-    textsOf(outcomes, ({ requestId }) => requestId), textsOf(outcomes, ({ accountId }) => accountId), integersOf(outcomes, ({ fact }) => fact.attempt),
-    textsOf(outcomes, ({ fact }) => fact.outcome), integersOf(outcomes, ({ fact }) => (fact.toldByEdge ? 1 : 0)),
-  ]);
-}
+const outcomeColumns = (outcomes: readonly CheckedOutcome[]): unknown[] => [
+  textsOf(outcomes, ({ requestId }) => requestId), textsOf(outcomes, ({ accountId }) => accountId), integersOf(outcomes, ({ fact }) => fact.attempt),
+  textsOf(outcomes, ({ fact }) => fact.outcome), integersOf(outcomes, ({ fact }) => (fact.toldByEdge ? 1 : 0)),
+];
 
-async function writeDead(run: RunPrepared, dead: readonly DeadEvent[], nowMs: number): Promise<void> {
-  if (dead.length === 0) return;
-  await run(ADD_DEAD, [
-    textsOf(dead, ({ reason, payload }) => createHash('sha256').update(reason).update(payload).digest('hex')), textsOf(dead, ({ subject }) => subject), textsOf(dead, ({ reason }) => reason),
-    textsOf(dead, ({ writer }) => writer), textsOf(dead, ({ payload }) => Buffer.from(payload).toString('hex')), nowMs,
-  ]);
-}
+const deadColumns = (dead: readonly DeadEvent[], nowMs: number): unknown[] => [
+  textsOf(dead, ({ reason, payload }) => createHash('sha256').update(reason).update(payload).digest('hex')), textsOf(dead, ({ subject }) => subject), textsOf(dead, ({ reason }) => reason),
+  textsOf(dead, ({ writer }) => writer), textsOf(dead, ({ payload }) => Buffer.from(payload).toString('hex')), nowMs,
+];
 
 /** Books everything inside the transaction of `run`: in one round trip to read and one to write and commit, unless a writer or an account is new. */
 export async function commitBatch(run: RunPrepared, conclude: Conclude, ranges: readonly CheckedRange[], dead: readonly DeadEvent[], periods: KnownPeriods, nowMs: number): Promise<CommittedBatch> {
   const { counts, columns, moved, outcomes, refused } = await packBatch(run, ranges, periods, nowMs);
   await nextTurn();
-  const writes = Promise.all([ranges.length === 0 ? new Map<string, ScopeTotals[]>() : writeBatch(run, columns), writeOutcomes(run, outcomes), writeDead(run, [...dead, ...refused], nowMs)]);
+  // All columns before the first statement: the commit is behind them at once, and must not be where one of them could not be made.
+  const lost = [...dead, ...refused];
+  const statements: (readonly [Prepared, readonly unknown[]])[] = [];
+  if (outcomes.length > 0) statements.push([ADD_OUTCOMES, outcomeColumns(outcomes)]);
+  if (lost.length > 0) statements.push([ADD_DEAD, deadColumns(lost, nowMs)]);
+  const writes = Promise.all([ranges.length === 0 ? new Map<string, ScopeTotals[]>() : writeBatch(run, columns), ...statements.map(([statement, values]) => run(statement, values))] as const);
   conclude();
   const [sums] = await writes;
   return { accounts: moved.map((account) => ({ ...account, totals: sums.get(account.accountId) ?? [] })), rows: counts, refused: refused.length };
