@@ -64,7 +64,7 @@ export const API_ERRORS = {
   idempotency_in_progress: { status: 409, type: INVALID, message: 'A request with this idempotency key is still running.' },
   idempotency_completed: { status: 409, type: INVALID, message: 'A request with this idempotency key has been answered, and its answer is not kept.' },
   payload_too_large: { status: 413, type: INVALID, message: 'The body is too large.' },
-  expectation_failed: { status: 417, type: INVALID, message: 'Of the header Expect only 100-continue is known here.' },
+  expectation_failed: { status: 417, type: INVALID, message: 'The only supported value of the header Expect is 100-continue.' },
   unsupported_media_type: { status: 415, type: INVALID, message: 'The body must be application/json, and not compressed.' },
   requests_rate_limited: { status: 429, type: 'requests', code: 'rate_limit_exceeded', message: 'Too many requests. Slow down.' },
   tokens_rate_limited: { status: 429, type: 'tokens', code: 'rate_limit_exceeded', message: 'Too many tokens. Slow down.' },

@@ -57,5 +57,5 @@ function modelHint(model: string, { nearestModel, nearestProvider, similarModels
   if (nearestProvider !== '') return ` Ask for '${nearestModel}', and for that provider alone with \`provider: {"only": ["${nearestProvider}"]}\`.`;
   if (nearestModel !== '') return ` Ask for '${nearestModel}'.`;
   if (similar !== '') return similar;
-  return ` ${LIST} They begin with the model's maker; which provider is to serve it is said by \`provider.only\`.`;
+  return ` ${LIST} They begin with the model's maker; to choose the provider, use \`provider.only\`.`;
 }

@@ -41,7 +41,7 @@ export function createModelQuestions(routing: RpcClient): AskOfModel {
   return async ({ model, ask, hasFound, isBooked, requestId }) => {
     const found = await ask(model);
     if (model === '' || hasFound(found)) return found;
-    if (isAutoModelId(model)) throw new QueryError('model', `model: the books have the models that answered, not '${model}'. Who asked for it is told by routed_from of each request.`);
+    if (isAutoModelId(model)) throw new QueryError('model', `model: usage is recorded under the models that answered, not '${model}'. The field routed_from of a request says whether it asked for it.`);
     const id = await find(model, requestId);
     if (id === model) return found;
     if (id !== '') return ask(id);
