@@ -1,19 +1,18 @@
 /** The model calls tools of ours: each round is one more dispatch of the request, with what the tools gave (contract, section 9). */
 import type { DecideResponse__Output } from '@signalbox/contracts/routing';
-import type { End__Output, Failed__Output, Outcome } from '@signalbox/contracts/worker';
+import type { Failed__Output, Outcome } from '@signalbox/contracts/worker';
 import type { CardFees } from '@signalbox/kernel/card-fees';
 import type { Clock, Timer } from '@signalbox/kernel/clock';
 import { toFault, type Fault } from '@signalbox/kernel/fault';
-import { NO_TOKENS, totalTokens } from '@signalbox/kernel/tokens';
-import type { AttemptReport, PipelineStage, Route, Settlement } from './answer.js';
+import type { AttemptReport, Route, Settlement } from './answer.js';
 import type { ChatRequest } from './chat-request.js';
 import { HEALING_FAILED, healingTermsOf } from './healing.js';
 import { imagesChunk, RoundAnswer, withImages, withoutCalls, type RoundEnd, type Shown } from './round-answer.js';
-import { summed } from './round-figures.js';
+import { RoundFigures } from './round-figures.js';
 import { TEND_MS, written, writtenAsGiven } from './tellings.js';
-import { boughtOf, feesOf, ToolCalls } from './tool-calls.js';
+import { ToolCalls } from './tool-calls.js';
 import { continuedRequest } from './tool-request.js';
-import type { ServerTools, ToolImage, Turn } from './turn.js';
+import type { ServerTools, Turn } from './turn.js';
 
 /** What a provider refuses for what the conversation has become: of tools' results and a client's words. */
 const REQUEST_FAULTS: ReadonlySet<string> = new Set<Failed__Output['class']>(['BAD_REQUEST', 'CONTEXT_LENGTH', 'CONTENT_POLICY']);
@@ -75,21 +74,8 @@ class Rounds {
   private readonly shown: Shown;
   /** Attempts that answered the rounds so far; nobody has been told of them. */
   private readonly answered: Answered[] = [];
-  private readonly ends: End__Output[] = [];
-  private readonly stages: PipelineStage[] = [];
-  /** Of these, the ones whose fees stand in a round that was answered: the first ones. */
-  private paidStages = 0;
+  private readonly figures = new RoundFigures();
   private before: readonly AttemptReport[] = [];
-  private earlierNanoUsd = 0n;
-  private earlierTokens = 0;
-  /** Images whose fee stands in a round that was answered: they are the client's. */
-  private readonly images: ToolImage[] = [];
-  /** Those of the calls before the present round, which is to pay for them. */
-  private unpaidImages: readonly ToolImage[] = [];
-  /** What calls spent, or may have, that no answered round has paid for. */
-  private unpaidNanoUsd = 0n;
-  /** What they did spend, and a round has paid for. */
-  private paidNanoUsd = 0n;
   /** Rounds that answered are charged to nobody, for what the request has become. */
   private isWasted = false;
   private readonly isHealed: boolean;
@@ -102,9 +88,7 @@ class Rounds {
   constructor(private readonly options: RoundsOptions) {
     const { clock, turn } = options;
     this.isHealed = healingTermsOf(turn.request) !== undefined;
-    this.calls = new ToolCalls(options.tools, (nanoUsd) => {
-      this.unpaidNanoUsd = nanoUsd;
-    });
+    this.calls = new ToolCalls(options.tools, (nanoUsd) => this.figures.spent(nanoUsd));
     this.shown = { hasContent: false, hasRole: false, clientCalls: 0, route: undefined, isEnding: false, lastSentMs: turn.silentSinceMs ?? clock.monotonicMs() };
   }
 
@@ -117,7 +101,7 @@ class Rounds {
       return await this.failed(toFault(error));
     } finally {
       this.heartbeat?.cancel();
-      if (this.unpaidNanoUsd > 0n || this.isWasted) this.options.onWaste();
+      if (this.figures.hasUnpaid || this.isWasted) this.options.onWaste();
       this.tending?.cancel();
     }
   }
@@ -138,7 +122,8 @@ class Rounds {
       const { end } = gathering;
       if (conducted.result === 'gone' && this.shown.isEnding && !answer.isGone()) return this.stopped(conducted);
       if (conducted.result === 'gone' || end === undefined) return this.left(conducted.isCutOff === true, this.isUnderWay(conducted));
-      if (end.kind === 'refused' || end.kind === 'cut') return this.broken(end, conducted, gathering);
+      if (end.kind === 'refused') return this.refused(end);
+      if (end.kind === 'cut') return this.brokenOff(end, gathering);
       this.note(gathering, end.settlement, conducted);
       const calls = gathering.ourCalls();
       const isCalling = calls.length > 0 && !gathering.hasClientCalls() && !this.isStopped(end);
@@ -146,41 +131,46 @@ class Rounds {
       if (this.shown.isEnding) return this.stopped();
       this.isJsonSpoiled ||= this.isHealed && gathering.hasShownWords;
       this.tend();
-      const left = new AbortController();
-      let isCutOff = false;
-      const onGone = (byItself: boolean): void => {
-        isCutOff = !byItself;
-        left.abort();
-      };
-      const onStop = (): boolean => {
-        if (!this.shown.hasContent) return false;
-        this.shown.isEnding = true;
-        left.abort();
-        return true;
-      };
-      answer.attend({ onSlow: () => undefined, onDrain: () => undefined, onGone, onStop });
+      const watch = this.watchClient();
       const choice = round === tools.roundsMax ? 'none' : 'auto';
+      const previous = request;
       const nextOf = (contents: readonly string[]): ChatRequest =>
-        continuedRequest(request, [gathering.message(), ...contents.map((content, at) => JSON.stringify({ role: 'tool', tool_call_id: calls[at]?.id ?? '', content }))], choice);
-      const byok = conducted.attempts.at(-1)?.byok === true;
-      const outcomes = await this.calls.run(calls, byok, left.signal, (contents, spentMax) => {
+        continuedRequest(previous, [gathering.message(), ...contents.map((content, at) => JSON.stringify({ role: 'tool', tool_call_id: calls[at]?.id ?? '', content }))], choice);
+      const outcomes = await this.calls.run(calls, conducted.attempts.at(-1)?.byok === true, watch.signal, (contents, spentMax) => {
         const next = nextOf(contents);
         return this.options.hold({ ...turn, request: next }, this.startOf(round + 1, next), spentMax);
       });
-      if (answer.isGone()) return this.left(isCutOff, false);
+      if (answer.isGone()) return this.left(watch.isCutOff(), false);
       if (outcomes === 'no-room') return this.shown.isEnding ? this.stopped() : this.stopForCap(gathering);
-      this.stages.push(...outcomes.map(({ stage }) => ({ ...stage, detail: { ...stage.detail, round } })));
+      fees = this.figures.ran(outcomes, round);
       if (this.shown.isEnding) return this.stopped();
-      fees = { feeNanoUsd: feesOf(outcomes), bought: boughtOf(outcomes) };
-      this.unpaidImages = outcomes.flatMap(({ images }) => images);
       request = nextOf(outcomes.map(({ content }) => content));
     }
   }
 
+  /** While tools run: their `signal` is aborted once nobody waits for what they give. */
+  private watchClient(): { readonly signal: AbortSignal; readonly isCutOff: () => boolean } {
+    const { shown, options: { turn: { answer } } } = this;
+    const left = new AbortController();
+    let isCutOff = false;
+    const onGone = (byItself: boolean): void => {
+      isCutOff = !byItself;
+      left.abort();
+    };
+    const onStop = (): boolean => {
+      if (!shown.hasContent) return false;
+      shown.isEnding = true;
+      left.abort();
+      return true;
+    };
+    answer.attend({ onSlow: () => undefined, onDrain: () => undefined, onGone, onStop });
+    return { signal: left.signal, isCutOff: () => isCutOff };
+  }
+
   private startOf(round: number, request: ChatRequest): RoundStart {
-    const { turn } = this.options;
+    const { figures, options: { turn } } = this;
     return {
-      round, before: this.before, earlierNanoUsd: this.earlierNanoUsd, earlierTokens: this.earlierTokens,
+      round, before: this.before, earlierNanoUsd: figures.earlierNanoUsd, earlierTokens: figures.earlierTokens,
       addedBytes: request.promptBytes - turn.request.promptBytes, addedMessages: request.messageCount - turn.request.messageCount,
     };
   }
@@ -188,41 +178,20 @@ class Rounds {
   private note(gathering: RoundAnswer, { end, provider }: Settlement, conducted: Conducted): void {
     const isUnseen = end.finishReason === 'tool_calls' && !gathering.hasShownWords && !gathering.hasClientCalls();
     this.answered.push({ provider, attempt: conducted.attempts.length, isUnseen });
-    this.ends.push(end);
-    if (conducted.attempts.at(-1)?.byok !== true) this.earlierNanoUsd += BigInt(end.costNanoUsd);
-    this.earlierTokens += totalTokens(end.tokens ?? NO_TOKENS);
-    this.pay();
-  }
-
-  /** The round that followed the calls is charged, and their fees with it. */
-  private pay(): void {
-    this.images.push(...this.unpaidImages);
-    this.unpaidImages = [];
-    this.paidStages = this.stages.length;
-    this.paidNanoUsd += this.unpaidNanoUsd;
-    this.unpaidNanoUsd = 0n;
-  }
-
-  /** What ran, at what is charged for it: of calls that no round followed that is nothing. */
-  private ran(): readonly PipelineStage[] {
-    return this.stages.map((stage, at) => {
-      if (at < this.paidStages) return stage;
-      const { bought: _bought, ...rest } = stage;
-      return { ...rest, feeNanoUsd: 0n };
-    });
+    this.figures.answered(end, conducted.attempts.at(-1)?.byok === true);
   }
 
   /** Nothing of the request is charged. `told`: of a round that is not counted among those that answered. */
   private discard(told: readonly Promise<boolean>[] = []): Promise<boolean> {
-    this.unpaidNanoUsd += this.paidNanoUsd;
+    this.figures.discard();
     return written([...told, ...this.tellAll('DISCARDED', false)], this.options.clock);
   }
 
   /** Streams: the images, before the end. */
   private showImages(route: Route): void {
-    if (this.images.length === 0) return;
-    const { turn: { answer } } = this.options;
-    answer.chunk(route, imagesChunk(this.images, this.shown.hasRole));
+    const { figures: { images }, options: { turn: { answer } } } = this;
+    if (images.length === 0) return;
+    answer.chunk(route, imagesChunk(images, this.shown.hasRole));
     this.shown.hasRole = true;
     this.shown.hasContent = true;
   }
@@ -245,7 +214,7 @@ class Rounds {
     const outcome = isOwed ? 'DELIVERED' : 'DISCARDED';
     if (isCutOff && isUnderWay && last !== undefined) void this.options.tell(last.provider, this.before.length, outcome, !isOwed && this.answered.length > 0);
     void this.tellAll(outcome, isOwed && isUnderWay);
-    if (!isOwed) this.unpaidNanoUsd = 0n;
+    if (!isOwed) this.figures.forgiveUnpaid();
     return { attempts: this.before, result: 'gone' };
   }
 
@@ -272,10 +241,11 @@ class Rounds {
     return writtenAsGiven(this.options.turn.answer, [...besides, ...told.filter((_, at) => this.answered[at]?.isUnseen === true)], this.options.clock);
   }
 
-  /** The figures of all rounds. `ends` holds the last one's already. */
+  /** Of the last round, which `figures` counts already: with those of all rounds. */
   private settled(settlement: Settlement): Settlement {
     const healed = this.isJsonSpoiled ? { healed: HEALING_FAILED } : {};
-    return { ...settlement, end: summed(this.ends.slice(0, -1), settlement.end), attempts: this.before, ...healed, ...(this.stages.length === 0 ? {} : { pipeline: this.ran() }) };
+    const pipeline = this.figures.pipeline();
+    return { ...settlement, end: this.figures.totalEnding(settlement.end), attempts: this.before, ...healed, ...(pipeline.length === 0 ? {} : { pipeline }) };
   }
 
   /** The last round's answer, without calls that the client knows nothing of. */
@@ -288,7 +258,8 @@ class Rounds {
     const settlement = this.settled(reason === undefined ? end.settlement : { ...end.settlement, end: { ...end.settlement.end, finishReason: reason } });
     if (end.kind === 'body') {
       const choices = hasOurCalls ? withoutCalls(end.body.choices, tools.names, reason) : end.body.choices;
-      answer.body({ ...end.body, choices: this.images.length === 0 ? choices : withImages(choices, this.images) }, settlement);
+      const { images } = this.figures;
+      answer.body({ ...end.body, choices: images.length === 0 ? choices : withImages(choices, images) }, settlement);
       return { attempts: this.before, result: 'answered' };
     }
     this.showImages(end.route);
@@ -328,8 +299,7 @@ class Rounds {
     const { turn: { answer }, tell } = this.options;
     const last = this.before.at(-1);
     const isUnderWay = conducted !== undefined && this.isUnderWay(conducted) && last !== undefined;
-    // What was bought for a round that is asked no more is our loss, and no fault of the account's.
-    this.unpaidNanoUsd = 0n;
+    this.figures.forgiveUnpaid();
     await this.deliver(false, isUnderWay ? [tell(last.provider, this.before.length, 'DISCARDED', true)] : []);
     if (answer.isGone()) return { attempts: this.before, result: 'gone' };
     if (this.shown.route !== undefined) this.showImages(this.shown.route);
@@ -337,27 +307,30 @@ class Rounds {
     return { attempts: this.before, result: 'cut' };
   }
 
-  /** A round failed or broke off. Where the client has seen nothing, it gets an error and pays nothing. */
-  private async broken(end: RoundEnd & { readonly kind: 'refused' | 'cut' }, conducted: Conducted, gathering: RoundAnswer): Promise<Conducted> {
-    const { turn: { answer }, tell } = this.options;
-    const last = this.before.at(-1);
-    if (end.kind === 'refused' && (!this.shown.hasContent || this.shown.route === undefined)) {
-      this.isWasted = this.earlierNanoUsd > 0n && REQUEST_FAULTS.has(last?.failed?.class ?? '');
+  /** No attempt of a round answered. Where the client has seen nothing, it gets an error and pays nothing. */
+  private async refused({ refusal }: RoundEnd & { readonly kind: 'refused' }): Promise<Conducted> {
+    const { turn: { answer } } = this.options;
+    const { hasContent, route } = this.shown;
+    const failed = this.before.at(-1)?.failed;
+    if (!hasContent || route === undefined) {
+      this.isWasted = this.figures.earlierNanoUsd > 0n && REQUEST_FAULTS.has(failed?.class ?? '');
       await this.discard();
-      answer.refuse(end.refusal.kind === 'attempts' ? { ...end.refusal, attempts: this.before } : end.refusal);
+      answer.refuse(refusal.kind === 'attempts' ? { ...refusal, attempts: this.before } : refusal);
       return { attempts: this.before, result: 'refused' };
     }
-    if (end.kind === 'refused') {
-      await this.deliver(false);
-      const settlement = this.lastSettlement();
-      const failed = last?.failed;
-      const { route } = this.shown;
-      if (route !== undefined) this.showImages(route);
-      if (failed === undefined || route === undefined) answer.refuse(end.refusal, settlement);
-      else answer.cut(route, failed, settlement, this.before);
-      return { attempts: this.before, result: 'cut' };
-    }
-    const attempt = conducted.attempts.length;
+    await this.deliver(false);
+    const settlement = this.lastSettlement();
+    this.showImages(route);
+    if (failed === undefined) answer.refuse(refusal, settlement);
+    else answer.cut(route, failed, settlement, this.before);
+    return { attempts: this.before, result: 'cut' };
+  }
+
+  /** A round broke off in the middle of its answer. Where the client has seen nothing, it gets an error and pays nothing. */
+  private async brokenOff(end: RoundEnd & { readonly kind: 'cut' }, gathering: RoundAnswer): Promise<Conducted> {
+    const { turn: { answer }, tell } = this.options;
+    const last = this.before.at(-1);
+    const attempt = this.before.length;
     if (!this.shown.hasContent) {
       // It broke off within a call of our tools.
       await this.discard(last === undefined ? [] : [tell(last.provider, attempt, 'DISCARDED', this.answered.length > 0)]);
@@ -370,21 +343,21 @@ class Rounds {
     const isUnseen = end.settlement !== undefined && !gathering.hasShownWords && !gathering.hasClientCalls();
     await this.deliver(true, isUnseen ? told : []);
     // What was given of it is charged, the fee whole.
-    this.pay();
+    this.figures.payCalls();
     this.showImages(end.route);
-    const { settlement } = end;
-    // A worker that was lost says no cost of it: the sum of the rounds before is less than what is charged, and is not told.
-    answer.cut(end.route, end.failed, settlement === undefined ? undefined : { ...settlement, end: summed(this.ends, settlement.end), attempts: this.before, pipeline: this.ran() }, this.before);
+    // A worker that was lost does not tell its cost: the sum of the rounds before is less than what is charged, and is not told.
+    const settlement = end.settlement === undefined ? undefined : { ...end.settlement, end: this.figures.totalWith(end.settlement.end), attempts: this.before, pipeline: this.figures.pipeline() };
+    answer.cut(end.route, end.failed, settlement, this.before);
     return { attempts: this.before, result: 'cut' };
   }
 
   /** What the rounds that answered come to; undefined when none did. */
   private lastSettlement(): Settlement | undefined {
-    const last = this.ends.at(-1);
+    const end = this.figures.total();
     const provider = this.answered.at(-1)?.provider;
     const { model, sunsetDate, dropParams } = this.shown.route ?? {};
-    if (last === undefined || provider === undefined || model === undefined) return undefined;
-    return { provider, model, sunsetDate, dropParams, end: summed(this.ends.slice(0, -1), last), attempts: this.before, decisionId: this.options.plan.decisionId, pipeline: this.ran() };
+    if (end === undefined || provider === undefined || model === undefined) return undefined;
+    return { provider, model, sunsetDate, dropParams, end, attempts: this.before, decisionId: this.options.plan.decisionId, pipeline: this.figures.pipeline() };
   }
 
   /** The client hears something while tools run and while their calls are written. */
