@@ -59,6 +59,11 @@ const UNHEALED_ANSWERS_PER_MINUTE_MAX = 10;
 /** Longest a single attempt may take, streams included. */
 const ATTEMPT_DEADLINE_MS = 3_600_000;
 
+/**
+ * Edge over its neighbours' addresses. Nothing listens and no neighbour is called before `start`, which rejects with a
+ * ConfigError naming the variable when a port is taken or NATS_URL is missing. `stop` drains for at most `DRAIN_MS`; it may
+ * be called twice. `bus`: one that the caller owns, and closes.
+ */
 export function composeEdge(config: EdgeConfig, { clock, randomBytes, log, withProcessMetrics, doors, tracer, tls }: Surroundings, { bus: givenBus }: { readonly bus?: Bus } = {}): Service {
   const metrics = createMetrics({ service: 'edge', withProcessMetrics });
   const observer = createRpcObserver(metrics);
@@ -134,7 +139,22 @@ export function composeEdge(config: EdgeConfig, { clock, randomBytes, log, withP
       repeats,
       sessionNames: createSessionNames(config.KEY_PEPPER.unwrap()),
       gate,
-      neighbours: { routing: createKeptPlans(createRoutingClient(routing, clock), { clock, makeId, onReused: () => edgeMetrics.planReused() }), quota: advances, workers: workerClients, waitingRoom, clock, presentCaller: (caller) => authenticator.present(caller), heartbeatMs: config.HEARTBEAT_MS, checkSchema: schemas.check, retries: createRetryBudget(clock), plugins: pluginsPort, withMessages, wastedRuns: createFloodGuard(clock, WASTED_RUNS_PER_MINUTE_MAX, 60_000), unhealedAnswers: createFloodGuard(clock, UNHEALED_ANSWERS_PER_MINUTE_MAX, 60_000), moved: createMovedConversations(clock) },
+      neighbours: {
+        routing: createKeptPlans(createRoutingClient(routing, clock), { clock, makeId, onReused: () => edgeMetrics.planReused() }),
+        quota: advances,
+        workers: workerClients,
+        waitingRoom,
+        clock,
+        presentCaller: (caller) => authenticator.present(caller),
+        heartbeatMs: config.HEARTBEAT_MS,
+        checkSchema: schemas.check,
+        retries: createRetryBudget(clock),
+        plugins: pluginsPort,
+        withMessages,
+        wastedRuns: createFloodGuard(clock, WASTED_RUNS_PER_MINUTE_MAX, 60_000),
+        unhealedAnswers: createFloodGuard(clock, UNHEALED_ANSWERS_PER_MINUTE_MAX, 60_000),
+        moved: createMovedConversations(clock),
+      },
       makeId,
       clock,
       bodyBytesMax: config.BODY_BYTES_MAX,

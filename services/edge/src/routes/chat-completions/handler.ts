@@ -1,19 +1,22 @@
-/** POST /v1/chat/completions, terminated on node:http itself: express costs more than all the rest. */
+/** POST /v1/chat/completions, served by node:http directly: going through express would cost more than everything else that edge does. */
 import type { Clock } from '@signalbox/kernel/clock';
 import { toFault } from '@signalbox/kernel/fault';
 import type { IdSource } from '@signalbox/kernel/ids';
-import type { Tracer } from '@signalbox/runtime/span';
+import type { Span, Tracer } from '@signalbox/runtime/span';
 import { together } from '@signalbox/runtime/turn';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { isJsonBody, readBody } from '../../adapters/body.js';
+import { isJsonBody, readBody, type BodyRead } from '../../adapters/body.js';
 import { breakOff } from '../../adapters/responses.js';
 import type { BodyPlace, BodyRoom } from '../../domain/body-room.js';
 import { mayInfer } from '../../domain/caller-now.js';
+import type { ChatRequest } from '../../domain/chat-request.js';
 import { conduct, type Conducted, type Neighbours } from '../../domain/conduct.js';
+import type { Caller } from '../../domain/ports.js';
 import { endingOf, type ClaimEnding } from '../../domain/repeats.js';
 import type { RequestPlaces } from '../../domain/request-places.js';
 import type { RunningRequests } from '../../domain/running-requests.js';
 import type { SessionNames } from '../../domain/session-name.js';
+import type { Turn } from '../../domain/turn.js';
 import type { EdgeMetrics } from '../../metrics.js';
 import { apiError, faultToApiError, type ApiError } from '../../wire/errors.js';
 import { AnswerRecorder } from '../../wire/kept-answer.js';
@@ -21,7 +24,7 @@ import type { Gate } from '../gate.js';
 import { keepsAnswers, type RepeatGate } from '../repeat-gate.js';
 import type { AccessLog } from './access-log.js';
 import { HttpAnswer } from './answer.js';
-import { readChatRequest, readLargeChatRequest, type NameSession } from './schema.js';
+import { readChatRequest, readLargeChatRequest, type ChatRequestResult, type NameSession } from './schema.js';
 import { beginChatSpan, conductedAttributes, endChatSpan } from './trace.js';
 
 export interface ChatHandlerOptions {
@@ -54,128 +57,181 @@ const overloaded = (): ApiError => apiError('overloaded', { retryAfterMs: 1_000 
 
 const nextTurn = (): Promise<void> => new Promise((resolve) => together(resolve));
 
-/** A header that is empty says nothing. */
-function sessionOf(header: string | string[] | undefined): string | undefined {
-  return typeof header === 'string' && header !== '' ? header : undefined;
+export function createChatHandler(options: ChatHandlerOptions): ChatHandler {
+  return async (request, response) => new ChatExchange(options, request, response).run();
 }
 
-/** The order of checks decides which error wins (contract, section 1). */
-export function createChatHandler({ gate, neighbours, makeId, clock, bodyBytesMax, bodies, places, metrics, repeats, sessionNames, running, tracer, accessLog }: ChatHandlerOptions): ChatHandler {
-  return async (request, response) => {
-    const requestId = makeId('request');
-    const startedMs = clock.monotonicMs();
-    let leave: () => void = () => undefined;
-    let arrived: (() => void) | undefined;
-    let isWorking = false;
-    let place: BodyPlace | undefined;
-    let accountId: string | undefined;
-    let answer: HttpAnswer | undefined;
-    let conducted: Conducted | undefined;
+/** One request and its answer. It gives back whatever it took of the places and the room that all requests share, however it ends. */
+class ChatExchange {
+  private readonly requestId: string;
+  private readonly startedMs: number;
+  private readonly span: Span | undefined;
+  /** Ends its entry among the running requests. */
+  private leave: (() => void) | undefined;
+  /** Gives back the place of a request that is not whole yet; safe to call twice. */
+  private arrived: (() => void) | undefined;
+  private bodyPlace: BodyPlace | undefined;
+  private isWorking = false;
+  private accountId: string | undefined;
+  private answer: HttpAnswer | undefined;
+  private conducted: Conducted | undefined;
+
+  constructor(
+    private readonly options: ChatHandlerOptions,
+    private readonly request: IncomingMessage,
+    private readonly response: ServerResponse,
+  ) {
+    const { makeId, clock, metrics, tracer } = options;
+    this.requestId = makeId('request');
+    this.startedMs = clock.monotonicMs();
     metrics.chatStarted();
-    const span = tracer === undefined ? undefined : beginChatSpan(tracer, requestId, request);
+    this.span = tracer === undefined ? undefined : beginChatSpan(tracer, this.requestId, request);
+  }
+
+  /** Never rejects. The order of checks decides which error wins (contract, section 1). */
+  async run(): Promise<void> {
     try {
-      const entered = gate.enter(request, response, requestId);
-      if (entered instanceof Promise) {
-        arrived = places.arrive();
-        if (arrived === undefined) {
-          gate.fail(response, requestId, overloaded());
-          return;
-        }
-      }
-      let caller = entered instanceof Promise ? await entered : entered;
-      arrived?.();
+      // Nearly always the key is known and the body is there: what is at hand is not waited for.
+      const identifying = this.identify();
+      let caller = identifying instanceof Promise ? await identifying : identifying;
+      this.arrived?.();
       if (caller === undefined) return;
-      accountId = caller.account.id;
-      leave = running.enter(caller.key.id, (how) => (how === 'cut' ? breakOff(response) : answer?.stop()));
-      if (!isJsonBody(request)) {
-        gate.fail(response, requestId, gate.noteInvalid(caller, apiError('unsupported_media_type')), caller);
-        return;
-      }
-      const isLate = !request.complete;
-      if (isLate) {
-        arrived = places.arrive(accountId);
-        if (arrived === undefined) {
-          gate.fail(response, requestId, overloaded(), caller);
-          return;
-        }
-      }
-      place = bodies.enter(accountId);
-      const reading = readBody(request, bodyBytesMax, place.take);
-      const read = reading instanceof Promise ? await reading : reading;
-      arrived?.();
-      if (read.kind === 'aborted') {
-        // It hung up, or was too late and has its 408: nobody reads another answer.
-        gate.noteInvalid(caller, apiError('request_timeout'));
-        return;
-      }
-      if (read.kind === 'too-large') {
-        gate.fail(response, requestId, gate.noteInvalid(caller, apiError('payload_too_large', { message: `The body is larger than ${bodyBytesMax} bytes.` })), caller);
-        return;
-      }
-      if (read.kind === 'no-room') {
-        gate.fail(response, requestId, overloaded(), caller);
-        return;
-      }
-      if (isLate) {
+      this.accountId = caller.account.id;
+      this.leave = this.options.running.enter(caller.key.id, (how) => (how === 'cut' ? breakOff(this.response) : this.answer?.stop()));
+      const isLate = !this.request.complete;
+      const receiving = this.receive(caller);
+      const read = receiving instanceof Promise ? await receiving : receiving;
+      this.arrived?.();
+      if (isLate && read?.kind === 'ok') {
         // Its body took its time: a request begins when it is whole, under what its key may do then.
-        const now = gate.enter(request, response, requestId);
-        caller = now instanceof Promise ? await now : now;
+        caller = await this.options.gate.enter(this.request, this.response, this.requestId);
         if (caller === undefined) return;
       }
-      isWorking = places.begin(accountId);
-      if (!isWorking) {
-        gate.fail(response, requestId, overloaded(), caller);
-        return;
-      }
-      const named = sessionOf(request.headers['x-session-id']);
-      const nameSession: NameSession = (sessionId, opening) => sessionNames(caller.account.id, sessionId ?? named, opening);
-      const parsed = read.body.length > LARGE_BODY_BYTES ? await readLargeChatRequest(read.body, caller.variant, nameSession, nextTurn) : readChatRequest(read.body, caller.variant, nameSession);
-      if (parsed.kind === 'invalid') {
-        gate.fail(response, requestId, gate.noteInvalid(caller, parsed.error), caller);
-        return;
-      }
-      const wantsMetadata = request.headers['x-router-metadata'] === 'enabled';
-      if (named !== undefined && named.length > SESSION_ID_MAX) {
-        gate.fail(response, requestId, gate.noteInvalid(caller, apiError('invalid_value', { param: 'x-session-id', message: `Invalid value for 'x-session-id': expected at most ${SESSION_ID_MAX} characters.` })), caller);
-        return;
-      }
-      const { request: chat } = parsed;
-      const idempotencyKey = request.headers['idempotency-key'];
+      const body = read === undefined ? undefined : this.bodyOf(read, caller);
+      if (body === undefined) return;
+      const parsing = this.parse(body, caller);
+      const parsed = parsing instanceof Promise ? await parsing : parsing;
+      const chat = parsed === undefined ? undefined : this.checked(parsed, caller);
+      if (chat === undefined) return;
+      const idempotencyKey = this.request.headers['idempotency-key'];
       // A key that may ask for nothing is told so, and not what another key of the account was answered.
-      if (typeof idempotencyKey === 'string' && mayInfer(caller)) {
-        const claim = await repeats.enter({ request, response, requestId, caller, key: idempotencyKey, body: read.body, isBilled: true, mayKeep: !chat.zdr });
-        if (claim === undefined) return;
-        const recorder = new AnswerRecorder(keepsAnswers(caller) && !chat.zdr, caller.key.id);
-        let ending: ClaimEnding = { kind: 'abandoned' };
-        try {
-          answer = new HttpAnswer({ gate, clock, response, request: chat, requestId, caller, wantsMetadata, recorder });
-          conducted = await conduct(neighbours, { requestId, caller, request: chat, answer, explain: wantsMetadata, keepClaim: claim.keep });
-          metrics.chatConducted(conducted.result, conducted.attempts);
-          span?.set(conductedAttributes(chat.stream, conducted));
-          ending = endingOf(conducted, recorder, chat.stream && request.httpVersion !== '1.0');
-        } finally {
-          const ended = claim.end(ending);
-          // An edge that stops waits for its requests: one that may be sent again at once finds its key free.
-          if (conducted?.isUncharged === true) await ended;
-        }
-        return;
-      }
-      answer = new HttpAnswer({ gate, clock, response, request: chat, requestId, caller, wantsMetadata });
-      conducted = await conduct(neighbours, { requestId, caller, request: chat, answer, explain: wantsMetadata });
-      metrics.chatConducted(conducted.result, conducted.attempts);
-      span?.set(conductedAttributes(chat.stream, conducted));
+      if (typeof idempotencyKey === 'string' && mayInfer(caller)) await this.conductClaimed(caller, chat, idempotencyKey, body);
+      else await this.conduct(caller, chat);
     } catch (error) {
-      gate.fail(response, requestId, faultToApiError(toFault(error)));
+      this.options.gate.fail(this.response, this.requestId, faultToApiError(toFault(error)));
     } finally {
-      if (span !== undefined) endChatSpan(span, response);
-      leave();
-      place?.leave();
-      arrived?.();
-      if (isWorking && accountId !== undefined) places.end(accountId);
-      const status = response.headersSent ? response.statusCode : CLIENT_LEFT;
-      const durationMs = clock.monotonicMs() - startedMs;
-      metrics.chatEnded(status, durationMs);
-      accessLog?.({ requestId, status, durationMs, accountId, conducted });
+      this.end();
     }
-  };
+  }
+
+  /** Who calls; undefined when the answer has been given. */
+  private identify(): Caller | undefined | Promise<Caller | undefined> {
+    const { gate, places } = this.options;
+    const entered = gate.enter(this.request, this.response, this.requestId);
+    if (!(entered instanceof Promise)) return entered;
+    this.arrived = places.arrive();
+    return this.arrived === undefined ? this.refuse(overloaded()) : entered;
+  }
+
+  /** The body, or why there is none; undefined when the answer has been given. */
+  private receive(caller: Caller): BodyRead | undefined | Promise<BodyRead> {
+    const { places, bodies, bodyBytesMax } = this.options;
+    if (!isJsonBody(this.request)) return this.refuseInvalid(caller, apiError('unsupported_media_type'));
+    if (!this.request.complete) {
+      this.arrived = places.arrive(caller.account.id);
+      if (this.arrived === undefined) return this.refuse(overloaded(), caller);
+    }
+    this.bodyPlace = bodies.enter(caller.account.id);
+    return readBody(this.request, bodyBytesMax, this.bodyPlace.take);
+  }
+
+  /** The body of a request that may be worked on; undefined when the answer has been given, or nobody reads one. */
+  private bodyOf(read: BodyRead, caller: Caller): Buffer | undefined {
+    const { gate, places, bodyBytesMax } = this.options;
+    switch (read.kind) {
+      case 'aborted':
+        // It hung up, or was too late and has its 408: nobody reads another answer.
+        gate.noteInvalid(caller, apiError('request_timeout'));
+        return undefined;
+      case 'too-large':
+        return this.refuseInvalid(caller, apiError('payload_too_large', { message: `The body is larger than ${bodyBytesMax} bytes.` }));
+      case 'no-room':
+        return this.refuse(overloaded(), caller);
+      case 'ok':
+        this.isWorking = places.begin(caller.account.id);
+        return this.isWorking ? read.body : this.refuse(overloaded(), caller);
+    }
+  }
+
+  private parse(body: Buffer, { account, variant }: Caller): ChatRequestResult | Promise<ChatRequestResult> {
+    const named = this.sessionHeader();
+    const nameSession: NameSession = (sessionId, opening) => this.options.sessionNames(account.id, sessionId ?? named, opening);
+    return body.length > LARGE_BODY_BYTES ? readLargeChatRequest(body, variant, nameSession, nextTurn) : readChatRequest(body, variant, nameSession);
+  }
+
+  /** Undefined when the answer has been given. */
+  private checked(parsed: ChatRequestResult, caller: Caller): ChatRequest | undefined {
+    if (parsed.kind === 'invalid') return this.refuseInvalid(caller, parsed.error);
+    if ((this.sessionHeader()?.length ?? 0) <= SESSION_ID_MAX) return parsed.request;
+    return this.refuseInvalid(caller, apiError('invalid_value', { param: 'x-session-id', message: `Invalid value for 'x-session-id': expected at most ${SESSION_ID_MAX} characters.` }));
+  }
+
+  /** A header that is empty says nothing. */
+  private sessionHeader(): string | undefined {
+    const header = this.request.headers['x-session-id'];
+    return typeof header === 'string' && header !== '' ? header : undefined;
+  }
+
+  private async conduct(caller: Caller, chat: ChatRequest, recorder?: AnswerRecorder, keepClaim?: Turn['keepClaim']): Promise<Conducted> {
+    const { options: { gate, clock, neighbours, metrics }, request, response, requestId } = this;
+    const wantsMetadata = request.headers['x-router-metadata'] === 'enabled';
+    const answer = new HttpAnswer({ gate, clock, response, request: chat, requestId, caller, wantsMetadata, recorder });
+    this.answer = answer;
+    const turn = { requestId, caller, request: chat, answer, explain: wantsMetadata };
+    const conducted = await conduct(neighbours, keepClaim === undefined ? turn : { ...turn, keepClaim });
+    this.conducted = conducted;
+    metrics.chatConducted(conducted.result, conducted.attempts);
+    this.span?.set(conductedAttributes(chat.stream, conducted));
+    return conducted;
+  }
+
+  /** Under an Idempotency-Key: one request of several alike runs, and its end is told to whoever keeps the claim. */
+  private async conductClaimed(caller: Caller, chat: ChatRequest, key: string, body: Buffer): Promise<void> {
+    const { options: { repeats }, request, response, requestId } = this;
+    const claim = await repeats.enter({ request, response, requestId, caller, key, body, isBilled: true, mayKeep: !chat.zdr });
+    if (claim === undefined) return;
+    const recorder = new AnswerRecorder(keepsAnswers(caller) && !chat.zdr, caller.key.id);
+    let ending: ClaimEnding = { kind: 'abandoned' };
+    try {
+      const conducted = await this.conduct(caller, chat, recorder, claim.keep);
+      ending = endingOf(conducted, recorder, chat.stream && request.httpVersion !== '1.0');
+    } finally {
+      const ended = claim.end(ending);
+      // An edge that stops waits for its requests: one that may be sent again at once finds its key free.
+      if (this.conducted?.isUncharged === true) await ended;
+    }
+  }
+
+  private refuse(error: ApiError, caller?: Caller): undefined {
+    this.options.gate.fail(this.response, this.requestId, error, caller);
+    return undefined;
+  }
+
+  /** Of a request that is itself at fault: too many of them, and their caller is told to slow down instead. */
+  private refuseInvalid(caller: Caller, error: ApiError): undefined {
+    return this.refuse(this.options.gate.noteInvalid(caller, error), caller);
+  }
+
+  private end(): void {
+    const { options: { places, clock, metrics, accessLog }, response, requestId, accountId, conducted, span } = this;
+    if (span !== undefined) endChatSpan(span, response);
+    this.leave?.();
+    this.bodyPlace?.leave();
+    this.arrived?.();
+    if (this.isWorking && accountId !== undefined) places.end(accountId);
+    const status = response.headersSent ? response.statusCode : CLIENT_LEFT;
+    const durationMs = clock.monotonicMs() - this.startedMs;
+    metrics.chatEnded(status, durationMs);
+    accessLog?.({ requestId, status, durationMs, accountId, conducted });
+  }
 }
