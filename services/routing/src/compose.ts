@@ -17,6 +17,7 @@ import { createCatalogFiles } from './adapters/catalog/files.js';
 import { refuseUnknownProviders } from './adapters/catalog/known-providers.js';
 import { unlistedOffers } from './adapters/catalog/unlisted-offers.js';
 import { announceControl, announceDecisions, listenToControl } from './adapters/decision-events.js';
+import { createLateBus } from './adapters/late-bus.js';
 import { createQualityFile } from './adapters/quality-file.js';
 import type { RoutingConfig } from './config.js';
 import { createCatalogHolder } from './domain/catalog-holder.js';
@@ -31,7 +32,6 @@ import { createRoutingMetrics, observeCatalog, observeEndpoints } from './metric
 import { createRoutingHandlers } from './server.js';
 
 const STOP_GRACE_MS = 5_000;
-const BUS_RETRY_MS = 2_000;
 const DAY_MS = 86_400_000;
 /** Longest time between two looks at the day: a clock that is set, or a host that slept, is noticed by then. */
 const DAY_LOOK_MS_MAX = 3_600_000;
@@ -65,10 +65,22 @@ export function composeRouting(config: RoutingConfig, { clock, randomBytes, log,
   const routingMetrics = createRoutingMetrics(metrics);
   const makeId = createIdSource(clock, randomBytes);
   const origin = makeId('call');
+  const listeners = [
+    (to: Bus) => listenToAttempts(to, live, log),
+    (to: Bus) => listenToControl(to, origin, (action) => handlers.obey(action), log),
+  ];
+  const ownBus = createLateBus({
+    connect: () => connectNatsBus({ url: config.NATS_URL, clock, log, name: 'routing' }),
+    listeners,
+    clock,
+    onFailure: (error) => log.warn('The event bus does not answer, or does not let routing listen; statistics wait.', { reason: error instanceof Error ? error.message : 'unknown' }),
+  });
+  const busNow = (): Bus | undefined => neighbours.bus ?? ownBus.current();
   const decisions = createDecisions({
     clock,
     perSecondMax: config.DECISIONS_PER_SECOND_MAX,
     handOn: (records) => {
+      const bus = busNow();
       if (bus !== undefined) announceDecisions(bus, records);
     },
     onSkipped: () => routingMetrics.unrecorded(),
@@ -76,12 +88,13 @@ export function composeRouting(config: RoutingConfig, { clock, randomBytes, log,
   const handlers = createRoutingHandlers({
     holder, quality, conversations: createConversations(clock), live, decisions, exploration: config.EXPLORATION === 'on' ? createExplorationBudget() : undefined, replays: createReplays(holder),
     tellOthers: (action) => {
+      const bus = busNow();
       if (bus !== undefined) announceControl(bus, { origin, action });
     },
     clock, makeId, log, metrics: routingMetrics, location: source.location,
   });
   const server = createRpcServer({ area: 'routing', handlers, host: config.HOST, port: config.GRPC_PORT, clock, log, doors, tracer, tls });
-  observeBus(metrics, () => neighbours.bus ?? ownBus);
+  observeBus(metrics, busNow);
   observeCatalog(metrics, () => ({ models: holder.current()?.catalog.models.length ?? 0, endpoints: holder.current()?.catalog.endpoints.length ?? 0 }));
   observeEndpoints(metrics, () => {
     const view = live.view();
@@ -96,29 +109,8 @@ export function composeRouting(config: RoutingConfig, { clock, randomBytes, log,
 
   let ports: Readonly<Record<string, number>> = {};
   const subscriptions: Subscription[] = [];
-  let bus = neighbours.bus;
-  let ownBus: Bus | undefined;
-  let retry: Timer | undefined;
   let dayTimer: Timer | undefined;
   let isStopped = false;
-
-  const listen = async (to: Bus): Promise<void> => {
-    subscriptions.push(await listenToAttempts(to, live, log));
-    subscriptions.push(await listenToControl(to, origin, (action) => handlers.obey(action), log));
-  };
-
-  const connectBus = async (): Promise<void> => {
-    try {
-      const connected = await connectNatsBus({ url: config.NATS_URL, clock, log, name: 'routing' });
-      if (isStopped) return await connected.close();
-      ownBus = connected;
-      bus = connected;
-      await listen(connected);
-    } catch (error) {
-      log.warn('The event bus does not answer; statistics wait.', { reason: error instanceof Error ? error.message : 'unknown' });
-      if (!isStopped) retry = clock.setTimer(BUS_RETRY_MS, () => void connectBus(), { unref: true });
-    }
-  };
 
   /** The day for which the files were found to hold something else, which is told once. */
   let toldDay = 0;
@@ -148,8 +140,8 @@ export function composeRouting(config: RoutingConfig, { clock, randomBytes, log,
       if (unlisted.length > 0) log.warn('Models that a server offers are not served: the catalog has no line for them. How to give them one: docs/add-a-model.md.', { models: unlisted.slice(0, NAMED_MAX), more: Math.max(0, unlisted.length - NAMED_MAX) });
       const refused = await quality.reload();
       if (refused.length > 0) throw new ConfigError(refused.join('\n'));
-      if (neighbours.bus !== undefined) await listen(neighbours.bus);
-      else if (config.NATS_URL !== '') void connectBus();
+      if (neighbours.bus !== undefined) for (const listen of listeners) subscriptions.push(await listen(neighbours.bus));
+      else if (config.NATS_URL !== '') ownBus.start();
       lookAtDay();
       const grpc = await server.start();
       isStarted = true;
@@ -159,12 +151,11 @@ export function composeRouting(config: RoutingConfig, { clock, randomBytes, log,
       if (isStopped) return;
       isStopped = true;
       isStarted = false;
-      retry?.cancel();
       dayTimer?.cancel();
       await server.stop(STOP_GRACE_MS);
       decisions.flush();
       for (const subscription of subscriptions) await subscription.stop();
-      await ownBus?.close();
+      await ownBus.stop();
       await health.stop();
     },
     ready: isReady,
