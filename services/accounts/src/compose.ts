@@ -2,13 +2,13 @@
 import type { Bus } from '@signalbox/bus/bus';
 import { connectNatsBus } from '@signalbox/bus/connect';
 import { observeBus } from '@signalbox/bus/metrics';
-import type { Timer } from '@signalbox/kernel/clock';
 import { createIdSource } from '@signalbox/kernel/ids';
 import { createRpcServer, type RpcServer } from '@signalbox/rpc/server';
 import { ConfigError } from '@signalbox/runtime/config';
 import { createHealthServer } from '@signalbox/runtime/health';
 import type { Service, Surroundings } from '@signalbox/runtime/lifecycle';
 import { createMetrics } from '@signalbox/runtime/metrics';
+import { repeat, type Repeating } from '@signalbox/runtime/repeating';
 import { Secret } from '@signalbox/runtime/secret';
 import { openDatabase } from '@signalbox/sql/database';
 import { readySchema } from '@signalbox/sql/schema-job';
@@ -43,7 +43,7 @@ export function composeAccounts(config: AccountsConfig, { clock, randomBytes, lo
   let isReady = false;
   let server: RpcServer | undefined;
   let ownBus: Bus | undefined;
-  let purge: Timer | undefined;
+  let purging: Repeating | undefined;
   let stopping: Promise<void> | undefined;
   observeBus(metrics, () => options.bus ?? ownBus);
   const ports: Record<string, number> = {};
@@ -75,12 +75,7 @@ export function composeAccounts(config: AccountsConfig, { clock, randomBytes, lo
       if (!(await providerKeys.isSecretsKeyTheirs())) throw new ConfigError('SECRETS_KEY: is not the one under which the provider credentials of this database are kept, and none of them could be used. Set that one, or name it in SECRETS_KEYS_OLD; `npm start` keeps it as secrets-key in its DATA_DIR.');
       if (unreadable > 0) log.error('Provider credentials are under a SECRETS_KEY that is not known here; name it in SECRETS_KEYS_OLD.', { count: unreadable });
       const claims = createClaims({ store: createPostgresClaimStore(database.db), clock, envelope: createEnvelope(config.SECRETS_KEY, olderSecretsKeys, randomBytes, 'signalbox kept answer'), leaseMs: config.CLAIM_LEASE_SECONDS * 1_000 });
-      const purgeLater = (): void => {
-        purge = clock.setTimer(PURGE_INTERVAL_MS, () => {
-          claims.purge().catch((error: unknown) => log.error('Claims that are over could not be deleted.', {}, error)).finally(purgeLater);
-        });
-      };
-      purgeLater();
+      purging = repeat({ clock, delayMs: () => PURGE_INTERVAL_MS, work: () => claims.purge(), onFailure: (error) => log.error('Claims that are over could not be deleted.', {}, error) });
       const sessions = createSessions({ store: createPostgresSessionStore(database.db), keys, announcer, clock, idleSeconds: config.SESSION_IDLE_SECONDS, absoluteSeconds: config.SESSION_ABSOLUTE_SECONDS });
       const handlers = createHandlers({ clock, accounts, keys, providerKeys, claims, sessions, changes: createPostgresChangeLog(database.db), metrics: createAccountsMetrics(metrics) });
       server = createRpcServer({ area: 'accounts', handlers, host: config.HOST, port: config.GRPC_PORT, clock, log, doors, tracer, tls });
@@ -91,7 +86,7 @@ export function composeAccounts(config: AccountsConfig, { clock, randomBytes, lo
     stop: () => {
       stopping ??= (async () => {
         isReady = false;
-        purge?.cancel();
+        purging?.stop();
         await server?.stop(STOP_GRACE_MS);
         await ownBus?.close();
         await database.close();

@@ -5,7 +5,6 @@ import { observeBus } from '@signalbox/bus/metrics';
 import type { BookLostRequest, TotalsRequest, WatermarksResponse__Output } from '@signalbox/contracts/billing';
 import type { HoldsFreed, HoldsFreed__Output, TotalsPublished, TotalsPublished__Output } from '@signalbox/contracts/events';
 import { messageCodec } from '@signalbox/contracts/load';
-import type { Timer } from '@signalbox/kernel/clock';
 import { Fault } from '@signalbox/kernel/fault';
 import { createRpcClient } from '@signalbox/rpc/client';
 import { createRpcObserver } from '@signalbox/rpc/metrics';
@@ -13,6 +12,7 @@ import { createRpcServer } from '@signalbox/rpc/server';
 import { ConfigError } from '@signalbox/runtime/config';
 import { createHealthServer } from '@signalbox/runtime/health';
 import type { Service, Surroundings } from '@signalbox/runtime/lifecycle';
+import { repeat, type Repeating } from '@signalbox/runtime/repeating';
 import { createMemoryStore } from './adapters/memory-store.js';
 import type { QuotaConfig } from './config.js';
 import { createQuota } from './domain/quota.js';
@@ -76,7 +76,7 @@ export function composeQuota(config: QuotaConfig, surroundings: Surroundings, ne
   metrics.metrics.observed('gauge', 'signalbox_quota_store_ready', '1 while the store of counters answers.', [], () => [{ labels: {}, value: store.ready() ? 1 : 0 }]);
   let ownBus: Bus | undefined;
   let subscription: Subscription | undefined;
-  const timers = new Map<string, Timer>(); // kept: by name, a few.
+  const repeating: Repeating[] = [];
 
   const onTotals = (payload: Uint8Array): void => {
     let message: TotalsPublished__Output;
@@ -93,16 +93,7 @@ export function composeQuota(config: QuotaConfig, surroundings: Surroundings, ne
   };
   const sweep = async (): Promise<void> => metrics.leasesEnded(await quota.sweep());
   const reconcile = async (ageMs: number): Promise<void> => metrics.reconciled(await quota.reconcile(ageMs));
-  /** Again and again, each time `delayMs` after the one before has ended. */
-  const repeat = (name: string, delayMs: number, work: () => Promise<void>): void => {
-    if (stopped) return;
-    const run = (): void => {
-      work()
-        .catch(() => log.debug('A round did not reach the store or the ledger.', { round: name }))
-        .finally(() => repeat(name, delayMs, work));
-    };
-    timers.set(name, clock.setTimer(delayMs, run, { unref: true }));
-  };
+  const rounds = (name: string, delayMs: number, work: () => Promise<void>): Repeating => repeat({ clock, delayMs: () => delayMs, work, onFailure: () => log.debug('A round did not reach the store or the ledger.', { round: name }) });
 
   return {
     name: 'quota',
@@ -117,11 +108,11 @@ export function composeQuota(config: QuotaConfig, surroundings: Surroundings, ne
       subscription = await bus.listen('totals.v1.>', ({ payload }) => onTotals(payload));
       ports['grpc'] = await server.start();
       ports['metrics'] = await health.start();
-      repeat('sweep', SWEEP_MS, sweep);
+      repeating.push(rounds('sweep', SWEEP_MS, sweep));
       if (billing !== undefined) {
         // What was announced while this process was away.
         reconcile(0).catch(() => log.debug('Open requests could not be settled at the start; they are asked about later.'));
-        repeat('reconcile', RECONCILE_MS, () => reconcile(OVERDUE_MS));
+        repeating.push(rounds('reconcile', RECONCILE_MS, () => reconcile(OVERDUE_MS)));
       }
       started = true;
     },
@@ -129,7 +120,7 @@ export function composeQuota(config: QuotaConfig, surroundings: Surroundings, ne
       if (stopped) return;
       stopped = true;
       started = false;
-      for (const timer of timers.values()) timer.cancel();
+      for (const each of repeating) each.stop();
       await server.stop(STOP_GRACE_MS);
       await subscription?.stop();
       await ownBus?.close();

@@ -2,7 +2,6 @@
 import type { Bus, Subscription } from '@signalbox/bus/bus';
 import { connectNatsBus } from '@signalbox/bus/connect';
 import { observeBus } from '@signalbox/bus/metrics';
-import type { Timer } from '@signalbox/kernel/clock';
 import { createIdSource } from '@signalbox/kernel/ids';
 import { createRpcServer } from '@signalbox/rpc/server';
 import { ConfigError } from '@signalbox/runtime/config';
@@ -10,6 +9,7 @@ import { makeFolder } from '@signalbox/runtime/folder';
 import { createHealthServer } from '@signalbox/runtime/health';
 import type { Service, Surroundings } from '@signalbox/runtime/lifecycle';
 import { createMetrics } from '@signalbox/runtime/metrics';
+import { repeat, type Repeating } from '@signalbox/runtime/repeating';
 import { listenToAttempts } from './adapters/attempt-events.js';
 import { createCatalogArchive } from './adapters/catalog/archive.js';
 import { offersOf, SIMULATOR_PROVIDER } from './adapters/catalog/build.js';
@@ -109,7 +109,7 @@ export function composeRouting(config: RoutingConfig, { clock, randomBytes, log,
 
   let ports: Readonly<Record<string, number>> = {};
   const subscriptions: Subscription[] = [];
-  let dayTimer: Timer | undefined;
+  let lookingAtDay: Repeating | undefined;
   let isStopped = false;
 
   /** The day for which the files were found to hold something else, which is told once. */
@@ -122,11 +122,7 @@ export function composeRouting(config: RoutingConfig, { clock, randomBytes, log,
     toldDay = day;
     log.warn('A new day began, and the files of the catalog hold something else than what is in force: what is shut down as of today is not known until they are reloaded.');
   };
-  const lookAtDay = (): void => {
-    if (isStopped) return;
-    const untilMidnightMs = DAY_MS - (clock.nowMs() % DAY_MS);
-    dayTimer = clock.setTimer(Math.min(untilMidnightMs, DAY_LOOK_MS_MAX), () => void renew().finally(lookAtDay), { unref: true });
-  };
+  const untilNextLookMs = (): number => Math.min(DAY_MS - (clock.nowMs() % DAY_MS), DAY_LOOK_MS_MAX);
 
   return {
     name: 'routing',
@@ -142,7 +138,7 @@ export function composeRouting(config: RoutingConfig, { clock, randomBytes, log,
       if (refused.length > 0) throw new ConfigError(refused.join('\n'));
       if (neighbours.bus !== undefined) for (const listen of listeners) subscriptions.push(await listen(neighbours.bus));
       else if (config.NATS_URL !== '') ownBus.start();
-      lookAtDay();
+      lookingAtDay = repeat({ clock, delayMs: untilNextLookMs, work: renew, onFailure: (error) => log.error('The catalog could not be read for a new day.', {}, error) });
       const grpc = await server.start();
       isStarted = true;
       ports = { grpc, metrics: await health.start() };
@@ -151,7 +147,7 @@ export function composeRouting(config: RoutingConfig, { clock, randomBytes, log,
       if (isStopped) return;
       isStopped = true;
       isStarted = false;
-      dayTimer?.cancel();
+      lookingAtDay?.stop();
       await server.stop(STOP_GRACE_MS);
       decisions.flush();
       for (const subscription of subscriptions) await subscription.stop();
