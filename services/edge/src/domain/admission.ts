@@ -1,4 +1,4 @@
-/** Room for a request: one atomic admission of all it may come to, and a hold that grows with its rounds. */
+/** Admission of a request: one atomic hold for the most it may cost, which grows with its rounds. */
 import type { AdmitRequest, Limits } from '@signalbox/contracts/quota';
 import type { DecideResponse__Output, PlannedAttempt__Output } from '@signalbox/contracts/routing';
 import { toFault } from '@signalbox/kernel/fault';
@@ -13,7 +13,7 @@ import { overheadTokensMax } from './prompt-overheads.js';
 import type { RoundStart } from './tool-rounds.js';
 import type { Turn } from './turn.js';
 
-/** At most three providers are tried for one request. */
+/** Attempts at one request, retries included. */
 export const ATTEMPTS_MAX = 3;
 /** How long only live holds may keep a request waiting (contract, section 8). */
 const LIVE_HOLDS_WAIT_MS = 2_000;

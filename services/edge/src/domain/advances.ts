@@ -1,23 +1,23 @@
 /**
- * Admissions out of room that was taken beforehand. Where an account's only limits are caps with much left, or none at all,
- * and many of its requests come, one ordinary hold is taken for about as many as come in a second, and they are served from
- * it without a question each. What a request was served with is its draw: it goes with every message that tells quota of the
- * request, and moves out of the advance there. What is left of an advance after a second goes back.
+ * Admits requests of busy accounts without asking quota about each (ADR 67). Where an account has no limits, or only cost caps
+ * with much left, one hold is taken in advance for about a second's worth of its requests, and they are admitted from it
+ * here. The part a request takes is its draw: it is sent along with everything quota is told about the request, and quota
+ * then moves it from the advance to the request. What is left of an advance after a second is given back.
  */
 import type { AdmitRequest, AdmitResponse__Output, Limits } from '@signalbox/contracts/quota';
 import type { Clock } from '@signalbox/kernel/clock';
 import { CAP_NANO_USD_MAX } from '@signalbox/kernel/money';
 import type { Admission, QuotaPort } from './ports.js';
 
-/** 1 s: so long an advance serves. Its hold ends after 30 s, by when workers have told of whatever was served from it. */
+/** How long an advance is drawn from. Its hold lasts 30 s, by when workers have told quota of every request served from it. */
 const SERVES_MS = 1_000;
-/** Once half of it is used, or it is half-way, the next one is asked for. */
+/** The next advance is requested once half of the present one is used, or half of its time is over. */
 const RENEW_MS = SERVES_MS / 2;
-/** Traffic is counted in spans of so long; the last whole one and the present one count. */
+/** Traffic is counted over the present span of this length and the one before it. */
 const SPAN_MS = 500;
-/** Where fewer came in the two spans nothing is taken beforehand. */
+/** With fewer requests in the two spans, no advance is taken. */
 const REQUESTS_MIN = 8;
-/** Of what the tightest cap leaves: so much at once, and twice as much of one account, which is a hundredth (BILLING, section 6). Of each edge. */
+/** One advance is at most this part of what the tightest cap leaves; an account may have two at once, a hundredth in all (BILLING, section 6). For each edge. */
 const ROOM_PARTS = 200n;
 const DAY_MS = 86_400_000;
 

@@ -1,4 +1,4 @@
-/** The client's side of a request, as its conduct sees it: no wire format, no sockets. */
+/** The client's side of a request, as the domain sees it: no wire format, no sockets. */
 import type { AdmitResponse__Output } from '@signalbox/contracts/quota';
 import type { DecideResponse__Output } from '@signalbox/contracts/routing';
 import type { Body__Output, End__Output, Failed__Output, Head__Output } from '@signalbox/contracts/worker';
@@ -14,7 +14,7 @@ export interface AttemptReport {
   readonly failed: Failed__Output | undefined;
   /** It answered in part: why the rest is missing. */
   readonly cut?: Failed__Output;
-  /** Where the model was asked in several rounds: of which this attempt is, from 1. */
+  /** The round that this attempt belongs to, from 1; undefined where the model was asked once. */
   readonly round?: number | undefined;
   /** It ran on the account's own credential. */
   readonly byok: boolean;
@@ -41,7 +41,7 @@ export interface PipelineStage {
   readonly detail: Readonly<Record<string, string | number | boolean>>;
 }
 
-/** Of dollars and of tokens, for whichever a limit counts. */
+/** The least that a request needs, in both units: a limit counts one of them. */
 export interface Least {
   readonly nanoUsd: bigint;
   readonly tokens: bigint;
@@ -58,11 +58,11 @@ export type Refusal =
   | { readonly kind: 'plugin-requires-paid'; readonly plugin: string }
   | { readonly kind: 'plugin-unavailable'; readonly plugin: string }
   | { readonly kind: 'plugin-problem'; readonly problem: PluginProblem }
-  /** For a reason of ours it has not done what the request cannot do without. */
+  /** The plugin failed through no fault of the client, and the request cannot go on without its work. */
   | { readonly kind: 'plugin-failed'; readonly plugin: string }
   | { readonly kind: 'plugins-flooded'; readonly waitMs: number }
   | { readonly kind: 'unbounded-parts' }
-  /** `param` names what only the account's own credential may reach, and no such one can be used. */
+  /** `param` refers to something only the account's own credential may reach, and no such credential is usable. */
   | { readonly kind: 'own-credential'; readonly param: string; readonly excludedBy: readonly string[] }
   | { readonly kind: 'routing'; readonly decision: DecideResponse__Output; readonly model: string }
   /** `least`: what the shortest request on the same plan needs, fees included. */
@@ -114,22 +114,22 @@ export interface Settlement {
 
 /** What an attempt hears of its client. */
 export interface ClientListener {
-  /** The client does not keep up: send nothing more until `onDrain`. `taken`: bytes that its end has taken so far; undefined while it is another answer's turn on its connection. */
+  /** The client does not keep up: send nothing more until `onDrain`. `taken`: bytes that the client has read so far; undefined while another answer has its turn on the same connection. */
   onSlow(taken: () => number | undefined): void;
-  /** The client takes data again. */
+  /** The client reads again. */
   onDrain(): void;
-  /** The client is gone before the answer was complete. `byItself`: it hung up, and was not cut off by us; its worker looks at that where money is decided by it. */
+  /** The client is gone before the answer was complete. `byItself`: it hung up, and was not cut off by us. Who pays may depend on it, so the worker is told. */
   onGone(byItself: boolean): void;
-  /** The answer is complete and told as delivered: `onStop` is asked though nothing of it was given. Absent = false. */
+  /** The answer is complete and already told to workers as delivered, so `onStop` is asked although the client has seen nothing yet. Absent = false. */
   readonly isGiving?: boolean;
-  /** The drain is over: true where the answer is complete and follows, or has begun and its worker is asked to end it, so that its end follows as of any that breaks off. Absent = false. */
+  /** The drain is over. True = the end of the answer follows soon: it is complete, or its worker has been asked to end it. False or absent = nothing follows, and the request is refused. */
   onStop?(): boolean;
 }
 
 export interface Answer {
-  /** The present attempt's listener, in place of the one before; told at once when the client is gone. */
+  /** Sets the listener, replacing the one before. It is told at once when the client is gone already. */
   attend(listener: ClientListener): void;
-  /** Streams: flushes headers if need be and sends a comment. Failover stays possible. */
+  /** Streams: sends the headers if they have not left, and an SSE comment. Another attempt may still answer after it. */
   keepAlive(route: Route): void;
   /**
    * Streams, at the start of an attempt: says of each of its chunks in turn, before any was given here, whether the client

@@ -1,4 +1,4 @@
-/** The story of a chat-completion request, from a validated body to a settled answer. */
+/** A chat-completion request from its validated body to a settled answer: plugins, routing, admission, dispatch. */
 import type { DecideRequest, DecideResponse__Output } from '@signalbox/contracts/routing';
 import type { CardFees } from '@signalbox/kernel/card-fees';
 import { toFault } from '@signalbox/kernel/fault';
@@ -19,7 +19,7 @@ export type { Conducted } from './tool-rounds.js';
 
 const REFUSED: Conducted = { attempts: [], result: 'refused' };
 
-/** Never rejects: whatever happens is told to `turn.answer`. */
+/** Runs one request. Never rejects: whatever happens is told to `turn.answer`. */
 export async function conduct(neighbours: Neighbours, turn: Turn): Promise<Conducted> {
   const { answer } = turn;
   try {
@@ -36,11 +36,11 @@ export async function conduct(neighbours: Neighbours, turn: Turn): Promise<Condu
   }
 }
 
-/** Plugins run before routing, since they change what there is to route, and hear of the answer once it has been given. */
+/** Plugins run before routing, since they change the request, and are told of the answer once it has been given. */
 async function conductWithPlugins(neighbours: Neighbours, turn: Turn): Promise<Conducted> {
   const prepared = await preparePlugins(neighbours, turn);
   if (prepared === undefined) return REFUSED;
-  // They may have run for long: what is planned and admitted only now is under what is known now.
+  // Plugins may take long: the caller must still be let in, and routing and admission use the account's settings as they are now.
   const now = await callerNow(turn);
   if (now.refusal !== undefined) {
     turn.answer.refuse(now.refusal);
@@ -54,7 +54,7 @@ async function conductWithPlugins(neighbours: Neighbours, turn: Turn): Promise<C
 
 async function conductPrepared(neighbours: Neighbours, turn: Turn): Promise<Conducted> {
   const { answer } = turn;
-  // Who pays is known with the plan, except where the account has no credential of its own.
+  // Checked early where no plan can change who pays: the account has no credential of its own.
   if (ownCredentialsOf(turn.caller).providers.length === 0 && !partsAreBounded(turn, false)) return REFUSED;
   const decided = await neighbours.routing.decide(decideRequest(turn, neighbours.moved?.homeOf(turn)));
   const plan = turn.feeNanoUsd === undefined ? decided : withFees(decided, { feeNanoUsd: turn.feeNanoUsd, bought: [] });
@@ -72,20 +72,20 @@ async function conductPrepared(neighbours: Neighbours, turn: Turn): Promise<Cond
   return conducted;
 }
 
-/** The plan with no more attempts than admission pays for. */
+/** The plan without the attempts that admission left no money for. */
 function within(plan: DecideResponse__Output, { question: { attempts } }: Admitted): DecideResponse__Output {
   if (attempts.length >= Math.min(plan.attempts.length, ATTEMPTS_MAX)) return plan;
   const paid = new Set(attempts.map(({ endpointId }) => endpointId));
   return { ...plan, attempts: plan.attempts.filter(({ endpointId }) => paid.has(endpointId)) };
 }
 
-/** The model may call tools of ours: it is asked in rounds. Fees stand in the cards of the round that follows what they are for. */
+/** The model may call tools of ours, so it is asked in rounds. The fees of a round's tool calls are added to the price cards of the round that follows. */
 function dispatchRounds(neighbours: Neighbours, turn: Turn, plan: DecideResponse__Output, admitted: Admitted, tools: ServerTools): Promise<Conducted> {
   const { quota, workers, clock, heartbeatMs, wastedRuns } = neighbours;
   const accountId = turn.caller.account.id;
   const planOf = ({ round, before }: RoundStart, fees: CardFees): DecideResponse__Output => {
     const priced = fees.feeNanoUsd > 0n ? withFees(plan, fees) : plan;
-    // Whoever answered so far goes on; the others of the plan stand by.
+    // The provider that answered the round before comes first; the others stand by.
     const answering = before.at(-1)?.provider;
     return round === 1 ? priced : { ...priced, attempts: [...priced.attempts].sort((a, b) => Number(b.provider === answering) - Number(a.provider === answering)) };
   };
@@ -106,7 +106,7 @@ function dispatchRounds(neighbours: Neighbours, turn: Turn, plan: DecideResponse
       const room = start.round === 1 ? admitted : await growHold(quota, next, whole, admitted, start);
       if (room === undefined) return 'no-room';
       const conducted = await dispatchPlan(neighbours, next, ordered, room, start);
-      // What it is charged at are the cards of its last round.
+      // The explanation shows the price cards of the last round.
       if (turn.explain === true && conducted.result !== 'refused') turn.answer.decided(ordered);
       return conducted;
     },

@@ -14,7 +14,7 @@ import { ownCredentialsOf } from './own-credentials.js';
 import type { RoundStart } from './tool-rounds.js';
 import type { Turn } from './turn.js';
 
-/** A provider that says nothing for this long in the middle of an answer has failed; as long as its first byte may take, up to a minute. */
+/** Silence in the middle of an answer after which an attempt has failed: 30 s, or as long as the first byte may take where that is longer, up to 60 s. */
 const IDLE_TIMEOUT_MS = 30_000;
 const IDLE_TIMEOUT_MS_MAX = 60_000;
 /** Output tokens assumed by the pre-flight estimate of a stream's cost. */

@@ -1,4 +1,4 @@
-/** One attempt at one provider: events of its worker to the client's answer, until it ends, fails or the client leaves. */
+/** One attempt at one provider: passes its worker's events on to the client's answer until the attempt ends, fails or the client leaves. */
 import type { Body__Output, Chunk__Output, DispatchEvent__Output, DispatchRequest, End__Output, Failed__Output } from '@signalbox/contracts/worker';
 import type { Clock, Timer } from '@signalbox/kernel/clock';
 import { toFault, type Fault } from '@signalbox/kernel/fault';
@@ -8,21 +8,21 @@ import { finishChunk, indexesOf } from './finish-chunks.js';
 import { healChoices, HEALING_FAILED, StreamHealing, type HealedAnswer, type HealedChunk, type HealedText, type HealingTerms, type SchemaCheck } from './healing.js';
 import type { AttemptCall, AttemptListener, WorkersPort } from './ports.js';
 
-/** A reader that takes nothing for this long is cut (FAILURES, slow reader). */
+/** A client that reads nothing for this long is cut off (FAILURES, slow reader). */
 const STALLED_READER_MS = 60_000;
-/** How often a slow reader is looked at. */
+/** How often a slow client is checked. */
 const READER_LOOK_MS = 15_000;
 
 export type AttemptResult =
   | { readonly kind: 'complete' }
-  /** Nothing of it reached the client: another attempt may answer. `lostAt`: the replica of its worker to which the link broke, or which refused it for a reason of its own while there are others: its endpoint is not to blame. */
+  /** Nothing of it reached the client: another attempt may answer. `lostAt`: set when the fault is the worker replica's, and not the endpoint's: the link to it broke, or it refused for a reason of its own while other replicas are there. */
   | { readonly kind: 'failed'; readonly failed: Failed__Output; readonly trace: AttemptTrace; readonly reserve?: Reserve; readonly lostAt?: object | undefined }
   /** The stream broke after content, and the client has been told. */
   | { readonly kind: 'cut' }
-  /** The client hung up, took nothing for too long, or was cut off. `isOwed`: it left by itself, or had been given a word. */
+  /** The client hung up, read nothing for too long, or was cut off. `isOwed`: the attempt is charged, since the client left by itself or had been given content. */
   | { readonly kind: 'gone'; readonly wasSent: boolean; readonly isOwed: boolean };
 
-/** Gives an answer that is not the JSON that was asked for, kept for the case that nobody gives a better one. To be called at most once. */
+/** Gives the client an answer that failed healing and was kept in case no other attempt does better. To be called at most once. */
 export type Reserve = (attempts: readonly AttemptReport[]) => void;
 
 /** How the answer's JSON is healed. */
@@ -47,25 +47,25 @@ export interface AttemptOptions {
   readonly answer: Answer;
   readonly request: DispatchRequest;
   readonly isStream: boolean;
-  /** How many were asked for. */
+  /** How many choices were asked for (`n`). */
   readonly choices: number;
   readonly route: Route;
   /** The attempts before this one. */
   readonly earlier: readonly AttemptReport[];
   readonly decisionId: string;
-  /** The replica of its worker that an attempt at the same endpoint was lost with, or refused by. */
+  /** A replica of the worker to avoid: an attempt at the same endpoint was lost with it, or refused by it. */
   readonly besides?: object | undefined;
   /** Undefined where no JSON was asked for. */
   readonly healing?: Healing | undefined;
   /** Called once, when the attempt is known to be in its worker's journal: it ends the request's hold from now on. */
   readonly onJournaled: () => void;
-  /** The client is given what it sees of the answer: no other takes its place any more. */
+  /** Called once, when the first content goes to the client: from then on no other attempt may take its place. */
   readonly onCommitted?: (() => void) | undefined;
 }
 
 const COMPLETE: AttemptResult = { kind: 'complete' };
 
-/** Choices that our own tools cannot read go out as they came. */
+/** Choices that cannot be parsed here go out as they came. */
 function healBody({ choices }: Body__Output, terms: HealingTerms): HealedAnswer & { readonly choices: Buffer } {
   try {
     return healChoices(choices, terms);
@@ -74,7 +74,7 @@ function healBody({ choices }: Body__Output, terms: HealingTerms): HealedAnswer 
   }
 }
 
-/** Resolves once, never rejects; the answer's last word has been given for `complete` and `cut`. The outcome is the caller's to tell. */
+/** Never rejects. For `complete` and `cut` the client's answer has been ended; telling the worker the outcome is left to the caller. */
 export function runAttempt(options: AttemptOptions): Promise<AttemptResult> {
   return new Promise((resolve) => new Attempt(options, resolve).start());
 }
@@ -82,16 +82,16 @@ export function runAttempt(options: AttemptOptions): Promise<AttemptResult> {
 class Attempt implements AttemptListener, ClientListener {
   private call: AttemptCall | undefined;
   private body: Body__Output | undefined;
-  /** Chunks before the first content stay here: until then another attempt may answer instead. */
+  /** Chunks before the first content wait here: until then another attempt may answer instead. */
   private early: HealedChunk[] = [];
   private heldFinish: HealedChunk | undefined;
   /** Of several choices, those whose finish was sent. */
   private readonly finished = new Set<number>(); // kept: of one dispatch, and dropped with it.
-  /** Of those that have their reason while others go on: how they end, should nothing more be heard. */
+  /** The finish chunk for choices that have ended while others go on, should the worker say nothing more. */
   private ended: Buffer | undefined;
   private readonly healer: StreamHealing | undefined;
   private isSilent: ((choices: Uint8Array) => boolean) | undefined;
-  /** The answer is complete, and what remains is to be found out by ourselves. */
+  /** The worker has said its last; the answer is being healed and checked here. */
   private isSettling = false;
   private isJournaled = false;
   private hasContent = false;
@@ -147,7 +147,7 @@ class Attempt implements AttemptListener, ClientListener {
         this.journaled();
         break;
       case undefined:
-        // An event that this version does not know.
+        // An event of a newer version.
         break;
     }
   }
@@ -155,11 +155,11 @@ class Attempt implements AttemptListener, ClientListener {
   onEnd(fault: Fault | undefined): void {
     if (this.isOver || this.isSettling) return;
     if (fault === undefined && this.stalled !== undefined) {
-      // It ended without a word while we took nothing of it: there was no room for too long.
+      // The worker gave up since it could not send for too long: the client was not reading.
       this.giveUpReader();
       return;
     }
-    // Its worker, which would have said so, is not heard any more.
+    // The worker is lost, and can no longer end the choices that had finished.
     if (this.ended !== undefined && this.hasContent) this.onTold({ choices: this.ended, content: false, finish: true });
     this.onFailed(failureOfFault(fault), undefined, traceOfFault(fault), this.lostAt(fault));
   }
@@ -178,7 +178,7 @@ class Attempt implements AttemptListener, ClientListener {
   onStop(): boolean {
     if (this.isOver || !this.hasContent) return false;
     const { workers, route, request: { requestId = '', attempt = 0 } } = this.options;
-    // What is looked at here has ended there.
+    // While it is being healed here, the worker has already ended it.
     if (!this.isSettling) workers.stop(route.provider, requestId, attempt);
     return true;
   }
@@ -189,7 +189,7 @@ class Attempt implements AttemptListener, ClientListener {
     this.watchReader(taken, taken(), this.options.clock.monotonicMs());
   }
 
-  /** `before`: what it had taken at `sinceMs`. One that takes little, of much that was said at once, is slow and no more. */
+  /** `before`: bytes it had read at `sinceMs`. A client that makes any progress is merely slow. */
   private watchReader(taken: () => number | undefined, before: number | undefined, sinceMs: number): void {
     const { clock } = this.options;
     this.stalled = clock.setTimer(READER_LOOK_MS, () => {
@@ -202,7 +202,7 @@ class Attempt implements AttemptListener, ClientListener {
   }
 
   private giveUpReader(): void {
-    // Over first: cancelling ends the call at once, and its failure now would be told to the stalled reader.
+    // `over` first: cancelling ends the call at once, and that failure must not be told to the stalled client.
     this.over({ kind: 'gone', wasSent: true, isOwed: true });
     this.call?.cancel();
     this.options.answer.abandon();
@@ -246,7 +246,7 @@ class Attempt implements AttemptListener, ClientListener {
     else this.send(chunk);
   }
 
-  /** Of a healed answer only words that are certain commit: at its end it may turn out to be no answer. What the client does not see commits to nothing. */
+  /** Whether giving this chunk rules out another attempt. An answer that is healed may turn out broken at its end, so only text that is certain commits; what the client does not see never does. */
   private commits(chunk: HealedChunk): boolean {
     if (this.isSilent?.(chunk.choices) === true) return false;
     return this.healer === undefined ? chunk.content || chunk.finish : chunk.content && chunk.isRest !== true;
@@ -269,11 +269,11 @@ class Attempt implements AttemptListener, ClientListener {
       this.over({ kind: 'failed', failed, trace, lostAt });
       return;
     }
-    // What was held back was generated, and is paid for.
+    // What healing held back was generated and is charged, so the client gets it.
     if (this.healer !== undefined) for (const chunk of this.healer.end('error').chunks) this.send(chunk);
     const { answer, route, choices } = this.options;
     const held = this.heldFinish;
-    // A choice that ended keeps its own end. Where all did, what comes with the last is missing.
+    // A choice that ended keeps its finish reason. Where all have, the last finish is withheld, since what should follow it is missing.
     if (held !== undefined && choices > 1 && this.finished.size + indexesOf(held).length < choices) this.send(held);
     this.over({ kind: 'cut' });
     answer.cut(route, failed, settlement, this.attempts(), this.finished);
@@ -302,7 +302,7 @@ class Attempt implements AttemptListener, ClientListener {
     this.over(COMPLETE);
   }
 
-  /** Never rejects: what cannot be healed goes out as it is. */
+  /** Heals the answer and checks it against its schema, then gives it. Never rejects: what cannot be healed goes out as it is, or is kept in reserve. */
   private async heal(healing: Healing, settlement: Settlement): Promise<void> {
     const { body } = this;
     const healedBody = body === undefined ? undefined : healBody(body, healing.terms);
@@ -330,7 +330,7 @@ class Attempt implements AttemptListener, ClientListener {
     this.over(COMPLETE);
   }
 
-  /** Ends the stream's texts: what was held back goes out now if content did before, else with the rest. */
+  /** Ends the healing of a stream: the text it held back goes out now if content did before, else with the rest. */
   private healStream(finishReason: string): HealedAnswer {
     const healed = this.healer?.end(finishReason) ?? { steps: [], isBroken: false, isWorthAnother: false, texts: [], chunks: [] };
     for (const chunk of healed.chunks) {
@@ -340,7 +340,7 @@ class Attempt implements AttemptListener, ClientListener {
     return healed;
   }
 
-  /** Texts that do not fit their schema. */
+  /** The texts that violate their JSON schema. */
   private async misfits({ terms, checkSchema }: Healing, { texts }: HealedAnswer): Promise<readonly HealedText[]> {
     const { schema } = terms;
     if (schema === undefined) return [];
@@ -354,18 +354,18 @@ class Attempt implements AttemptListener, ClientListener {
     return { provider, model, sunsetDate, dropParams, end, attempts: this.attempts(), decisionId };
   }
 
-  /** With this one, which answers. */
+  /** The earlier attempts, and this one as the one that answered. */
   private attempts(): readonly AttemptReport[] {
     const { route: { provider, model }, request, earlier } = this.options;
     return [...earlier, { provider, model, failed: undefined, byok: request.byok ?? false }];
   }
 
-  /** One timer for the whole stream: a chunk notes its time, and the next beat counts from there. */
+  /** Heartbeat of the stream, on one timer: a chunk only notes its time, and the next beat is counted from there. */
   private readonly beat = (): void => {
     const { clock, heartbeatMs, activity, answer, route } = this.options;
     const nowMs = clock.monotonicMs();
     if (nowMs - activity.lastSentMs >= heartbeatMs) {
-      // A reader that has stalled is not silent for want of words.
+      // A stalled client has unread bytes already.
       if (this.stalled === undefined) answer.keepAlive(route);
       activity.lastSentMs = nowMs;
     }

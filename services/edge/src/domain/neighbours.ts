@@ -1,4 +1,4 @@
-/** What a request meets on its way: the other services, and what all requests share. */
+/** Everything a request works with: the other services, and the state that all requests of this edge share. */
 import type { Clock } from '@signalbox/kernel/clock';
 import type { FloodGuard } from './flood.js';
 import type { SchemaCheck } from './healing.js';
@@ -18,8 +18,8 @@ export interface Neighbours extends PluginNeighbours {
   readonly checkSchema: SchemaCheck;
   /** Shared by all requests. */
   readonly retries: RetryBudget;
-  /** Accounts whose answers were not the JSON that they asked for, so that the operator paid for another. Absent: nobody counts. */
+  /** Counts, by account, answers that could not be healed, for each of which the operator paid a second attempt. Absent = not counted. */
   readonly unhealedAnswers?: FloodGuard;
-  /** Absent: nobody remembers. */
+  /** Absent = not remembered. */
   readonly moved?: MovedConversations;
 }

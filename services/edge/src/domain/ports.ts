@@ -1,4 +1,4 @@
-/** What the conduct of a request needs from the world. */
+/** What a request needs of the other services, as edge's domain sees them. */
 import type { Account__Output, Key__Output } from '@signalbox/contracts/accounts';
 import type { Draw } from '@signalbox/contracts/common';
 import type { ObserveRequest, PrepareRequest, PrepareResponse__Output, RunToolRequest, RunToolResponse__Output } from '@signalbox/contracts/plugins';
@@ -19,21 +19,21 @@ export interface Caller {
 export interface RoutingPort {
   /** Throws a Fault `routing_unavailable`. */
   decide(request: DecideRequest): Promise<DecideResponse__Output>;
-  /** An attempt at that endpoint failed: no plan of before that names it is used again. */
+  /** An attempt at that endpoint failed: plans made before now that name it are not reused. */
   doubt(endpointId: string): void;
 }
 
 export interface Admission extends AdmitResponse__Output {
-  /** What the request was served with out of an advance: it goes with whatever tells quota of the request. Absent = quota holds it. */
+  /** The part of an advance (advances.ts) that the request was served from. It is sent along with everything quota is told about the request. Absent = quota holds the amount for this request alone. */
   draw?: Draw;
 }
 
 export interface QuotaPort {
   /** One atomic decision. Throws a Fault `quota_unavailable`; the hold is then released in the background. */
   admit(request: AdmitRequest): Promise<Admission>;
-  /** Frees the hold of a request that was never dispatched; failures are left to the lease. `draw`, here and below: as its admission told; what was drawn is told again on failure. */
+  /** Frees the hold of a request that was never dispatched. When that fails, the hold ends with its lease; a `draw` is given back again and again until then. `draw`, here and below: from the request's admission. */
   release(accountId: string, requestId: string, draw?: Draw): void;
-  /** Makes the hold of a request grow to these amounts. False = the limits leave no room. Throws a Fault `quota_unavailable`, also when the hold was lost. `epoch`: as its admission told. */
+  /** Raises the hold of a request to these totals (nano-USD, tokens). False = the limits leave no room. Throws a Fault `quota_unavailable`, also when the hold was lost. `epoch`: from the request's admission. */
   extend(accountId: string, requestId: string, toNanoUsd: bigint, toTokens: bigint, epoch: string, draw?: Draw): Promise<boolean>;
 }
 
@@ -44,7 +44,7 @@ export interface PluginsPort {
   prepare(request: PrepareRequest, signal: AbortSignal): Promise<PrepareResponse__Output>;
   /** One call of a function that a plugin offers. Throws a Fault when the service is away. */
   runTool(request: RunToolRequest, signal: AbortSignal): Promise<RunToolResponse__Output>;
-  /** Lets plugins do what comes after the answer, in the background; failures are left. */
+  /** Lets plugins do their work after the answer, in the background. A failure is not retried. */
   observe(request: ObserveRequest): void;
 }
 
@@ -53,9 +53,9 @@ export interface AttemptCall {
   cancel(why?: 'client_left'): void;
   pause(): void;
   resume(): void;
-  /** The replica of the worker that it was sent to; undefined before, and of a worker in this process. */
+  /** The replica of the worker that has the call; undefined before it was sent, and for a worker in this process. */
   peer?(): object | undefined;
-  /** Whether another replica could be asked besides that one, without waiting for it. */
+  /** True when another replica is connected and could be asked at once. */
   hasOthers?(): boolean;
 }
 
@@ -67,22 +67,22 @@ export interface AttemptListener {
 
 /** What is said with an outcome. */
 export interface OutcomeTerms {
-  /** A later round of the request ends its hold. */
+  /** Another attempt of the request, of a later round, ends its hold. */
   readonly isFollowed?: boolean;
-  /** Another attempt was tried to take its place. */
+  /** Its answer was kept in reserve while another attempt was tried. */
   readonly isReserve?: boolean;
 }
 
 export interface WorkersPort {
-  /** Undefined when no worker serves that provider. `besides`: a replica that was lost, or refused; another is asked, or that one once it is back, which is waited for as for any worker (1 s). */
+  /** Starts an attempt; undefined when no worker serves that provider. `besides`: a replica to avoid, because it was lost or refused the attempt; only a new connection to it will do, and a call waits up to 1 s for a replica it may use. */
   dispatch(provider: string, request: DispatchRequest, listener: AttemptListener, besides?: object): AttemptCall | undefined;
   /**
    * Tells what became of an attempt; retried in the background for a while. Resolves with true when the worker has written
    * down what it would not conclude by itself, with false when it was told in vain for the last time; never rejects.
    */
   tellOutcome(provider: string, requestId: string, attempt: number, outcome: Outcome, terms?: OutcomeTerms): Promise<boolean>;
-  /** Tells a worker that an answered round's outcome will be told later; to be repeated every 10 s. Never retried. */
+  /** Tells a worker that this edge is alive and will tell the outcome of an answered attempt later. To be repeated every 10 s (TEND_MS); a lost one is not retried. */
   tend(provider: string, requestId: string, attempt: number): void;
-  /** Asks for the end of a stream, which then follows. Never retried. */
+  /** Asks the worker to end a stream early; its last event then follows as usual. Not retried. */
   stop(provider: string, requestId: string, attempt: number): void;
 }

@@ -1,17 +1,17 @@
-/** How many attempts may be retries: a fifth of the traffic, so that a broken provider is not answered with a storm (FAILURES). */
+/** Bounds retries to a fifth of the traffic, so that a failing provider does not cause a retry storm (FAILURES). */
 import type { Clock } from '@signalbox/kernel/clock';
 
 const SHARE = 0.2;
-/** Second attempts that are free of the share in each second: small traffic always fails over. */
+/** Retries a second that do not count against the share: small traffic always fails over. */
 const RESERVE_PER_SECOND = 10;
-/** What is not used of the last ten seconds is not lost. */
+/** Retries not used are saved up for this long. */
 const WINDOW_SECONDS = 10;
-/** Accounts whose own pots are kept; the one that began first gives way, and finds a full one. */
+/** Accounts whose own pots are kept. Beyond it the oldest pot is dropped; its account then starts with a full one. */
 const OWN_POTS_MAX = 20_000;
-/** What an account has taken is forgotten below this. */
+/** Below this, in retries, what an account has taken is forgotten. */
 const TAKEN_MIN = 0.01;
 
-/** `isOwn`: at a credential of the account's own. Such retries have a pot for each account; of the pot that all share an account takes no more than it leaves (ADR 74). */
+/** `isOwn`: on the account's own credential. Such retries come out of a pot of the account's own; from the pot shared by all, an account takes no more than it leaves for the others (ADR 74). */
 export interface RetryBudget {
   /** A request that was admitted. */
   noteRequest(accountId: string, isOwn: boolean): void;
@@ -29,11 +29,11 @@ interface Pot {
   take(): boolean;
 }
 
-/** A bucket that each request fills by a fifth of a retry, and time by ten a second. `onFilled` hears of what was brought, also where there is no room for it. */
+/** A token bucket: each request adds a fifth of a retry, and each second `reservePerSecond`. `onFilled` is told what was added, also where the bucket was full. */
 function createPot(clock: Clock, reservePerSecond: number, onFilled: (retries: number) => void = () => undefined): Pot {
   const most = Math.max(1, reservePerSecond * WINDOW_SECONDS);
   let saved = most;
-  /** By requests; never more than the reserve's worth or a window of the traffic. */
+  /** Added by requests; capped at a window's worth of traffic, or at the reserve where that is more. */
   let earned = 0;
   let requests = 0;
   let windowAtMs = clock.monotonicMs();
@@ -73,15 +73,15 @@ function createPot(clock: Clock, reservePerSecond: number, onFilled: (retries: n
 }
 
 interface Takings {
-  /** What the account took and has not been brought back since. */
+  /** Retries the account took that have not been refilled since. */
   of(accountId: string): number;
   took(accountId: string): void;
-  /** So much came back, to each its part. */
+  /** So many retries were refilled; each account is credited its share. */
   brought(retries: number): void;
 }
 
 function createTakings(): Takings {
-  /** In units of `unit`, which shrinks with what is brought back: nobody goes through all accounts for each request. */
+  /** In units of `unit`, which shrinks with each refill, so that a refill need not visit every account. */
   const byAccount = new Map<string, number>(); // kept: ids and numbers, of accounts that try again.
   let unit = 1;
   let sum = 0;
@@ -120,7 +120,7 @@ function createTakings(): Takings {
 export function createRetryBudget(clock: Clock, reservePerSecond: number = RESERVE_PER_SECOND): RetryBudget {
   const takings = createTakings();
   const shared = createPot(clock, reservePerSecond, takings.brought);
-  /** Of accounts that have tried again on their own credentials: any other's is full. */
+  /** Of accounts that retried on their own credentials; the pot of any other is full. */
   const own = new Map<string, Pot>(); // kept: by account that tries again.
   const ownOf = (accountId: string): Pot => {
     let pot = own.get(accountId);
@@ -133,7 +133,7 @@ export function createRetryBudget(clock: Clock, reservePerSecond: number = RESER
     }
     return pot;
   };
-  /** An account leaves at least as much as it has taken. */
+  /** True while the account would leave at least as much as it has taken. */
   const hasShared = (accountId: string): boolean => shared.left() >= takings.of(accountId) + 1;
   return {
     noteRequest: (accountId, isOwn) => {

@@ -1,4 +1,4 @@
-/** The answer of one round: words go on to the client at once, calls of our tools stay here, and so does how it ended. */
+/** The answer of one round: text is passed on to the client at once; calls of our own tools are kept here, and so is the way the round ended. */
 import type { AdmitResponse__Output } from '@signalbox/contracts/quota';
 import type { DecideResponse__Output } from '@signalbox/contracts/routing';
 import type { Body__Output, Failed__Output } from '@signalbox/contracts/worker';

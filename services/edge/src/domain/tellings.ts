@@ -1,13 +1,13 @@
-/** What workers are told beside outcomes: that edge lives; and waiting until they have written down what they would not conclude by themselves, before a client is told so. */
+/** Keeps workers informed that edge is alive, and waits until they have written down an outcome before a client is told of it. */
 import type { Clock, Timer } from '@signalbox/kernel/clock';
 import type { Answer } from './answer.js';
 
-/** A client waits no longer for its end: a worker that is away is told again later. */
+/** A client waits no longer than this for the end of its answer; a worker that is away is told again later. */
 const WAIT_MS_MAX = 2_000;
-/** 10 s: workers wait for 30 before they take edge for dead, and free the hold. */
+/** 10 s: after 30 s of silence a worker takes edge for dead, and ends the hold. */
 export const TEND_MS = 10_000;
 
-/** Calls `tend` now and every ten seconds, until what it answers is called. */
+/** Calls `tend` now and every 10 s. Answers what stops it. */
 export function tending(clock: Clock, tend: () => void): () => void {
   let timer: Timer | undefined;
   const again = (): void => {
@@ -19,9 +19,10 @@ export function tending(clock: Clock, tend: () => void): () => void {
 }
 
 /**
- * Resolves when each telling has resolved, at most two seconds later; with true where each was heard; never rejects. Until
- * then a kill of edge and worker together would leave nobody who knows: what a log does not know to be discarded is
- * charged, and rounds that it does not know to be delivered are not. `onWait` is given what ends the wait sooner.
+ * Waits until workers have written down what they were told, for 2 s at most. True = all of them have; never rejects. Before
+ * that, edge and worker killed together would leave nobody who knows the outcome, and the worker's log would decide: an
+ * attempt that is not marked as discarded is charged, a round that is not marked as delivered is not. `onWait` is given a
+ * function that ends the wait early.
  */
 export function written(tellings: readonly Promise<boolean>[], clock: Clock, onWait?: (giveUp: () => void) => void): Promise<boolean> {
   if (tellings.length === 0) return Promise.resolve(true);
@@ -37,8 +38,8 @@ export function written(tellings: readonly Promise<boolean>[], clock: Clock, onW
 }
 
 /**
- * As `written`, of an answer that is complete, is told as delivered, and is given then. At the end of a drain it is given
- * at once: its client would else be told that it costs nothing. A client that left is not waited for either.
+ * As `written`, for a complete answer that is given to the client after the wait. The wait ends early when the client has
+ * left, and when a drain is over: the client would otherwise be refused, and told that nothing is charged.
  */
 export function writtenAsGiven(answer: Answer, tellings: readonly Promise<boolean>[], clock: Clock): Promise<boolean> {
   return written(tellings, clock, (giveUp) => {

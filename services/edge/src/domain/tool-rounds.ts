@@ -1,4 +1,4 @@
-/** The model calls tools of ours: each round is one more dispatch of the request, with what the tools gave (contract, section 9). */
+/** Requests whose model may call our own tools: each round dispatches the request once more, with the results of the calls before (contract, section 9). */
 import type { DecideResponse__Output } from '@signalbox/contracts/routing';
 import type { Failed__Output, Outcome } from '@signalbox/contracts/worker';
 import type { CardFees } from '@signalbox/kernel/card-fees';
@@ -14,19 +14,19 @@ import { ToolCalls } from './tool-calls.js';
 import { continuedRequest } from './tool-request.js';
 import type { ServerTools, Turn } from './turn.js';
 
-/** What a provider refuses for what the conversation has become: of tools' results and a client's words. */
+/** Failures that the request itself causes once tool results have been added to the client's messages. */
 const REQUEST_FAULTS: ReadonlySet<string> = new Set<Failed__Output['class']>(['BAD_REQUEST', 'CONTEXT_LENGTH', 'CONTENT_POLICY']);
 
-/** What is behind a round when it is dispatched. */
+/** What has happened before a round is dispatched. */
 export interface RoundStart {
   /** From 1. */
   readonly round: number;
   /** Attempts of the rounds before. */
   readonly before: readonly AttemptReport[];
-  /** What they are charged. */
+  /** What the rounds before are charged. */
   readonly earlierNanoUsd: bigint;
   readonly earlierTokens: number;
-  /** Bytes and messages that the prompt has grown by since admission. */
+  /** Bytes and messages added to the prompt since admission. */
   readonly addedBytes: number;
   readonly addedMessages: number;
 }
@@ -34,9 +34,9 @@ export interface RoundStart {
 export interface Conducted {
   readonly attempts: readonly AttemptReport[];
   readonly result: 'answered' | 'cut' | 'gone' | 'refused';
-  /** Of `gone`: edge itself cut the client off, before it had anything of this attempt. */
+  /** Of `gone`: edge itself cut the client off before it was given anything of this attempt. */
   readonly isCutOff?: boolean;
-  /** Of `gone`, under an Idempotency-Key: it is certain that nothing of the request is charged, and nobody was given anything of it. */
+  /** Of `gone`, with an Idempotency-Key: it is certain that nothing of the request is charged and that nobody was given any of it, so it may be run again. */
   readonly isUncharged?: boolean;
 }
 
@@ -54,11 +54,11 @@ export interface RoundsOptions {
   readonly dispatch: (turn: Turn, start: RoundStart, fees: CardFees) => Promise<Conducted | 'no-room'>;
   /** Resolves with true when the worker has it written down; never rejects. */
   readonly tell: (provider: string, attempt: number, outcome: Outcome, isFollowed: boolean) => Promise<boolean>;
-  /** Makes the request's hold cover a round that is to come. False: the account's limits leave no room for it. */
+  /** Extends the request's hold to cover the next round. False = the account's limits leave no room for it. */
   readonly hold: (turn: Turn, start: RoundStart, feeNanoUsd: bigint) => Promise<boolean>;
-  /** Money was spent that nobody is charged: by tools, or for rounds before one that the request itself made fail. */
+  /** Called when the operator paid for something that is charged to nobody: tool calls, or the rounds before one that failed because of the request itself. */
   readonly onWaste: () => void;
-  /** Says of an attempt that answered a round that its outcome will be told later. */
+  /** Tells the worker of an attempt that answered a round that its outcome will follow. */
   readonly tend: (provider: string, attempt: number) => void;
 }
 
@@ -66,7 +66,7 @@ export interface RoundsOptions {
 interface Answered {
   readonly provider: string;
   readonly attempt: number;
-  /** It called tools of ours, and no words of it have reached the client: its worker alone would conclude that it is not charged. */
+  /** It only called our tools, and no text of it reached the client. Left to itself, its worker would conclude that it is not charged. */
   readonly isUnseen: boolean;
 }
 
@@ -76,11 +76,11 @@ class Rounds {
   private readonly answered: Answered[] = [];
   private readonly figures = new RoundFigures();
   private before: readonly AttemptReport[] = [];
-  /** Rounds that answered are charged to nobody, for what the request has become. */
+  /** Rounds that answered are charged to nobody, since the request itself made a later one fail. */
   private isWasted = false;
   private readonly isHealed: boolean;
   private readonly calls: ToolCalls;
-  /** JSON was asked for, and words of a round before the last have reached the client. */
+  /** JSON was asked for, but the client has text of a round before the last: together they are no JSON. */
   private isJsonSpoiled = false;
   private heartbeat: Timer | undefined;
   private tending: Timer | undefined;
@@ -187,7 +187,7 @@ class Rounds {
     return written([...told, ...this.tellAll('DISCARDED', false)], this.options.clock);
   }
 
-  /** Streams: the images, before the end. */
+  /** Streams: sends the images, before the last chunk. */
   private showImages(route: Route): void {
     const { figures: { images }, options: { turn: { answer } } } = this;
     if (images.length === 0) return;
@@ -196,7 +196,7 @@ class Rounds {
     this.shown.hasContent = true;
   }
 
-  /** While tools and further rounds run, workers of the rounds so far hear that this edge lives. */
+  /** While tools and further rounds run: tells the workers of earlier rounds that edge is alive. */
   private readonly tend = (): void => {
     this.tending?.cancel();
     for (const { provider, attempt } of this.answered) this.options.tend(provider, attempt);
@@ -226,7 +226,7 @@ class Rounds {
     return conducted.attempts.length > (this.answered.at(-1)?.attempt ?? 0) && conducted.attempts.at(-1)?.failed === undefined;
   }
 
-  /** `isFollowed`: a later attempt ends the hold, else the last of these does. */
+  /** Tells every worker that answered a round. `isFollowed`: a later attempt ends the hold; otherwise the last of these does. */
   private tellAll(outcome: Outcome, isFollowed: boolean): readonly Promise<boolean>[] {
     return this.answered.map(({ provider, attempt }, at) => this.options.tell(provider, attempt, outcome, isFollowed || at < this.answered.length - 1));
   }
@@ -248,7 +248,7 @@ class Rounds {
     return { ...settlement, end: this.figures.totalEnding(settlement.end), attempts: this.before, ...healed, ...(pipeline.length === 0 ? {} : { pipeline }) };
   }
 
-  /** The last round's answer, without calls that the client knows nothing of. */
+  /** Gives the last round's answer, without the calls of our tools, which the client knows nothing of. */
   private async give(gathering: RoundAnswer, end: RoundEnd & { readonly kind: 'stream' | 'body' }, hasOurCalls: boolean, finishReason?: string): Promise<Conducted> {
     const { turn: { answer }, tools } = this.options;
     const reason = finishReason ?? (hasOurCalls && !gathering.hasClientCalls() && !this.isStopped(end) ? 'stop' : undefined);
@@ -360,7 +360,7 @@ class Rounds {
     return { provider, model, sunsetDate, dropParams, end, attempts: this.before, decisionId: this.options.plan.decisionId, pipeline: this.figures.pipeline() };
   }
 
-  /** The client hears something while tools run and while their calls are written. */
+  /** Heartbeat to the client while tools run and while the model writes their calls. */
   private readonly beat = (): void => {
     const { clock, heartbeatMs, turn: { answer } } = this.options;
     const { shown } = this;

@@ -1,21 +1,21 @@
-/** One request on its way through the conduct. */
+/** One request on its way through edge, and the tools that run here on its behalf. */
 import type { Fault } from '@signalbox/kernel/fault';
 import type { Answer, PipelineStage } from './answer.js';
 import type { ChatRequest } from './chat-request.js';
 import type { Caller } from './ports.js';
 
-/** Tools that run here and not at the client. */
+/** Tools that run on our side, and not at the client. */
 export interface ServerTools {
   readonly names: ReadonlySet<string>;
-  /** Of those that spend money outside, by name. */
+  /** The terms of those tools that spend money at a provider, by name. */
   readonly spending: ReadonlyMap<string, SpendingTerms>;
-  /** How often the model is asked again with their results. */
+  /** How often, at most, the model is asked again with their results. */
   readonly roundsMax: number;
-  /** Runs one call; what goes wrong is told to the model. Rejects only when `signal` is aborted. `byok`: the request runs on the account's own credentials. */
+  /** Runs one call. A failure is told to the model as the call's result; rejects only when `signal` is aborted. `byok`: the request runs on the account's own credentials. */
   run(call: ToolCall, byok: boolean, signal: AbortSignal): Promise<ToolOutcome>;
 }
 
-/** What one call of a tool may take at most. */
+/** Upper bounds of one call of a tool that spends. */
 export interface SpendingTerms {
   readonly feeNanoUsdMax: bigint;
   readonly imagesMax: number;
@@ -47,14 +47,14 @@ export interface Turn {
   readonly caller: Caller;
   readonly request: ChatRequest;
   readonly answer: Answer;
-  /** The client wants to see why its request went where it went. Absent = no. */
+  /** The client asked to see its routing decision. Absent = no. */
   readonly explain?: boolean;
-  /** Fees of the plugins that ran, nano-USD: part of what each attempt costs. Absent = none. */
+  /** Fees of the plugins that ran, in nano-USD; they are part of what each attempt costs. Absent = none. */
   readonly feeNanoUsd?: bigint;
-  /** Functions of ours that the model may call. Absent = none. */
+  /** Tools of ours that the model may call. Absent = none. */
   readonly tools?: ServerTools;
-  /** For a request under an Idempotency-Key, asked before each dispatch; a Fault = nothing may be dispatched. Absent = there is no key. */
+  /** Of a request with an Idempotency-Key: confirms before each dispatch that this request still owns the key. A Fault = nothing may be dispatched. Absent = there is no key. */
   readonly keepClaim?: () => Promise<Fault | undefined>;
-  /** Monotonic milliseconds since when the client has heard nothing; absent = since the dispatch. */
+  /** When the client was last sent anything, in monotonic milliseconds; absent = at the dispatch. */
   readonly silentSinceMs?: number;
 }
