@@ -1,18 +1,18 @@
-/** The shapes that both doors share: what a handler gets, and what a caller holds. */
+/** The RPC interface, the same over the Link, plain gRPC and within a process: what a handler gets, and what a caller holds. */
 import type { Fault } from '@signalbox/kernel/fault';
 import type { Span } from '@signalbox/runtime/span';
 
-/** Trace and identity that ride on each call. */
+/** What a handler knows of its call beside the request. */
 export interface CallInfo {
   /** Id of the client's request, empty for calls that serve none. */
   readonly requestId: string;
-  /** W3C traceparent for what follows from this call: of its own span, else as it came; empty without one. */
+  /** W3C traceparent to pass on to calls that this one makes: of its own span if it has one, else as it came; empty without either. */
   readonly traceparent: string;
-  /** The span of this call, for what its handler knows of it; absent when it is not recorded. */
+  /** The span of this call, to which its handler may add attributes; absent when it is not recorded. */
   readonly span?: Span | undefined;
-  /** Aborted when the caller cancels, its deadline passes or its connection breaks. `reason` is a Fault: `cancelled` when the caller meant it, `client_left` when it said that its client hung up, `link_lost` when the connection broke, `deadline_exceeded`. */
+  /** Aborted when the caller cancels, its deadline passes or its connection breaks. `reason` is a Fault: `cancelled` when the caller cancelled, `client_left` when it said that its client hung up, `link_lost` when the connection broke, `deadline_exceeded`. */
   readonly signal: AbortSignal;
-  /** Calls `listener` once with the reason when `signal` would abort, at once when it has: what a hot handler takes instead of an AbortSignal. One listener; a later one replaces it. */
+  /** A cheaper `signal` for handlers on the hot path: calls `listener` once, with the reason, when `signal` would abort; at once when it has. There is one listener; a later one replaces it. */
   onAbort(listener: (reason: Fault) => void): void;
   /** Milliseconds left of the caller's deadline; Infinity without one. */
   remainingMs(): number;
@@ -25,7 +25,7 @@ export type UnaryHandler<Request, Response> = (request: Request, call: CallInfo)
 export interface Emitter<Message> {
   /**
    * Queues a message of at most 64 MB. False when the receiver has no credit left: stop reading the source and wait for
-   * `drained`. Messages written on regardless may come to 256 KB, the last of them beyond it; then throws a Fault `overloaded`.
+   * `drained`. Up to 256 KB may be written regardless; a message that begins beyond that throws a Fault `overloaded`.
    */
   write(message: Message): boolean;
   /** Resolves when there is credit again; rejects with a Fault when the call is over. */
@@ -49,19 +49,19 @@ export interface CallOptions {
   /** 0 or absent = the client's default deadline. */
   readonly deadlineMs?: number;
   /**
-   * For a call that may run twice. When its replica has given no sign of life for so long, counted while this process could have heard it, another
-   * one is asked instead; where there is none, or that is silent too, the call ends with a Fault `deadline_exceeded` after as long again. One that
-   * is frozen is given up so, and one that only has much to do at the deadline. Through the plain door twice as long is the deadline; within one
-   * process nobody is frozen alone. Absent = the deadline alone.
+   * For calls that may safely run twice. A replica that gives no sign of life for this long (time in which this process itself was held up does not
+   * count) is taken to be frozen, and another is asked instead. Where there is no other, or it is silent too, the call ends with a Fault
+   * `deadline_exceeded` after as long again. A replica that is merely busy answers pings, and is waited for until the deadline. Over plain gRPC
+   * twice this value is the deadline; within one process it has no effect. Absent = the deadline alone.
    */
   readonly silenceMs?: number;
-  /** Whoever traces finds the call's parent by it, unless `traceparent` names one. */
+  /** The client's request. The tracer finds the parent span by it, unless `traceparent` names one. */
   readonly requestId?: string;
   readonly traceparent?: string;
   readonly signal?: AbortSignal;
-  /** The `peer` of another call of this client: the replica that served it is asked, or nobody, also where one address stands for several. Absent = any. */
+  /** The `peer` of an earlier call of this client: only the replica that served it is asked, also where one address stands for several. Absent = any. */
   readonly peer?: object | undefined;
-  /** The `peer` of another call of this client, with which that was lost: another replica is asked, or the same over a connection made since. The Link alone looks at it, where `peer` is absent. */
+  /** The `peer` of an earlier call of this client that was lost: another replica is asked, or the same one over a newer connection. Honoured by the Link only, and ignored where `peer` is given. */
   readonly besides?: object | undefined;
 }
 
@@ -73,18 +73,18 @@ export interface StreamListener<Message> {
 
 /** A running server stream at its caller. */
 export interface StreamCall {
-  /** Stops; `onEnd` follows with a Fault `cancelled`. `client_left` tells the peer why, where the door can say it (the plain one cannot). Safe to call twice and after the end. */
+  /** Stops; `onEnd` follows with a Fault `cancelled`. `client_left` tells the peer why (plain gRPC cannot say so). Safe to call twice and after the end. */
   cancel(why?: 'client_left'): void;
-  /** No credit is given back while paused: the server's source pauses in turn (256 KB). Messages already here still arrive. */
+  /** Gives no credit back until `resume`: the server pauses in turn once it has sent 256 KB. Messages received already are still delivered. */
   pause(): void;
   resume(): void;
-  /** Who serves it, for calls that are about it; undefined before it was sent, and where there is one peer only. */
+  /** The replica that serves this call, for `CallOptions.peer` and `besides`; undefined before it was sent, and where there is one peer only. */
   peer?(): object | undefined;
-  /** Whether another replica than that is linked, which could be asked `besides` it. False through the plain door, which knows addresses only, and where there is one peer. */
+  /** True when another replica is connected, which could be asked `besides` this one. Always false over plain gRPC, which knows addresses only. */
   hasOthers?(): boolean;
 }
 
-/** One neighbour, over whichever door the client was made for. */
+/** One neighbour service, over whichever transport the client was made for. */
 export interface RpcClient {
   unary<Request extends object, Response>(method: string, request: Request, options?: CallOptions): Promise<Response>;
   stream<Request extends object, Message>(method: string, request: Request, listener: StreamListener<Message>, options?: CallOptions): StreamCall;

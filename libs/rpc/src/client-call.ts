@@ -1,4 +1,4 @@
-/** A call at its caller, the same through both doors: deadline, abort signal, and one end. */
+/** A call on its caller's side, the same over every transport: deadline, abort signal, and exactly one end. */
 import type { Clock } from '@signalbox/kernel/clock';
 import { Fault } from '@signalbox/kernel/fault';
 import type { CallOptions } from './call.js';
@@ -12,9 +12,9 @@ export interface CallSink {
   onEnd(fault: Fault | undefined): void;
 }
 
-/** What carries a call once it is started; told when the call ends early. */
+/** The transport of a call once it is started; it is told when the call ends early. */
 export interface CallCarrier {
-  /** The call ended at the caller with `fault`: tell the peer, forget it. Of its reasons the peer hears `client_left`, in one process also `deadline_exceeded`. */
+  /** The caller's side ended the call with `fault`: tell the peer, and forget the call. Of the reasons only `client_left` reaches the peer, and within one process `deadline_exceeded`. */
   abandon(call: ClientCall, fault: Fault): void;
   pause(call: ClientCall): void;
   resume(call: ClientCall): void;
@@ -24,18 +24,18 @@ export class ClientCall implements Due, Patient {
   isOver = false;
   isPaused = false;
   carrier: CallCarrier | undefined = undefined;
-  /** Number of the call on its link; the link's own. */
+  /** Number of the call on its link; for the link's use only. */
   linkId = 0;
-  /** Who it was sent to last; the carrier's own. */
+  /** The replica it was sent to last; for the carrier's use only. */
   peer: object | undefined = undefined;
-  /** Where alone it may go; undefined = anywhere. */
+  /** The only replica it may go to; undefined = any. */
   readonly onlyPeer: object | undefined;
-  /** Where it may not go over a connection that was there before it. */
+  /** A replica that it may reach only over a connection newer than itself; undefined = none. */
   readonly besides: object | undefined;
   readonly requestId: string;
   readonly silenceMs: number;
   listenedBefore = 0;
-  /** Its silent peer was waited for once more, or another was asked instead. */
+  /** Its peer was silent once already: the next silence ends it. */
   isSpared = false;
   /** Monotonic milliseconds. */
   readonly begunAtMs: number;
@@ -117,7 +117,7 @@ export class ClientCall implements Due, Patient {
     this.fail(new Fault('deadline_exceeded', 'the deadline passed'));
   }
 
-  /** For its carrier. */
+  /** Called by its carrier. */
   peerSilent(): void {
     this.fail(new Fault('deadline_exceeded', 'the peer is silent'));
   }

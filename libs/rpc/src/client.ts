@@ -1,4 +1,4 @@
-/** The caller's side of a neighbour, over the Link or over plain RPCs. */
+/** The caller's side of a neighbour service: over the Link, over plain gRPC, or within this process. */
 import type { ServiceArea } from '@signalbox/contracts/load';
 import type { Clock, RandomBytes } from '@signalbox/kernel/clock';
 import { Fault } from '@signalbox/kernel/fault';
@@ -24,24 +24,24 @@ export interface RpcClientOptions {
   readonly randomBytes: RandomBytes;
   /** 1..2^31−1; for calls that name no deadline. */
   readonly defaultDeadlineMs: number;
-  /** Links for each address, 2 by default; of no effect on the unary door. */
+  /** Links for each address, 2 by default; no effect with `unary`. */
   readonly links?: number;
-  /** 10 s and 5 s by default. */
+  /** Default: ping after 10 s, give up after 5 s more. */
   readonly keepalive?: Keepalive;
-  /** The doors of this process: a peer found here is called without a socket, the others as `door` says. */
+  /** Servers of this process: a neighbour found here is called without a socket, any other as `door` says. */
   readonly doors?: ProcessDoors | undefined;
-  /** Counts this client's calls, under `peer` or else its area. */
+  /** Counts this client's calls, labelled `peer`, or else by area. */
   readonly observer?: RpcObserver | undefined;
   readonly peer?: string | undefined;
-  /** Names the span that a call without a traceparent belongs to. */
+  /** Finds the parent span of a call that names no traceparent. */
   readonly tracer?: Tracer | undefined;
-  /** With certificates, only a peer whose own names its host is spoken to. */
+  /** With certificates, a peer must present one that names its host. */
   readonly tls?: RpcTls;
 }
 
 const DEADLINE_MS_MAX = 2 ** 31 - 1;
 
-/** Settles a promise with the one message of a unary call. */
+/** Settles the promise of a unary call with its one message. */
 class OneAnswer implements CallSink {
   private response: object | undefined = undefined;
 

@@ -1,4 +1,4 @@
-/** The deadlines of many calls under one timer: nearly every call is over long before its own, and a timer each costs more than the call's table entry. */
+/** The deadlines of many calls on one timer: nearly every call ends long before its deadline, and a timer for each would cost more than the rest of its bookkeeping. */
 import type { Clock, Timer } from '@signalbox/kernel/clock';
 
 /** Something that ends at a moment of the monotonic clock, unless it is over before. The links are the list's own. */
@@ -9,26 +9,26 @@ export interface Due {
   nextDue: Due | undefined;
 }
 
-/** A timer that fires so late says that this loop was held up: what was asked may not have left, and what was answered has not been read. */
+/** A timer that fires this late shows that the event loop was held up: requests may not have left, and answers have not been read. */
 const LATE_MS = 20;
-/** What those that are due then get, so that a stall of ours is not told as a neighbour that is away. */
+/** Extra time for the calls that are due then, so that a stall of our own is not reported as a neighbour being away. */
 const GRACE_MS = 50;
-/** In a row, of a loop that is held up again and again. */
+/** How many times in a row, where the loop is held up again and again. */
 const GRACES_MAX = 3;
 
-/** An unordered list: nothing is looked for until the timer fires, which is at most once for each deadline that was the earliest. */
+/** An unordered linked list: it is searched only when the timer fires. */
 export class Deadlines {
   private first: Due | undefined = undefined;
   private timer: Timer | undefined = undefined;
   /** When the timer fires; Infinity while there is none. */
   private firesAtMs = Infinity;
-  /** When it was to fire at the earliest: a deadline may have passed before it was watched. */
+  /** When it was meant to fire: a deadline may have passed before it was watched. */
   private expectedAtMs = 0;
   private graces = 0;
 
   constructor(private readonly clock: Clock) {}
 
-  /** `due` is watched by nobody yet. Its deadline may have passed: it is told of it later, never within this call. */
+  /** Adds `due`, which must not be watched yet. `deadlinePassed` is never called within this call, even when the deadline has passed. */
   watch(due: Due): void {
     const { first } = this;
     due.nextDue = first;
@@ -47,7 +47,7 @@ export class Deadlines {
     due.nextDue = undefined;
   }
 
-  /** Nobody is told of anything any more, unless it is watched later. */
+  /** Stops the timer: nothing is called any more, unless something is watched later. */
   close(): void {
     this.timer?.cancel();
     this.timer = undefined;

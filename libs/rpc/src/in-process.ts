@@ -1,4 +1,4 @@
-/** The third door: calls between services of one process, without bytes or sockets, to the same handlers and with the same ends. */
+/** Calls between services of one process: no sockets and no encoding, but the same handlers and the same outcomes as over the network (ADR 10). */
 import type { Clock } from '@signalbox/kernel/clock';
 import { Fault, toFault } from '@signalbox/kernel/fault';
 import type { Log } from '@signalbox/runtime/log';
@@ -39,7 +39,7 @@ function bodyBytes(message: object): number {
   return bytes;
 }
 
-/** What a fault looks like to its receiver in every door: code, text and hint, and nothing of a bug. */
+/** A fault as its receiver sees it over any transport: code, text and hint; of a bug nothing but that it is one. */
 function carried(fault: Fault): Fault {
   return detailToFault(faultToDetail(fault));
 }
@@ -188,7 +188,7 @@ class InProcessCall extends ServedCall implements Emitter<object>, CallCarrier {
     this.client.settle(reason);
   }
 
-  /** The caller's own timer ends the call. */
+  /** The deadline is the caller's to watch; its timer ends the call. */
   protected deadlinePassed(): void {}
 
   private answer(fault: Fault | undefined): void {

@@ -24,16 +24,16 @@ export interface LinkClientOptions {
   readonly onReady: (link: LinkClient) => void;
   /** The server wants no new calls here. */
   readonly onRetire: (link: LinkClient) => void;
-  /** The server is silent: sends `call` to another one instead, after it was abandoned here. False where there is none. */
+  /** The server is silent: sends `call`, which was abandoned here, to another one instead. False where there is none. */
   readonly onSilent: (link: LinkClient, call: ClientCall) => boolean;
   /** Called once, last. `unsent` never left this process and may run on another link. */
   readonly onClosed: (link: LinkClient, unsent: readonly ClientCall[]) => void;
 }
 
-/** Which process a link reaches: one name may stand for several, behind a balancer or by several addresses. */
+/** The process that a link reaches: one name may stand for several, behind a load balancer or as several DNS records. */
 export interface LinkPeer {
   readonly address: string;
-  /** What the server calls itself, the same after a restart; empty = it does not say. */
+  /** The server's own name, stable across restarts; empty = it gives none. */
   readonly instance: string;
 }
 
@@ -45,9 +45,9 @@ interface Entry {
   readonly receiver: CreditedReceiver;
 }
 
-/** A connection that is not up by then is tried anew. */
+/** A connection that is not up by then is given up, and another is tried. */
 export const CONNECT_TIMEOUT_MS = 5_000;
-/** A link that is given up stays so long after a stream's end: what its caller tells the server of it follows at once. */
+/** A retiring link stays open this long after a stream has ended: the caller's next call is usually about that stream, and must reach the same process. */
 const LINGER_MS = 250;
 const CALL_ID_MAX = 0xffffffff;
 
@@ -62,7 +62,7 @@ export class LinkClient implements CallCarrier {
   private readonly outbox: Outbox;
   private readonly entries = new LiveCalls<Entry>();
   private readonly listening: Listening<ClientCall>;
-  /** Calls that look at the peer's silence. */
+  /** How many live calls have a `silenceMs`. */
   private patient = 0;
   private readonly connectTimer: Timer;
   private nextId = 1;
@@ -89,12 +89,12 @@ export class LinkClient implements CallCarrier {
     return this.state === 'ready' && this.entries.size < LIVE_CALLS_MAX;
   }
 
-  /** As `hasRoom`, for a call that is about another of its peer: also while it is given up, as long as it is open. */
+  /** As `hasRoom`, for a call about an earlier one at the same process: also while the link is retiring. */
   hasRoomToTell(): boolean {
     return this.isOpen() && this.entries.size < LIVE_CALLS_MAX;
   }
 
-  /** Its peer let calls wait in vain, and has said nothing since. */
+  /** A call gave up waiting for a sign of life of the peer, and there has been none since. */
   isSilent(): boolean {
     return this.listening.isSilent;
   }
@@ -103,7 +103,7 @@ export class LinkClient implements CallCarrier {
     return this.state === 'ready' || (this.state === 'retiring' && !this.isEnded);
   }
 
-  /** Items wait for the end of the turn, and more fit into their batch. */
+  /** Items are waiting for the end of the event-loop turn, and their batch has room for more. */
   isGathering(): boolean {
     return this.outbox.isGathering() && this.hasRoom();
   }
@@ -150,7 +150,7 @@ export class LinkClient implements CallCarrier {
     this.entryOf(call)?.receiver.resume();
   }
 
-  /** No new calls; closes once the running ones are done. */
+  /** Takes no new calls, and closes once the running ones are done. */
   retire(): void {
     if (this.state === 'connecting') this.close();
     if (this.state !== 'ready') return;
@@ -237,7 +237,7 @@ export class LinkClient implements CallCarrier {
         entry.call.settle(detailToFault(item.fault));
         break;
       default:
-        // A kind of a newer peer.
+        // A kind that only a newer version knows.
         break;
     }
   }

@@ -1,7 +1,7 @@
 /**
- * The links to one neighbour: keeps `links` of them up for each address and spreads calls over those. A call that is about
- * another goes to the process that has that: by the same link, or by any that reaches it. Where one address stands for
- * several processes and no link is to that one, connections are opened until one is.
+ * The links to one neighbour service: keeps `links` of them up for each address, and spreads calls over them. A call about an
+ * earlier one (`CallOptions.peer`) goes to the process that has that one, over any link that reaches it. Where one address
+ * stands for several processes and no link reaches the right one, connections are opened until one does.
  */
 import type { Clock, RandomBytes, Timer } from '@signalbox/kernel/clock';
 import { Fault } from '@signalbox/kernel/fault';
@@ -23,14 +23,14 @@ export interface LinkPoolOptions {
 
 const BACKOFF_MIN_MS = 50;
 const BACKOFF_MAX_MS = 2_000;
-/** Where nobody has asked for anything since the last failure: of many neighbours some may never be there. */
+/** The same while no call is made: some of many configured neighbours may never be there. */
 const BACKOFF_UNASKED_MAX_MS = 30_000;
-/** Links are renewed so that replicas that came later get their share. */
+/** Links are renewed this often, so that replicas started later get their share. */
 const RECYCLE_MS = 5 * 60_000;
 /** How long a call waits for a first link. */
 const LINK_WAIT_MS = 1_000;
 const WAITING_MAX = 10_000;
-/** A link that was sought serves so long: there may be more to tell its peer. */
+/** A link opened to find one process is kept this long: more calls to it may follow. */
 const FOUND_MS = 60_000;
 
 interface Slot {
@@ -38,9 +38,9 @@ interface Slot {
   link: LinkClient | undefined;
   failures: number;
   timer: Timer | undefined;
-  /** Monotonic milliseconds from which a call may have it connect at once. */
+  /** Monotonic milliseconds from which a waiting call may trigger a connection at once. */
   dueAtMs: number;
-  /** Calls of the pool before its last failure. */
+  /** The pool's count of calls when it last failed. */
   callsBefore: number;
 }
 
@@ -48,12 +48,12 @@ function isPeer(peer: object | undefined): peer is LinkPeer {
   return peer !== undefined && 'instance' in peer && 'address' in peer;
 }
 
-/** Versions before instances did not tell theirs: whoever answers at the address is taken for the one. */
+/** Whether both may be the same process. Without an instance name (older versions), the address decides. */
 function mayBe(one: LinkPeer, other: LinkPeer): boolean {
   return one.instance === '' || other.instance === '' ? one.address === other.address : one.instance === other.instance;
 }
 
-/** A process that a call of before was lost with may be gone, though links to it still seem open: only newer ones tell. */
+/** Whether the call may use the link: not one to the process it must avoid, unless the link is newer than the call. Older links to a dead process may still look open. */
 function mayTake({ peer, readyAtMs }: LinkClient, { besides, begunAtMs }: ClientCall): boolean {
   return !isPeer(besides) || readyAtMs > begunAtMs || !mayBe(peer, besides);
 }
@@ -62,7 +62,7 @@ export class LinkPool implements CallCarrier {
   private readonly slots: Slot[];
   private readonly links = new Set<LinkClient>(); // kept: a handful, for minutes.
   private readonly waiting = new Map<ClientCall, Timer>(); // kept: empty while there is a link.
-  /** Addresses behind which a process is sought, with how many others answered in a row. */
+  /** Addresses behind which a certain process is being looked for, with how many times in a row another one answered. */
   private readonly sought = new Map<string, { misses: number }>(); // kept: empty while each call finds its process.
   private next = 0;
   private calls = 0;
@@ -117,7 +117,7 @@ export class LinkPool implements CallCarrier {
     else this.wait(call);
   }
 
-  /** The next link in turn; one to a silent process only where there is no other. */
+  /** The next link, round robin; one to a silent process only where there is no other. */
   private choose(call: ClientCall): LinkClient | undefined {
     let chosen: LinkClient | undefined;
     const from = this.next + 1;
@@ -172,7 +172,7 @@ export class LinkPool implements CallCarrier {
     else call.settle(new Fault('overloaded', 'too many live calls to a peer'));
   }
 
-  /** The very link of the other call, if it is still open. */
+  /** The very link of the earlier call, if it is still open. */
   private linkTo(peer: LinkPeer): LinkClient | undefined {
     let found: LinkClient | undefined;
     for (const link of this.links) {
@@ -199,7 +199,7 @@ export class LinkPool implements CallCarrier {
     this.hurry();
   }
 
-  /** Somebody waits, perhaps the first for long: what is due for that is tried now. */
+  /** A call is waiting, perhaps the first in a long time: tries the connections that are due for that. */
   private hurry(): void {
     const nowMs = this.options.clock.monotonicMs();
     for (const slot of this.slots) if (slot.link === undefined && slot.timer !== undefined && slot.dueAtMs <= nowMs) this.connect(slot);
@@ -315,7 +315,7 @@ export class LinkPool implements CallCarrier {
     slot.failures += 1;
   }
 
-  /** A call that comes meanwhile has it connect without that, as from its pause. */
+  /** Finds out whether anybody listens before a link is made. A call that comes meanwhile connects at once. */
   private knock(slot: Slot): void {
     slot.timer = knock(slot.address, CONNECT_TIMEOUT_MS, this.options.clock, (isThere) => {
       slot.timer = undefined;
@@ -324,7 +324,7 @@ export class LinkPool implements CallCarrier {
     });
   }
 
-  /** Another link of its address is on its way or about to be tried: once that is ready, this one follows. */
+  /** Another link of its address is being tried, or is about to be: this one follows once that is ready. */
   private isLeftToAnother(slot: Slot): boolean {
     return this.slots.some((other) => other !== slot && other.address === slot.address && (other.link === undefined ? other.timer !== undefined : other.link.state === 'connecting'));
   }

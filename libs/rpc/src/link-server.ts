@@ -27,23 +27,23 @@ export interface LinkServerOptions {
   /** Everything is sent, and the client has closed its side. */
   readonly onFinished: () => void;
   readonly tracer?: Tracer | undefined;
-  /** Of all links of the server. */
+  /** Shared by all links of the server. */
   readonly assembling: Assembling;
   /** Which methods the caller's certificate entitles it to; absent = all. */
   readonly mayCall?: ((method: string) => boolean) | undefined;
 }
 
-/** Half-received requests: what they hold now, and may hold before one more gets Fault `overloaded`. */
+/** Memory held by requests received in part. Beyond `bytesMax` the next part is answered with a Fault `overloaded`. */
 export interface Assembling {
   bytes: number;
   readonly bytesMax: number;
 }
 
 const ASSEMBLING_BYTES_MAX = 256 * 1024 * 1024;
-/** Of the memory that the process may have. */
+/** Share of the memory that the process may use. */
 const ASSEMBLING_SHARE = 1 / 4;
 
-/** At least one message as large as one may be. */
+/** A quarter of `memoryBytes`, at most 256 MB, and at least room for one message of the largest size. */
 export function createAssembling(memoryBytes = Math.min(totalmem(), process.constrainedMemory() || Infinity)): Assembling {
   return { bytes: 0, bytesMax: Math.max(MESSAGE_BYTES_MAX, Math.min(ASSEMBLING_BYTES_MAX, Math.floor(memoryBytes * ASSEMBLING_SHARE))) };
 }
@@ -53,7 +53,7 @@ class LinkCall extends ServedCall implements Emitter<object> {
   readonly receiver: CreditedReceiver;
   readonly sender: CreditedSender;
   isOver = false;
-  /** The request is; its handler begins in the same turn. */
+  /** The whole request is here; its handler begins in the same turn. */
   isComplete = false;
   /** Request bytes received and not yet complete. */
   heldBytes = 0;
@@ -141,7 +141,7 @@ export class LinkServer {
   private readonly served: ReadonlyMap<string, Served>;
   private readonly calls = new LiveCalls<LinkCall>();
   private unarmed: LinkCall[] = [];
-  /** Whole requests, begun once what lies in the socket is read: there a process that was not run finds what was cancelled meanwhile. */
+  /** Whole requests, begun only once the socket has been read to its end: a process that was held up then finds cancellations first. */
   private starting: { readonly call: LinkCall; readonly bytes: Buffer }[] = [];
   /** Answered calls whose last items still wait for credit. */
   private readonly tails = new Map<number, LinkCall>(); // kept: of answers above the credit of a call alone.
@@ -218,7 +218,7 @@ export class LinkServer {
     this.tails.get(id)?.sender.discard();
     this.tails.delete(id);
     if (call === undefined) return;
-    // Whoever streams concludes from the cancellation what is to be booked.
+    // A streaming handler decides by the reason what is to be charged.
     if (call.served.stream !== undefined) this.begin(call);
     this.close(call);
     call.finish(fault?.code === 'client_left' ? clientLeft() : new Fault('cancelled', 'the caller cancelled'));

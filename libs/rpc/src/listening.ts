@@ -1,42 +1,42 @@
-/** Tells a peer that is silent from one that is slow, and from a process of ours that was not run. */
+/** Detects a peer that has gone silent, and tells it from one that is merely slow and from this process having been held up itself (ADR 61). */
 import type { Clock, Timer } from '@signalbox/kernel/clock';
 
-/** Of a call, as its caller asked for it. */
+/** A call that does not wait for a silent peer for ever. */
 export interface Patient {
-  /** Longest silence of the peer that it waits through; 0 = it does not look at that. */
+  /** Longest silence of the peer that it tolerates; 0 = any. */
   readonly silenceMs: number;
-  /** The listening's own: what was listened when it began. */
+  /** For `Listening` only: its count of milliseconds when this call began. */
   listenedBefore: number;
 }
 
 export interface ListeningOptions<Call extends Patient> {
   readonly clock: Clock;
-  /** Those that wait for the peer now. */
+  /** The calls that wait for the peer now. */
   readonly waiting: () => readonly Call[];
-  /** Asks the peer for a sign of life: any word of it will do. */
+  /** Pings the peer: anything it sends is a sign of life. */
   readonly ask: () => void;
-  /** The peer was silent for as long as `call` looks at that: it waits no longer from here on, or begins anew. */
+  /** The peer was silent for the call's `silenceMs`. Afterwards the call either no longer waits, or has called `begin` again. */
   readonly lose: (call: Call) => void;
   /** For tests: instead of setImmediate, calls back when the present turn of the event loop is over. */
   readonly afterTurn?: (callback: () => void) => void;
 }
 
-/** Silence is looked at so often, and a peer is asked for a sign of life after so much of it. */
+/** Silence is measured in slices of this length; after one of them the peer is pinged. */
 const SLICE_MS = 25;
-/** As late as a timer is in a process that runs when it has something to do. What is beyond it does not count: whoever kept us from running may have kept the peer. */
+/** How late a timer fires in a process that is free to run. Time beyond it does not count as silence: what held us up may have held up the peer. */
 const JITTER_MS = 2;
-/** Turns of the event loop in which words that lie in the socket are read, before a peer is called silent. */
+/** Turns of the event loop that are given to reading the socket before a peer is called silent. */
 const TURNS = 2;
 
 /**
- * The silence of one peer, in time in which this process could have heard it: in slices, of which one that ends late counts
- * `JITTER_MS` more than its length. It stands still while nobody waits.
+ * Measures the silence of one peer, counting only time in which this process could have heard it: a slice that ends late
+ * counts as its length plus `JITTER_MS`. The count stands still while no call waits.
  */
 export class Listening<Call extends Patient> {
-  /** From the end of a wait in vain until the peer says anything. */
+  /** True once a call has waited in vain, until the peer sends anything. */
   isSilent = false;
   private listened = 0;
-  /** Of `listened`, when the peer said something last. */
+  /** Value of `listened` when the peer last sent something. */
   private heardAt = 0;
   private isAsked = false;
   private isEnded = false;
@@ -49,7 +49,7 @@ export class Listening<Call extends Patient> {
     this.afterTurn = options.afterTurn ?? setImmediate;
   }
 
-  /** `patient` is among the waiting from here on; again = as if it had not waited before. */
+  /** `patient` waits from now on. Called again, its wait starts afresh. */
   begin(patient: Call): void {
     patient.listenedBefore = this.present();
     if (this.timer === undefined) this.arm(Math.min(SLICE_MS, patient.silenceMs));
@@ -103,7 +103,7 @@ export class Listening<Call extends Patient> {
     this.options.ask();
   };
 
-  /** As of the end of the latest slice. */
+  /** Milliseconds of silence that the call still tolerates, as of the end of the latest slice. */
   private leftOf({ silenceMs, listenedBefore }: Patient): number {
     return silenceMs - (this.listened - Math.max(listenedBefore, this.heardAt));
   }

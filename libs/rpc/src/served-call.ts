@@ -1,11 +1,11 @@
-/** What both doors share of a call in work: its deadline, its abort signal, and how it ends. */
+/** A call on the server's side, whatever its transport: deadline, abort signal, and how it ends. */
 import type { Clock, Timer } from '@signalbox/kernel/clock';
 import { Fault } from '@signalbox/kernel/fault';
 import type { Span, Tracer } from '@signalbox/runtime/span';
 import type { CallInfo } from './call.js';
 import type { Served } from './served-methods.js';
 
-/** A CallInfo whose signal is made on demand: most unary handlers never look at it. */
+/** A CallInfo whose AbortSignal is created on demand: most unary handlers never use it. */
 export abstract class ServedCall implements CallInfo {
   private controller: AbortController | undefined;
   private reason: Fault | undefined;
@@ -29,13 +29,13 @@ export abstract class ServedCall implements CallInfo {
     return this.ownSpan;
   }
 
-  /** Before the handler runs; a call that comes without a trace is not recorded. */
+  /** To be called before the handler runs. A call that came without a trace is not recorded. */
   beginSpan(tracer: Tracer, { name, attributes }: Served['span']): void {
     if (this.givenTraceparent === '') return;
     this.ownSpan = tracer.start({ name, kind: 'server', requestId: this.requestId, parent: this.givenTraceparent, attributes });
   }
 
-  /** When the handler is through, which may be after the caller left. */
+  /** To be called when the handler has finished, which may be after the caller left. */
   endSpan(fault?: Fault): void {
     this.ownSpan?.end((fault ?? this.reason)?.code);
   }
