@@ -1,8 +1,8 @@
 /**
- * Who calls: the digest of the key is looked up in a cache in this process, filled over accounts and
- * emptied by what accounts says was changed: the event, and the answers that make good a lost one. A warm
- * key works for 10 minutes while accounts is away; an unknown key is then a Fault (503), never a refusal.
- * That a key was used is told to accounts a little later.
+ * Authenticates keys and sessions: a cache in this process, by the key's digest, filled from the accounts service.
+ * Entries are dropped when accounts reports a change, by an event on the bus or, in case that is lost, in the change list
+ * that changes-feed.ts asks for. While accounts is away a cached key works for 10 minutes; an unknown one is a Fault (503),
+ * never a refusal. When keys were last used is reported to accounts a little later.
  */
 import type { AuthenticateRequest, AuthenticateResponse__Output, AuthenticateSessionResponse__Output, SessionRef } from '@signalbox/contracts/accounts';
 import type { KeyInvalidated, KeyInvalidated__Output } from '@signalbox/contracts/events';

@@ -1,4 +1,4 @@
-/** What is cached of callers: by digest, and found again by their key and their account when something of those is changed. */
+/** The cache of callers: looked up by digest, and dropped by key or account when either is changed. */
 import { LRUCache } from 'lru-cache';
 import type { Caller } from '../domain/ports.js';
 

@@ -1,7 +1,7 @@
 /**
- * What was changed of keys and accounts, asked of accounts several times a second: events of the bus are faster, but
- * one that is lost, or that accounts could not send, must not leave a revoked key working here (docs/adr/0032). While
- * nobody uses a key, and nothing runs with one, it is asked now and then only, and at once when the next request comes.
+ * Polls accounts for changes of keys and accounts, several times a second. Bus events are faster, but a lost one, or one that
+ * accounts could not send, must not leave a revoked key working here (docs/adr/0032). While no key is in use it polls
+ * rarely, and at once when the next request comes.
  */
 import type { Change__Output, ListChangesRequest, ListChangesResponse__Output } from '@signalbox/contracts/accounts';
 import type { Clock, Timer } from '@signalbox/kernel/clock';

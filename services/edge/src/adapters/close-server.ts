@@ -1,4 +1,4 @@
-/** The end of an HTTP server: nobody who has sent a request is cut off for it. */
+/** Closes an HTTP server gracefully: no client that has sent a request is cut off before its answer, within the drain. */
 import type { Clock, Timer } from '@signalbox/kernel/clock';
 import type { Server } from 'node:http';
 import { Server as TcpServer } from 'node:net';

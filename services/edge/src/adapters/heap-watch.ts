@@ -1,4 +1,4 @@
-/** Sheds before the heap is full: a request refused early costs nothing, an out-of-memory kill cuts every stream. */
+/** Sheds load before the heap is full: a request refused early costs nothing, while running out of memory cuts every stream. */
 import type { Clock } from '@signalbox/kernel/clock';
 import { getHeapStatistics } from 'node:v8';
 

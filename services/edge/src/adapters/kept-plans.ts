@@ -1,4 +1,4 @@
-/** Plans that hold for further requests, kept for the moment for which routing says so. */
+/** Reuses a routing plan for further requests alike, for as long as routing allows (ADR 53). */
 import { messageCodec } from '@signalbox/contracts/load';
 import type { DecideRequest, DecideRequest__Output, DecideResponse__Output } from '@signalbox/contracts/routing';
 import type { Clock, Timer } from '@signalbox/kernel/clock';

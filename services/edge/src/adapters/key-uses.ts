@@ -1,6 +1,6 @@
 /**
- * When keys were last used, told to accounts beside the requests: it is shown to their owners and decides nothing, so it
- * is told late, rarely and together, and no request waits for it.
+ * Reports to accounts when keys were last used. Owners are shown it and nothing depends on it, so it is sent late, rarely
+ * and in batches, and no request waits for it.
  */
 import type { TouchKeysRequest } from '@signalbox/contracts/accounts';
 import type { Clock, EpochMs, Timer } from '@signalbox/kernel/clock';

@@ -1,22 +1,22 @@
-/** Tells workers what became of attempts, again and again until they have heard it; what nobody waits for together. */
+/** Delivers the outcomes of attempts to their workers, with retries; outcomes that nobody waits for are sent in batches (ADR 50, 64). */
 import type { OutcomeRequest, OutcomesRequest } from '@signalbox/contracts/worker';
 import type { Clock, Timer } from '@signalbox/kernel/clock';
 import { toFault } from '@signalbox/kernel/fault';
 import type { RpcClient } from '@signalbox/rpc/call';
 
 const DEADLINE_MS = 2_000;
-/** 15 min: until its writer counts as lost. A worker that is moved to another host is away for minutes, and what it never hears of it charges as delivered. */
+/** 15 min: until the worker's log counts as lost. A worker that moves to another host is away for minutes, and charges as delivered whatever it is not told of. */
 const RETRIES_MS = 900_000;
-/** At first, while a client may be waiting for it; then a quarter of what has passed. */
+/** Pause before a retry: at first this, since a client may be waiting, later a quarter of the time passed. */
 const RETRY_MS = 250;
-/** Half of the 30 s after which a worker that is back concludes by itself. */
+/** Half of the 30 s after which a worker that has come back decides by itself. */
 const RETRY_MS_MAX = 15_000;
-/** 1 min where it is not known that an attempt ever left: those of an outage must not take the room of others. */
+/** 1 min for attempts that may never have reached their worker: those of an outage must not take the room of others. */
 const UNSENT_RETRIES_MS = 60_000;
 const WAITING_MAX = 10_000;
-/** 10 ms: as long as a worker gathers, in turn, what it tells quota. The next outcome behind them takes along what waits. */
+/** Outcomes that nobody waits for are gathered this long; the first outcome after it takes them along. As long as a worker gathers what it tells quota. */
 const GATHER_MS = 10;
-/** 20 ms: where none comes. A busy edge is never woken for it, which would cost more than what it has to tell. */
+/** The same where no further outcome comes. On a busy edge the timer never fires, since waking up costs more than the message. */
 const GATHER_MS_MAX = 20;
 /** Outcomes in one message. */
 const TOGETHER_MAX = 128;
@@ -36,13 +36,13 @@ export interface Outcomes {
   settle(limitMs: number): Promise<number>;
 }
 
-/** What one replica is told. */
+/** Outcomes on their way to one replica. */
 interface Line {
   /** Monotonic milliseconds at which something left last. */
   lastMs: number;
-  /** What waits for company. */
+  /** Outcomes that wait to be sent together. */
   gathered: Gathered | undefined;
-  /** It is of a version that is told one by one. */
+  /** An older version, which takes outcomes one at a time. */
   isOld: boolean;
 }
 
@@ -55,7 +55,7 @@ interface Gathered {
   readonly send: () => void;
 }
 
-/** Its worker would conclude the same by itself: nobody waits until it has that written down. */
+/** True when the worker would conclude the same by itself, so that nobody waits until it has it written down. */
 const isOrdinary = ({ outcome, followed, reserve }: OutcomeRequest): boolean => outcome === 'DELIVERED' && followed !== true && reserve !== true;
 
 export function createOutcomes(clock: Clock): Outcomes {

@@ -1,17 +1,18 @@
+/** Plugins over RPC, with the list of installed plugins kept here. */
 import type { ManifestsResponse__Output, ObserveRequest, PrepareRequest, PrepareResponse__Output, RunToolRequest, RunToolResponse__Output } from '@signalbox/contracts/plugins';
 import type { Clock } from '@signalbox/kernel/clock';
 import type { ManifestRecord } from '@signalbox/plugin-kit/manifest';
 import type { RpcClient } from '@signalbox/rpc/call';
 import type { PluginsPort } from '../domain/ports.js';
 
-/** What is installed is asked for again after this long, in the background. */
+/** The list of installed plugins is refreshed after this long, in the background. */
 const MANIFESTS_FRESH_MS = 60_000;
 const MANIFESTS_DEADLINE_MS = 1_000;
 const OBSERVE_DEADLINE_MS = 10_000;
-/** Above the longest time of any tool: the service itself tells of one that takes longer. */
+/** Longer than any tool may run: the plugins service reports a timeout before that. */
 const TOOL_DEADLINE_MS = 150_000;
 
-/** Plugins over rpc. What is installed is kept: a service that is away for a while changes nothing of what a request may ask for. */
+/** The list of installed plugins outlives an outage of the service, so that requests are validated as before meanwhile. */
 export function createPluginsClient(client: RpcClient, clock: Clock, deadlineMs: number): PluginsPort {
   let known: ReadonlyMap<string, ManifestRecord> | undefined;
   let knownAtMs = 0;

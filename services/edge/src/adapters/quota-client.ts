@@ -1,3 +1,4 @@
+/** Quota over RPC: admissions with their retry, and what edge decides itself while quota is away. */
 import type { Draw } from '@signalbox/contracts/common';
 import type { AdmitRequest, AdmitResponse__Output, HeartbeatRequest, HeartbeatResponse__Output, ReleaseRequest } from '@signalbox/contracts/quota';
 import type { Clock } from '@signalbox/kernel/clock';
@@ -10,10 +11,10 @@ import type { QuotaPort } from '../domain/ports.js';
 
 /** FAILURES: a killed quota costs a retry within 300 ms; waiting for live holds happens in edge, not in the call. */
 const ADMIT_SILENCE_MS_DEFAULT = 150;
-/** Of an admission, with its retry, from a quota that shows that it lives: short of CPU, or waiting for the ledger, which has bounds of its own. */
+/** Limit of an admission with its retry, while quota shows that it is alive: short of CPU, or waiting for the ledger, which has limits of its own. */
 const ADMIT_DEADLINE_MS = 5_000;
 const RELEASE_DEADLINE_MS = 2_000;
-/** Of what an advance holds, which is more than one request's: told again each second, until its lease is over. */
+/** Giving back to an advance, which holds more than one request's amount, is retried each second until the lease is over. */
 const RELEASE_AGAIN_MS = 1_000;
 const EXTEND_DEADLINE_MS = 2_000;
 
@@ -21,8 +22,9 @@ const EXTEND_DEADLINE_MS = 2_000;
 const waitOf = (requestId: string): number => spreadMs(requestId, 2_000, 3_000);
 
 /**
- * Quota over rpc. Admission is an upsert by request id, so it may run twice: at another quota when the first says nothing at all
- * for `silenceMs`, and once more when it was lost or failed. While quota is away `local` decides; without its consent, and whatever else goes wrong, it is `quota_unavailable`.
+ * Admission is an upsert by request id, so it may safely run twice: at another replica when the first gives no sign of life
+ * for `silenceMs`, and once more when it was lost or failed. While quota is away, `local` decides; where it will not, and for
+ * any other failure, a Fault `quota_unavailable` is thrown.
  */
 export function createQuotaClient(client: RpcClient, clock: Pick<Clock, 'monotonicMs' | 'setTimer'>, silenceMs = ADMIT_SILENCE_MS_DEFAULT, local?: LocalAdmission): QuotaPort {
   const release = (accountId: string, requestId: string, draw?: Draw): void => {

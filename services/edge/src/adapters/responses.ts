@@ -1,4 +1,4 @@
-/** What node:http leaves to whoever answers: clients that take nothing, and answers that are broken off before their turn. */
+/** What node:http leaves to the application: clients that do not read, and pipelined answers that are broken off before their turn. */
 import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 

@@ -1,16 +1,17 @@
+/** Routing over RPC. */
 import type { DecideRequest, DecideResponse__Output } from '@signalbox/contracts/routing';
 import type { Clock } from '@signalbox/kernel/clock';
 import { Fault, toFault } from '@signalbox/kernel/fault';
 import type { RpcClient } from '@signalbox/rpc/call';
 import type { RoutingPort } from '../domain/ports.js';
 
-/** One that is frozen costs a request a second; one that has much to do, as right after a start, is waited for. */
+/** A frozen replica costs a request one second; one that is merely busy, as right after its start, is waited for. */
 const SILENCE_MS = 1_000;
 const DECIDE_DEADLINE_MS = 5_000;
 
 /**
- * Routing over rpc. A decision changes nothing, so it is asked for once more where the replica that had the question was lost;
- * whatever else goes wrong is `routing_unavailable`: nothing is ever routed past it.
+ * A decision has no side effects, so it is asked for once more when the replica that had the request was lost. Any other
+ * failure is a Fault `routing_unavailable`: a request is never sent anywhere without a decision.
  */
 export function createRoutingClient(client: RpcClient, clock: Pick<Clock, 'monotonicMs'>): RoutingPort {
   const ask = (request: DecideRequest, deadlineMs: number): Promise<DecideResponse__Output> => client.unary<DecideRequest, DecideResponse__Output>('Decide', request, { deadlineMs, silenceMs: SILENCE_MS, requestId: request.requestId ?? '' });
@@ -26,7 +27,7 @@ export function createRoutingClient(client: RpcClient, clock: Pick<Clock, 'monot
         throw new Fault('routing_unavailable', 'no decision', { cause: error });
       }
     },
-    // Each is asked for.
+    // Every plan is fresh: none is kept here (kept-plans.ts).
     doubt: () => undefined,
   };
 }

@@ -1,4 +1,4 @@
-/** Asks the thread of schemas; starts it when it is needed, ends it when it hangs or has long been idle. */
+/** Validates answers against clients' JSON schemas in a worker thread: started when needed, ended when it hangs or has been idle for long. */
 import { Worker } from 'node:worker_threads';
 import type { Clock, Timer } from '@signalbox/kernel/clock';
 import { LiveMap } from '@signalbox/kernel/live-map';

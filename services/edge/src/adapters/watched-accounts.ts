@@ -1,6 +1,6 @@
 /**
- * Accounts, watched for changes that this edge asks for: it knows of them at once, also where the event is lost or late
- * because accounts has no connection to the bus.
+ * The accounts client, observed: a change that is made through this edge takes effect here at once, also when its event is
+ * lost or late.
  */
 import type { RpcClient } from '@signalbox/rpc/call';
 import type { Authenticator } from './authenticator.js';

@@ -1,3 +1,4 @@
+/** Workers over RPC: attempts, and what their workers are told about them. */
 import type { DispatchEvent__Output, DispatchRequest, StopRequest, TendRequest } from '@signalbox/contracts/worker';
 import type { Clock } from '@signalbox/kernel/clock';
 import type { RpcClient, StreamCall } from '@signalbox/rpc/call';
@@ -6,7 +7,7 @@ import { createOutcomes, type Outcomes } from './outcomes.js';
 
 const TEND_DEADLINE_MS = 2_000;
 const STOP_DEADLINE_MS = 1_000;
-/** Attempts of which it is known which replica has them, told or not: more than are ever under way. */
+/** Attempts whose replica is remembered: more than are ever under way. */
 const PEERS_MAX = 100_000;
 const NOBODY_THERE = Promise.resolve(false);
 
@@ -14,9 +15,9 @@ const nameOf = (requestId: string, attempt: number): string => `${requestId}#${S
 
 export interface WorkerClients extends WorkersPort, Pick<Outcomes, 'settle'> {}
 
-/** One client for each provider. What is told of an attempt goes to the replica that has it: another knows nothing of it. */
+/** `clients`: one for each provider. Whatever is told about an attempt goes to the replica that ran it: no other knows of it. `attemptDeadlineMs` bounds a whole attempt, its stream included. */
 export function createWorkerClients(clients: ReadonlyMap<string, RpcClient>, clock: Clock, attemptDeadlineMs: number): WorkerClients {
-  /** Replicas by attempt; an attempt of which nothing is ever told leaves with the older half. */
+  /** Replicas by attempt, in two generations: an attempt whose outcome is never told leaves with the older one. */
   let peers = new Map<string, object>(); // kept: names, and replicas that are there anyway.
   let olderPeers = new Map<string, object>(); // kept: as above.
   const peerOf = (name: string): object | undefined => peers.get(name) ?? olderPeers.get(name);

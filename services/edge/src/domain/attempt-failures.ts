@@ -1,4 +1,4 @@
-/** Failures of an attempt that its worker did not tell in words, and what each left behind there. */
+/** Failures of an attempt that its worker did not report itself, and what each may have left at the worker. */
 import type { Failed__Output } from '@signalbox/contracts/worker';
 import type { Fault, FaultCode } from '@signalbox/kernel/fault';
 

@@ -1,6 +1,6 @@
-/** Room for large bodies: they lie outside of the heap, where nothing else bounds what many of them come to (FAILURES: heap, per-tenant share). */
+/** Bounds the memory of large bodies: they lie outside the heap, where nothing else limits their sum (FAILURES: heap, per-tenant share). */
 
-/** Bodies up to this size are not counted: a whole crowd of them is little. */
+/** Bodies up to this size are not counted: even many of them are little. */
 const SMALL_BYTES = 65_536;
 /** One account leaves this share of the room to the others. */
 const LEFT_TO_OTHERS = 2;

@@ -1,4 +1,4 @@
-/** What quota tells of an account, read by the limits that are in force now: it knows those of the last admission alone. */
+/** An account's usage as quota counts it, measured against the limits in force now: quota only knows those of the last admission. */
 import type { BucketState__Output, Limits, ShowResponse__Output } from '@signalbox/contracts/quota';
 import { periodsAt, qualifiedPeriodId, type PeriodKind, type PeriodRules } from '@signalbox/ledger-core/periods';
 

@@ -1,7 +1,7 @@
 /**
- * Conversations that another endpoint answered than the plan began with, since that one failed. Routing keeps in mind where
- * it sent each, which is not where its prompt lies in a cache then, and would send the next turn to who failed.
- * Best effort, in memory, of this edge alone.
+ * Conversations answered by a fallback, because the endpoint that routing chose first had failed. Routing remembers its
+ * choice and would send the next turn there again, while the prompt cache is at the fallback. Best effort, in memory, per
+ * edge.
  */
 import type { DecideResponse__Output } from '@signalbox/contracts/routing';
 import type { Clock } from '@signalbox/kernel/clock';

@@ -1,4 +1,4 @@
-/** What plugins do to a request: checks, what they add before routing, what they cost, what they hear of the answer. */
+/** Plugins around a request: checks, what they add before routing, what they cost, and what they are told of the answer. */
 import type { PriceCard__Output, PriceStep__Output } from '@signalbox/contracts/common';
 import type { PrepareRequest, PrepareResponse__Output, Stage__Output, Tool__Output } from '@signalbox/contracts/plugins';
 import type { DecideResponse__Output } from '@signalbox/contracts/routing';

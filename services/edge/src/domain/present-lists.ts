@@ -1,4 +1,4 @@
-/** What an account shuts out while its request runs: its lists, and those of the key, bind whatever has not been sent yet. */
+/** Allow and deny lists that change while a request runs: they bind every attempt that has not been sent yet (ADR 76). */
 import type { PlannedAttempt__Output } from '@signalbox/contracts/routing';
 import { createModelNames, isAutoModelId, modelsLeft, type AllowedModels } from '@signalbox/kernel/model-lists';
 import { providersForbidden, providersNamed } from '@signalbox/kernel/provider-names';

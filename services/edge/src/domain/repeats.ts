@@ -203,6 +203,7 @@ export function createRepeats({ claims, ledger, clock, onTakenOver }: RepeatsOpt
           try {
             await ask(isBegin);
           } catch {
+            // Accounts may be away for a moment: asked again after the next wait.
             continue;
           }
           if (isBegin && !isOver) renewLater();

@@ -1,4 +1,4 @@
-/** What routing knows a conversation by, and keeps with its decisions: a name that tells nothing of the conversation. */
+/** The name that routing knows a conversation by and keeps with its decisions. Nothing of the conversation can be read from it. */
 import { createHmac, hash } from 'node:crypto';
 
 /**

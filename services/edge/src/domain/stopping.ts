@@ -1,4 +1,4 @@
-/** The end of an edge that stops: its last requests find out that they are over, and their workers hear what became of them. */
+/** The last phase of a stop: requests are ended, and their workers are told the outcomes. */
 import type { Clock } from '@signalbox/kernel/clock';
 
 const LOOK_EVERY_MS = 20;

@@ -1,4 +1,4 @@
-/** Requests that only live holds keep from being admitted: asked for again when one ends (contract, section 8). */
+/** Requests that would be admitted but for the holds of others: they are tried again when a hold ends (contract, section 8). */
 import type { Clock, Timer } from '@signalbox/kernel/clock';
 
 /** Asks for one request again. True = it need not wait any longer. Never rejects. */

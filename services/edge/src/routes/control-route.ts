@@ -1,4 +1,4 @@
-/** What the routes of an account's own settings share: a call of accounts, a body by its schema, and refusals. */
+/** Shared by the routes for an account's own settings: the call to accounts, parsing a body by its schema, and refusals. */
 import { Fault } from '@signalbox/kernel/fault';
 import type { RpcClient } from '@signalbox/rpc/call';
 import type { Request, Response } from 'express';

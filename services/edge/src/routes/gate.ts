@@ -1,4 +1,4 @@
-/** The steps that every authenticated route shares: who calls, whether they flood us, what their errors look like. */
+/** Shared by every authenticated route: authentication, flood protection, and the form of errors. */
 import type { AdmitResponse__Output } from '@signalbox/contracts/quota';
 import { isWellFormedApiKey } from '@signalbox/kernel/api-key';
 import type { Clock } from '@signalbox/kernel/clock';

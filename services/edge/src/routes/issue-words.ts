@@ -1,4 +1,4 @@
-/** What a schema found wrong, in the words that chat's parameters are refused with. */
+/** Schema violations, worded like the refusals of chat parameters. */
 import type { z } from 'zod';
 
 /** Characters of a client's own word that are said again. */

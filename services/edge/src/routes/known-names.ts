@@ -1,4 +1,4 @@
-/** Names in settings are looked up before they are kept: a restriction that is misspelt would hold nobody back, and nobody would be told. */
+/** Checks names in settings before they are saved: a misspelt restriction would restrict nothing, and nobody would notice. */
 import type { KeyAnswer__Output, KeyRef } from '@signalbox/contracts/accounts';
 import type { SettingNames, SettingNames__Output } from '@signalbox/contracts/routing';
 import { Fault } from '@signalbox/kernel/fault';

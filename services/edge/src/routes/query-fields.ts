@@ -1,4 +1,4 @@
-/** Fields of a query. One that is misspelt would be passed over: the sums of all keys would be taken for those of one. */
+/** Strict reading of query parameters. A misspelt filter would otherwise be ignored, and the sums of all keys be taken for those of one. */
 import type { Request } from 'express';
 
 /** Thrown by readers of the query; answered with 400. */

@@ -1,4 +1,4 @@
-/** The HTTP side of repeats: the header, the refusals, and answers given again. */
+/** The HTTP side of Idempotency-Key: the header, the refusals, and replayed answers. */
 import { toFault } from '@signalbox/kernel/fault';
 import type { Secret } from '@signalbox/runtime/secret';
 import { createHmac } from 'node:crypto';

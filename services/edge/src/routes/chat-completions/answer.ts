@@ -1,4 +1,4 @@
-/** The HTTP side of one chat completion: headers, body or stream, trailers, hang-up. */
+/** The HTTP side of one chat completion: headers, body or stream, trailers, and a client that hangs up. */
 import type { AdmitResponse__Output } from '@signalbox/contracts/quota';
 import type { DecideResponse__Output } from '@signalbox/contracts/routing';
 import type { Body__Output, Failed__Output, Head__Output } from '@signalbox/contracts/worker';
@@ -36,10 +36,10 @@ export interface AnswerOptions {
   readonly recorder?: AnswerRecorder | undefined;
 }
 
-/** How long a stream that is stopped waits for its figures: its connection is cut a second after that began. */
+/** How long a stream that is being stopped waits for its cost; the connection is cut one second after stopping began. */
 const LAST_FIGURES_MS = 800;
 
-/** What of the body had no effect: fields that nobody here knows, and those that the endpoint does not take. */
+/** Request fields that had no effect: unknown ones, and those the endpoint does not support. */
 function ignoredOf({ ignoredParams }: ChatRequest, dropParams: readonly string[] = []): readonly string[] {
   if (dropParams.length === 0) return ignoredParams;
   return [...ignoredParams, ...new Set(dropParams.map(fieldOfParam))];
@@ -51,19 +51,19 @@ export class HttpAnswer implements Answer {
   private readonly createdSeconds: number;
   private listener: ClientListener | undefined;
   private wire: StreamWire | undefined;
-  /** A chunk was given: all others name its model. Until then another attempt may answer, whatever the headers say. */
+  /** A chunk was sent, so that all others must name its model. Until then another attempt may answer, whatever the headers say. */
   private hasChunk = false;
-  /** Choices of this event-loop turn: they leave as one write when it ends. */
+  /** Chunks of this event-loop turn: they are sent as one write when it ends. */
   private waiting: Uint8Array[] = [];
-  /** Kept where the client asked to see it. */
+  /** The routing decision, where the client asked to see it. */
   private plan: DecideResponse__Output | undefined;
   /** The headers of the stream say how many attempts it took. */
   private attemptsAreTold = false;
-  /** The client was told of as slow, and takes nothing yet. */
+  /** The listener was told `onSlow`, and not yet `onDrain`. */
   private isSlow = false;
   /** The answer is complete, or never will be. */
   private isDone = false;
-  /** It never will be, by our own doing. */
+  /** Edge itself ended it early. */
   private isStopped = false;
   /** The worker of a stream that is to end has not said yet what it costs. */
   private patience: Timer | undefined;

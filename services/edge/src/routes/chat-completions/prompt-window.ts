@@ -1,4 +1,4 @@
-/** What routing looks at when it chooses the model: never stored, never logged. */
+/** The part of a prompt that `auto` routing classifies: never stored, never logged. */
 import { isObject, own } from './checks.js';
 
 /** Characters in all. */

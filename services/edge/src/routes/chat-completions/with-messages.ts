@@ -1,4 +1,4 @@
-/** A request whose messages were changed by plugins: everything that was read from them is read again. */
+/** Applies messages that plugins changed: everything derived from them is derived again. */
 import type { ChatRequest } from '../../domain/chat-request.js';
 import { calledToolBytes } from '../../domain/prompt-overheads.js';
 import { unescapedBytes } from '../../wire/json-escapes.js';
