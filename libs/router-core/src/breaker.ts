@@ -1,7 +1,7 @@
 /**
- * Breaker of one endpoint: opens on five failures in a row, on more than half of at least ten in 30 s, or for as long as no
- * credential is free for it. What it met then is tried by one call at a time, until a whole answer closes it; the wait for
- * rate limits is over with the wait.
+ * Circuit breaker of one endpoint. It opens on five failures in a row, when more than half of at least ten calls in 30 s fail,
+ * and for as long as no credential is free. After failures it is probed by one call at a time, until a whole answer closes
+ * it; after a rate limit it closes by itself when the wait is over.
  */
 import type { BreakerState } from './catalog.js';
 
@@ -9,42 +9,42 @@ const IN_A_ROW = 5;
 const CALLS_MIN = 10;
 const WINDOW_MS = 30_000;
 const OPEN_MS = 30_000;
-/** Rest after five rate limits in a row of which no wait is known; twice as long after each five more, up to 30 s. */
+/** Pause after five rate limits in a row that came without a wait; doubled after each five more, up to 30 s. */
 const LIMITED_MS = 1_000;
-/** A wait for credentials is believed up to ten minutes. */
+/** A longer wait for credentials is cut to ten minutes. */
 const RETRY_AFTER_MAX_MS = 600_000;
-/** Calls remembered for the share; more within 30 s push the oldest out. */
+/** Calls remembered for the failure rate; with more within 30 s the oldest are dropped. */
 const CALLS_MAX = 256;
-/** Streams that begin well in a row let calls pass as before, though none has been whole yet. */
+/** So many streams in a row that have begun well let all calls pass, though none has ended yet. */
 const BEGUN_ENOUGH = 5;
 const CLOSED = -Infinity;
 
 export interface Breaker {
-  /** `retryAfterMs`: until a credential is free; 0 = one is, or nobody knows. All instants on one steady clock. */
+  /** A call ended. `retryAfterMs`: until a credential is free; 0 = one is, or it is unknown. All `nowMs` are of one monotonic clock. */
   record(isSuccess: boolean, retryAfterMs: number, nowMs: number): void;
-  /** A rate limit, and no credential is free for `forMs`. Nobody is asked until then, so it counts as no failure, but of a probe. */
+  /** A rate limit after which no credential is free for `forMs`: no call is made until then. It counts as a failure only of a probe. */
   rest(forMs: number, nowMs: number): void;
   /**
-   * A rate limit of which no wait is known, or after which another credential is free. Five in a row, with no answer and no
-   * known wait between, are waited out; it counts as no failure, but of a probe.
+   * A rate limit without a known wait, or after which another credential is free. After five in a row, with no answer and no
+   * known wait between them, calls pause. It counts as a failure only of a probe.
    */
   limit(nowMs: number): void;
-  /** No credential is free for `forMs`, as another endpoint has met: nobody is asked until then, and it says nothing of this one. */
+  /** Another endpoint found that no credential is free for `forMs`: no call is made until then. It says nothing about this endpoint. */
   pause(forMs: number, nowMs: number): void;
-  /** One is free again. Waits of its own stay. */
+  /** A credential is free again. Waits that this endpoint met itself stay. */
   unpause(): void;
   state(nowMs: number): BreakerState;
   /** Milliseconds until it may be tried, 0 = now. */
   waitMs(nowMs: number): number;
-  /** A probe is under way: what is left of the wait is only how long it is waited for. */
+  /** True while a probe is under way; `waitMs` is then the time its result is waited for. */
   isProbing(): boolean;
-  /** Called when a call to a half-open endpoint is on its way: it counts as open until that probe reports or `forMs` (30 s) pass. */
+  /** A call to a half-open endpoint, its probe, is on its way: the breaker counts as open until it reports or `forMs` (default 30 s) have passed. */
   noteProbe(nowMs: number, forMs?: number): void;
-  /** Another replica lets a probe through. Says nothing where this breaker is closed: what was heard here counts here. */
+  /** Another replica let a probe through. Ignored while this breaker is closed: its own observations count. */
   hearProbe(nowMs: number): void;
-  /** The probe has brought content: the next call may try, and after five in a row all may. Until one is whole, a failure opens it again. */
+  /** The probe has brought content: the next call may try, and after five in a row all may. Until an answer is complete, one failure opens it again. */
   noteBegun(nowMs: number): void;
-  /** The probe ended and says nothing, since its client left: the next call may try at once. */
+  /** The probe ended without a result, since its client left: the next call may try at once. */
   giveBack(nowMs: number): void;
 }
 
@@ -56,7 +56,7 @@ interface RecentCalls {
   clear(): void;
 }
 
-/** A ring of the last calls, so that a busy endpoint costs nothing per call. */
+/** A ring buffer of the last calls: recording one allocates nothing. */
 function createRecentCalls(): RecentCalls {
   const atMs = new Float64Array(CALLS_MAX);
   const failed = new Uint8Array(CALLS_MAX);

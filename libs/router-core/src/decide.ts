@@ -1,4 +1,4 @@
-/** `decide(request, snapshot, seed)`: pure; the same inputs give the same plan (ROUTING). */
+/** `decide(request, snapshot, seed)`: from a request to a plan of attempts. Pure: the same inputs give the same plan (ROUTING). */
 import { effortOf } from '@signalbox/kernel/param-names';
 import { cardFor, type PriceCard, type PriceStep } from '@signalbox/kernel/tokens';
 import { ATTEMPTS_MAX, chooseForAuto, type AutoChoice } from './auto.js';
@@ -10,33 +10,33 @@ import { orderCandidates, scoreEndpoint, type Candidate } from './rank.js';
 import { isAuto, type RouteRequest } from './request.js';
 import { successorsOf } from './successors.js';
 
-/** Endpoints that a plan needs for a failure to be survived. */
+/** Endpoints that a plan needs to survive the failure of one. */
 const ENDPOINTS_WANTED = 2;
-/** A whole answer takes longer to begin than the first token of a stream. */
+/** Added to the time limit of an answer that is not streamed: it takes longer to arrive than the first token of a stream. */
 const WHOLE_ANSWER_EXTRA_MS = 120_000;
-/** How much slower than usual an answer may be written that is still believed in. */
+/** How many times slower than usual an answer may be generated before it counts as hanging. */
 const SLOWEST_FACTOR = 4;
-/** No answer takes longer. */
+/** Upper limit of the time for a whole answer. */
 const WHOLE_ANSWER_MS_MAX = 600_000;
 /**
- * How many times longer than without a thought a model that reasons may be silent before it streams, by the effort that is
- * asked for: hosts of the common format tell nothing until it has thought (79 s of a gpt-5 were measured in
- * BerriAI/litellm#36992). One that nothing was said to thinks as at `medium`, but for wires on which thoughts are asked for.
+ * By reasoning effort: how many times longer than otherwise a reasoning model may be silent before its stream begins. Hosts of
+ * the OpenAI format send nothing until it has finished thinking (79 s were measured for gpt-5 in BerriAI/litellm#36992).
+ * Without an effort in the request `medium` is assumed, except on wires where thinking is off unless asked for.
  */
 const THINKING_FACTOR: Readonly<Record<string, number>> = { none: 1, minimal: 1, low: 1, medium: 2, high: 5, xhigh: 10, max: 10 };
 
 export interface Attempt {
   readonly endpoint: Endpoint;
-  /** For the estimate of the prompt. */
+  /** The price card for a prompt of the estimated length. */
   readonly card: PriceCard;
-  /** All cards of the endpoint, ascending; empty where there is one for every prompt. */
+  /** All price steps of the endpoint by prompt length, ascending; empty where there is only one. */
   readonly steps: readonly PriceStep[];
-  /** Tuning fields of the request that this endpoint does not take. */
+  /** Tuning fields of the request that this endpoint does not support, and is not sent. */
   readonly dropParams: readonly string[];
   readonly firstByteTimeoutMs: number;
-  /** Longest that a whole answer may take to begin, which it does when it is written; 0 = nobody knows, and for streams. */
+  /** Time limit for the first byte of an answer that is not streamed, which arrives once all of it is generated; 0 = no limit is known, and for streams. */
   readonly wholeTimeoutMs: number;
-  /** On the account's own credential: all attempts of a plan, or none. */
+  /** Uses the account's own credential; the same for all attempts of a plan. */
   readonly byok: boolean;
 }
 
@@ -44,11 +44,11 @@ export interface Plan {
   readonly kind: 'plan';
   /** 1 to ATTEMPTS_MAX, in order. */
   readonly attempts: readonly Attempt[];
-  /** What savings are measured against; undefined = nothing to compare with. */
+  /** The baseline that savings are measured against; undefined = there is none. */
   readonly reference: { readonly model: string; readonly card: PriceCard; readonly steps: readonly PriceStep[] } | undefined;
-  /** How `auto` chose; undefined when no model was left to us. */
+  /** How `auto` chose; undefined when the client named the model. */
   readonly auto: AutoChoice | undefined;
-  /** The prompts for which it holds; undefined where anything else could have served the request. */
+  /** The prompt lengths for which the plan may be reused; undefined where other endpoints could have served the request. */
   readonly reach: Reach | undefined;
 }
 
@@ -63,18 +63,18 @@ export type Refusal =
   | { readonly kind: 'model-not-found' }
   | { readonly kind: 'model-deprecated'; readonly fallbackModels: readonly string[] }
   | { readonly kind: 'no-eligible-provider'; readonly excludedBy: readonly Reason[] }
-  /** `contextLimit` in tokens; 0 = unknown. `answerLimit`: a `max_tokens` of so many would be taken; undefined = the prompt is too long. */
+  /** `contextLimit` in tokens; 0 = unknown. `answerLimit`: the largest `max_tokens` that would be accepted with this prompt; undefined = the prompt itself is too long. */
   | { readonly kind: 'context-length-exceeded'; readonly contextLimit: number; readonly answerLimit?: number; readonly excludedBy: readonly Reason[] }
   /** `retryAfterMs`: until the first breaker lets a call through; 0 = unknown. */
   | { readonly kind: 'all-unhealthy'; readonly retryAfterMs: number };
 
-/** What the filters left of one or all models. */
+/** The endpoints of one model, or of all, after the hard filters. */
 interface Pool {
   readonly eligible: readonly Endpoint[];
-  /** They would be eligible, and are left out as outliers. */
+  /** Eligible but for being ejected as outliers. */
   readonly ejected: readonly Endpoint[];
   readonly reachable: number;
-  /** Those that the request, or one with another prompt, may go to, now or once they are well. */
+  /** How many could serve this request, or one with a prompt of another length, now or once they have recovered. */
   readonly possible: number;
   readonly unhealthy: number;
   /** Shortest wait of the unhealthy in milliseconds; Infinity = unknown. */
@@ -82,11 +82,11 @@ interface Pool {
   readonly mask: number;
   /** Largest window among endpoints that only the length excludes; undefined = there is none. */
   readonly contextLimit: number | undefined;
-  /** The most that one of them writes after this prompt, of those that write less than was asked for; 0 = there is none. */
+  /** The largest answer, in tokens, among endpoints that generate less than was asked for; 0 = there is none. */
   readonly answerLimit: number;
 }
 
-/** Answers a plan or the reason there is none. `seed` settles every draw; a given `prediction` is taken instead of a new one. */
+/** A plan, or the reason why there is none. `seed` fixes every random draw. `prediction`: the quality prediction of an earlier decision, used instead of a new one. */
 export function decide(request: RouteRequest, snapshot: Snapshot, seed: number, prediction?: Prediction): Plan | Refusal {
   const filter = createEndpointFilter(request);
   const names = request.model === '' ? request.models : [request.model, ...request.models];
@@ -176,18 +176,18 @@ function gather(models: readonly Model[], request: RouteRequest, snapshot: Snaps
   return eligible.length > 0 ? { ...counted, eligible, ejected } : { ...counted, eligible: ejected, ejected: [] };
 }
 
-/** What an endpoint that writes less than `max_tokens` would write after this prompt; 0 for one that writes as much, or cannot read it. */
+/** The answer, in tokens, that an endpoint with an output limit below `max_tokens` has room for after this prompt; 0 where the limit is no obstacle, or the prompt leaves no room. */
 function answerRoom({ contextWindow, maxOutputTokens }: Endpoint, { promptTokens, maxTokens = 0 }: RouteRequest): number {
   if (maxOutputTokens === null || maxTokens <= maxOutputTokens) return 0;
   return Math.max(0, Math.min(maxOutputTokens, (contextWindow ?? Infinity) - promptTokens));
 }
 
-/** Never on the account's own credential: a breaker tells of the operator's, which may be refused or limited alone, and another endpoint could be one that the account pays for. */
+/** True while the endpoint's breaker is open. Never on the account's own credential: the breaker reflects the operator's, and going elsewhere could change who pays. */
 export function isDown(endpoint: Endpoint, live: EndpointLive | undefined, { byokProviders }: Pick<RouteRequest, 'byokProviders'>): boolean {
   return live?.breaker === 'open' && !isOnOwnCredential(endpoint, byokProviders);
 }
 
-/** Never of the account's own credential: another endpoint could be one that the account pays for. */
+/** True while the endpoint is ejected as an outlier. Never on the account's own credential: going elsewhere could change who pays. */
 export function isEjected(endpoint: Endpoint, live: EndpointLive | undefined, { byokProviders }: Pick<RouteRequest, 'byokProviders'>): boolean {
   return live?.ejectedFor !== undefined && !isOnOwnCredential(endpoint, byokProviders);
 }
@@ -223,7 +223,7 @@ function ofOneCredential(lists: readonly Candidate[][], { byokProviders }: Route
   return lists.map((list) => list.filter(({ endpoint }) => isOnOwnCredential(endpoint, byokProviders) === isOwn)).filter((list) => list.length > 0);
 }
 
-/** At most ATTEMPTS_MAX; each further model the client lists keeps a place while there is one. */
+/** At most ATTEMPTS_MAX attempts. A place is reserved for each fallback model that the client lists, as far as there are places. */
 function pickAttempts(lists: readonly Candidate[][], request: RouteRequest): Candidate[] {
   const limit = request.provider.allowFallbacks || request.provider.order.length > 0 ? ATTEMPTS_MAX : 1;
   const picked: Candidate[] = [];
@@ -240,13 +240,14 @@ function pickAttempts(lists: readonly Candidate[][], request: RouteRequest): Can
 
 const NO_STEPS: readonly PriceStep[] = [];
 
-/** None where one card holds for every prompt: an ordinary plan is no longer for them. */
+/** Empty where there is a single price, so that ordinary plans stay small. */
 const stepsOf = (prices: readonly PriceStep[]): readonly PriceStep[] => (prices.length > 1 ? prices : NO_STEPS);
 
 /**
- * What a host is given for a whole answer, of which nothing can be seen before it is written: time for the longest that was
- * asked for, or else that the model writes, at a quarter of the endpoint's speed. Where length or speed is unknown, nothing
- * tells a long answer from a host that hangs. What runs on an account's own credential may run on a machine of its own.
+ * Time limit for an answer that is not streamed, of which nothing is seen before it is complete: enough for the longest
+ * answer that was asked for, or else that the model can give, at a quarter of the endpoint's usual speed. 0 where
+ * no such limit is known: without length or speed a long answer cannot be told from a host that hangs, and an account's own credential may
+ * belong to a machine of its own.
  */
 function wholeTimeoutMs({ endpoint, throughputTps }: Candidate, request: RouteRequest): number {
   const { needs, maxTokens, byokProviders } = request;

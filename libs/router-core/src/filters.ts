@@ -1,4 +1,4 @@
-/** Hard filters: never relaxed. Each endpoint gets the set of reasons that exclude it; empty = eligible. */
+/** Hard filters, which are never relaxed. For each endpoint they give the set of reasons that exclude it; empty = eligible. */
 import { createModelNames, modelsLeft, type ModelLists, type ModelNames } from '@signalbox/kernel/model-lists';
 import { effortOf, warmthOf } from '@signalbox/kernel/param-names';
 import { cardFor, type PriceCard } from '@signalbox/kernel/tokens';
@@ -20,7 +20,7 @@ export function isByLength(mask: number): boolean {
   return (mask & ~(BIT.context_length | BIT.max_price)) === 0;
 }
 
-/** Names of a set of reasons, in the order of REASONS. */
+/** The names of a bit set of reasons, in the order of REASONS. */
 export function reasonNames(mask: number): Reason[] {
   return REASONS.filter((reason) => (mask & BIT[reason]) !== 0);
 }
@@ -37,12 +37,12 @@ function namesIn(catalog: Catalog): ModelNames {
   return names;
 }
 
-/** Of names in an allow or deny list, those that stand for nothing in the catalog. */
+/** The names of an allow or deny list that match nothing in the catalog. */
 export function unknownInList(catalog: Catalog, names: readonly string[], kind: 'allow' | 'deny'): string[] {
   return namesIn(catalog).unknown(names, kind);
 }
 
-/** Which models of the catalog the request's lists leave. */
+/** Which models of the catalog the request's allow and deny lists permit. */
 export function modelListFilter(catalog: Catalog, request: ModelLists, viaAuto: boolean): (model: Model) => boolean {
   if (request.allowModels.length === 0 && request.denyModels.length === 0) return () => true;
   return modelsLeft(namesIn(catalog), request, viaAuto);
@@ -60,12 +60,12 @@ export function isOnOwnCredential(endpoint: Endpoint, byokProviders: readonly st
 
 type OwnTerms = Pick<RouteRequest, 'byokProviders' | 'byokZdrProviders' | 'byokOwnAddressProviders'>;
 
-/** True when the endpoint is asked at an address that the account gave: nothing that is known of the provider's policy holds there. */
+/** True when the endpoint is called at an address of the account's own: the provider's known policy does not apply there (ADR 75). */
 function isAtOwnAddress(endpoint: Endpoint, { byokProviders, byokOwnAddressProviders }: OwnTerms): boolean {
   return byokOwnAddressProviders.includes(endpoint.provider) && isOnOwnCredential(endpoint, byokProviders);
 }
 
-/** A policy belongs to the credential: the operator's agreement says nothing of the account's own, nor the other way. */
+/** Whether zero data retention is guaranteed. A policy belongs to the credential: the operator's agreement does not cover the account's own, nor the other way round. */
 export function keepsNothing(endpoint: Endpoint, own: OwnTerms): boolean {
   if (!isOnOwnCredential(endpoint, own.byokProviders)) return endpoint.zdr;
   return own.byokZdrProviders.includes(endpoint.provider) || (endpoint.zdrByDefault && !isAtOwnAddress(endpoint, own));
@@ -77,7 +77,7 @@ export function trainsOnData(endpoint: Endpoint, own: OwnTerms): boolean | null 
   return own.byokZdrProviders.includes(endpoint.provider) ? false : null;
 }
 
-/** True when a credential for the endpoint exists for this account: without one it does not exist at all. */
+/** True when this account has, or may use, a credential for the endpoint; without one the endpoint does not exist for it. */
 export function isReachable(endpoint: Endpoint, byokProviders: readonly string[]): boolean {
   return endpoint.isServable && (endpoint.hasManagedCredential || isOnOwnCredential(endpoint, byokProviders));
 }

@@ -1,4 +1,4 @@
-/** Order among endpoints: tiers of soft preferences, expected cost, seeded weighted draw (ROUTING, sections 2 and 4). */
+/** Ranks endpoints: tiers of soft preferences, expected cost, seeded weighted draw (ROUTING, sections 2 and 4). */
 import { cardFor, type PriceCard } from '@signalbox/kernel/tokens';
 import type { Endpoint, EndpointLive, Snapshot } from './catalog.js';
 import { isOnOwnCredential } from './filters.js';
@@ -6,9 +6,9 @@ import type { RouteRequest } from './request.js';
 
 /** Samples at which a prior from the catalog stops counting, and its weight until then. */
 const PRIOR_SAMPLES = 20;
-/** Of an answer, where nothing better is known. */
+/** Expected output tokens of an answer, where nothing better is known. */
 export const EXPECTED_OUTPUT_TOKENS = 400;
-/** Reasoning that is not shown multiplies what an answer costs. */
+/** Factor on the cost of an answer for reasoning that is billed but not shown. */
 const HIDDEN_REASONING_FACTOR = 3;
 const SUCCESS_SHARE_PRIOR = 0.98;
 /** Nano-USD; keeps weights finite for endpoints that cost nothing. */
@@ -16,17 +16,17 @@ const COST_FLOOR = 1;
 
 export interface Candidate {
   readonly endpoint: Endpoint;
-  /** 0 = meets every wish; each missed wish adds 1. */
+  /** 0 = meets every soft preference; each missed one adds 1. */
   readonly tier: number;
   /** Expected nano-USD of this request. */
   readonly cost: number;
-  /** The same with the price of failing. A score for ordering, never an amount of money. */
+  /** The same, with the expected cost of a retry. A score for ordering, never an amount of money. */
   readonly effectiveCost: number;
   readonly latencyMs: number | undefined;
   readonly throughputTps: number | undefined;
   /** Share of calls that succeed. */
   readonly successShare: number;
-  /** Share of the draw among its like. */
+  /** Weight in the random draw among candidates that are otherwise equal. */
   readonly weight: number;
 }
 
@@ -65,8 +65,8 @@ function expectedLatency(endpoint: Endpoint, live: EndpointLive | undefined, isS
 }
 
 /**
- * Scores one endpoint for one request. Its price moves only its own score, so a dearer endpoint never rises.
- * `outputTokens` is what an answer of its model is expected to take.
+ * Scores one endpoint for one request. An endpoint's price affects only its own score, so raising it never improves its rank.
+ * `outputTokens`: expected length of the answer.
  */
 export function scoreEndpoint(endpoint: Endpoint, request: RouteRequest, snapshot: Snapshot, outputTokens = EXPECTED_OUTPUT_TOKENS): Candidate {
   const live = snapshot.live.get(endpoint.id);
@@ -80,12 +80,12 @@ export function scoreEndpoint(endpoint: Endpoint, request: RouteRequest, snapsho
   return { endpoint, tier: Number(isLate) + Number(isSlow), cost, effectiveCost, latencyMs, throughputTps, successShare, weight: successShare ** 4 / effectiveCost ** 2 };
 }
 
-/** With the price of failing: what fails is asked again at about the same price. */
+/** `cost` with that of failures: a failed call is retried at about the same price. */
 export function effectiveCostOf(cost: number, successShare: number): number {
   return Math.max(COST_FLOOR, cost * (2 - successShare));
 }
 
-/** Expected nano-USD at list price, `cachedTokens` of the prompt at the price of cached ones; a score for ordering, never an amount of money. */
+/** Expected nano-USD at list price, with `cachedTokens` of the prompt priced as cached input. A floating-point score for ordering, never an amount of money. */
 export function expectedCost(endpoint: Endpoint, request: Pick<RouteRequest, 'promptTokens' | 'maxTokens'>, outputTokens = EXPECTED_OUTPUT_TOKENS, cachedTokens = 0): number {
   const card = cardFor(endpoint.prices, request.promptTokens);
   if (card === undefined) return Infinity;
@@ -116,7 +116,7 @@ function scorePrices(card: PriceCard): ScorePrices {
   return prices;
 }
 
-/** Unknown comes after everything known. */
+/** Unknown values sort last. */
 function compareKnown(left: number | undefined, right: number | undefined): number {
   if (left === undefined || right === undefined) return left === right ? 0 : left === undefined ? 1 : -1;
   return left - right;
@@ -141,7 +141,7 @@ export function orderPosition(candidate: Candidate, order: readonly string[]): n
   return position < 0 ? order.length : position;
 }
 
-/** Ascending order of the weighted draw. Each endpoint draws by itself, so the draw needs no order and a session keeps its endpoint. */
+/** Sort key of the weighted draw, ascending. Each endpoint draws independently, so the result does not depend on their order, and a session keeps its endpoint. */
 function drawKey({ endpoint, weight }: Candidate, seed: number): number {
   return -Math.log(fractionOf(endpoint.id, seed)) / weight;
 }
