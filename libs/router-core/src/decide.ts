@@ -245,9 +245,9 @@ const stepsOf = (prices: readonly PriceStep[]): readonly PriceStep[] => (prices.
 
 /**
  * Time limit for an answer that is not streamed, of which nothing is seen before it is complete: enough for the longest
- * answer that was asked for, or else that the model can give, at a quarter of the endpoint's usual speed. 0 where
- * no such limit is known: without length or speed a long answer cannot be told from a host that hangs, and an account's own credential may
- * belong to a machine of its own.
+ * answer that was asked for, or else that the model can give, at a quarter of the endpoint's usual speed. 0 where no such
+ * limit is known: without length or speed a long answer cannot be told from a host that hangs, and an account's own
+ * credential may belong to a machine of its own.
  */
 function wholeTimeoutMs({ endpoint, throughputTps }: Candidate, request: RouteRequest): number {
   const { needs, maxTokens, byokProviders } = request;

@@ -1,4 +1,4 @@
-/** Builds canonical chunks for wires other than OpenAI's: they say what came, this says it in OpenAI's shape, once and in order. */
+/** Builds canonical chunks for wires other than OpenAI's: a wire reports what came, and this puts it into OpenAI's shape, each thing once and in order. */
 import { CALLS_MAX, emptiedByPolicy, failure, Garbage, promptOf, type Failure, type FinishReason, type JsonObject, type StreamEvent, type StreamSummary, type Usage } from './canonical.js';
 import { isObjectText, isOtherJson } from './call-arguments.js';
 import { callBytes, callObject, finishWithCalls, isCutShort, madeCallId, type CallParts } from './choice-parts.js';
@@ -20,13 +20,13 @@ interface Choice {
   hasRole: boolean;
   /** Arguments of each call so far. */
   readonly calls: string[];
-  /** Positions of calls that ended without any. */
+  /** Positions of calls that ended without arguments. */
   bare: number[];
-  /** The last one that the provider told. */
+  /** The last finish reason that the provider gave. */
   reason: FinishReason | undefined;
-  /** It has a reason, and has generated nothing since. */
+  /** It has a finish reason, and nothing was generated after it. */
   isFinished: boolean;
-  /** Told to the client. */
+  /** Its finish was sent to the client. */
   isClosed: boolean;
   pending: Pending | undefined;
 }
@@ -42,30 +42,30 @@ export interface CanonicalStream {
   extra(choice: number, extra: JsonObject): void;
   /** Canonical `logprobs`. */
   logprobs(choice: number, logprobs: unknown): void;
-  /** Starts a tool call; its position, dense from 0. */
+  /** Starts a tool call; answers its position, counted from 0 without gaps. */
   openCall(choice: number, call: CallParts): number;
   /** More of a call's arguments. */
   callArguments(choice: number, position: number, text: string): void;
-  /** The provider said that a call is over. Limits end calls, too: one without arguments is given `{}` once more is said, or with its choice's finish. */
+  /** The provider ended a call. A token limit may do that too, so a call without arguments gets `{}` only once something follows it, or its choice finishes. */
   endCall(choice: number, position: number): void;
-  /** Puts what came since the last flush into one chunk: once for each frame of the provider. */
+  /** Puts everything since the last flush into one chunk; to be called once for each frame of the provider. */
   flush(): void;
-  /** Remembered until `end`: a wire may say more after it. Calls without arguments are called with none, but for the last one of an answer that was cut off. */
+  /** Held until `end`, since more may follow. Calls without arguments get `{}`, except the last one of an answer that was cut off. */
   finish(choice: number, reason: FinishReason): void;
-  /** The last figures count, and none do that more output followed; undefined = they cannot be token counts. */
+  /** Final usage. The last one counts, and none that output followed; undefined = the figures cannot be token counts. */
   usage(read: Usage | undefined): void;
-  /** Figures while output goes on: of them the prompt's count, and none told before are final. undefined = no token counts. */
+  /** Usage in the middle of the output: only its input counts are kept, and final usage given before is void. undefined = the figures cannot be token counts. */
   runningUsage(read: Usage | undefined): void;
-  /** Every choice has a reason, and has generated nothing since. */
+  /** Every choice has a finish reason, and nothing was generated after it. */
   areFinished(): boolean;
-  /** The provider said that the stream is over: if all it began has a reason, a finish chunk and `done`, else `failed`. */
+  /** The provider ended the stream: a finish chunk and `done` if every choice that began has a finish reason, otherwise `failed`. */
   end(): void;
-  /** The connection ended, on a wire that has no other word for it: what generated more behind its reason broke off. */
+  /** The connection closed, on a wire without an explicit end: a choice that generated more after its finish reason has broken off. */
   close(): void;
-  /** By the provider's policy an answer that has begun does not fail: it ends with `content_filter`. */
+  /** The provider's content policy stopped it: an answer that has begun ends with `content_filter` and does not fail. */
   fail(reason: Failure): void;
   isOver(): boolean;
-  /** Events since the last take. */
+  /** The events since the last `take`. */
   take(): readonly StreamEvent[];
   /** `failed` where a choice ended in an error. */
   finishOpen(reason: FinishReason): StreamEvent | undefined;
@@ -74,13 +74,13 @@ export interface CanonicalStream {
   summary(): StreamSummary;
 }
 
-/** Providers answer a handful of choices; more is garbage. */
+/** Providers give a handful of choices; more is garbage. */
 const CHOICES_MAX = 128;
 
-/** `seed` makes ids for tool calls that came without one. `choicesAsked`: fewer than those do not make a stream finished. */
+/** `seed`: for the ids of tool calls that came without one. `choicesAsked` (`n`): with fewer choices a stream is not finished. */
 export function createCanonicalStream(seed: string, choicesAsked = 1): CanonicalStream {
   const choices = new Map<number, Choice>();
-  /** A choice went on behind its reason: the host's word that one is over does not say so. */
+  /** A choice went on after its finish reason: this host's finish reasons do not prove that a choice is over. */
   let isFinishEarly = false;
   /** Bytes of output when usage was last told. */
   let usageAtBytes = Infinity;
@@ -117,7 +117,7 @@ export function createCanonicalStream(seed: string, choicesAsked = 1): Canonical
     choice.calls[position] += text;
     pendingOf(choice).calls.push({ index: position, function: { arguments: text } });
   };
-  /** A tool without parameters is called with none: as JSON that is an empty object. No model wrote it, so that it is no output. */
+  /** A call without arguments gets an empty JSON object. No model generated it, so it does not count as output. */
   function giveNothing(choice: Choice): void {
     for (const position of choice.bare) if (choice.calls[position] === '') addArguments(choice, position, '{}');
     choice.bare = [];

@@ -1,4 +1,4 @@
-/** What every wire gives back, whatever the provider speaks: canonical chunks, answers, usage and failures. */
+/** The common result of every wire, whatever the provider's protocol: canonical chunks, answers, usage and failures. */
 import type { NanoUsd } from '@signalbox/kernel/money';
 import { promptTokens, type TokenCounts } from '@signalbox/kernel/tokens';
 
@@ -48,14 +48,14 @@ export function emptiedByPolicy(): Failure {
   return { ...failure('CONTENT_POLICY', false, 200), publicMessage: 'The provider refused to answer for reasons of its content policy.' };
 }
 
-/** What a provider told about tokens. */
+/** Token usage as a provider reported it. */
 export interface Usage {
   readonly tokens: TokenCounts;
   readonly cachedKnown: boolean;
   readonly reasoningKnown: boolean;
   /** The figures contradict themselves: they were clamped. */
   readonly isSuspect: boolean;
-  /** Nano-USD that it says it takes for all of it; undefined = it says nothing, or what can be no cost. */
+  /** Its own figure for the cost of the whole call, in nano-USD; undefined = none, or one that cannot be a cost. */
   readonly costNanoUsd?: NanoUsd | undefined;
 }
 
@@ -73,19 +73,19 @@ export type StreamEvent =
       readonly type: 'chunk';
       /** JSON array text of canonical choices, UTF-8. */
       readonly choices: Uint8Array;
-      /** Carries content: nothing may fail over from here on. */
+      /** Carries content: from here on no other attempt may take over. */
       readonly content: boolean;
       readonly finish: boolean;
-      /** Likewise, of choices that have their reason while others go on: how they end if nothing else is heard of them. */
+      /** Likewise: the finish of choices that have ended while others go on, to be given should the stream break off. */
       readonly ended?: Uint8Array;
     }
-  /** The provider said so itself, or broke the grammar. Nothing follows. */
+  /** The provider reported it, or violated its protocol. Nothing follows. */
   | { readonly type: 'failed'; readonly failure: Failure }
   /** The stream ended well. Nothing follows. */
   | { readonly type: 'done' };
 
 export interface StreamSummary {
-  /** Final figures: told with the last of the output, or after it. */
+  /** Final usage: it came with the last output, or after it. */
   readonly usage: Usage | undefined;
   /** Input buckets as told so far, its output buckets are 0: what is left to go by when no final figures come. */
   readonly promptUsage: Usage | undefined;
@@ -99,7 +99,7 @@ export interface StreamSummary {
   readonly contentSeen: boolean;
   /** Every choice seen has its finish reason. */
   readonly isFinished: boolean;
-  /** Nothing but the end is missing: finished, final usage told, and neither came with output that more might follow. */
+  /** Only the end of the stream is missing: finished, with final usage, and no further output can be expected. */
   readonly isComplete: boolean;
   readonly systemFingerprint: string;
   readonly serviceTier: string;
@@ -115,7 +115,7 @@ export interface StreamTransducer {
   finishOpen(reason: FinishReason): StreamEvent | undefined;
   /** The answer breaks off: a chunk with the finish of each choice that has one, where others have none; undefined when that is so of all or none. Absent: there is one choice. */
   finishEnded?(): StreamEvent | undefined;
-  /** What is known so far: the same object each time, which goes on changing. */
+  /** What is known so far. The same object each time, updated in place. */
   summary(): StreamSummary;
 }
 
@@ -138,7 +138,7 @@ export type AnswerResult = { readonly ok: true; readonly answer: Answer } | { re
 /** Thrown inside a wire where what came cannot be an answer of it; never leaves the wire. */
 export class Garbage extends Error {}
 
-/** Calls that one answer may hold: none makes as many, and each is looked for among the others. */
+/** Most tool calls of one answer. No real answer has as many, and each is searched for among the others. */
 export const CALLS_MAX = 128;
 
 /** JSON that nests without end exhausts the stack of whoever reads or writes it; anything else that is thrown is a bug. */

@@ -7,16 +7,16 @@ import { createSseParser } from './sse.js';
 import type { StreamTransducer } from './canonical.js';
 
 export interface SseJsonWire {
-  /** One event, and the JSON text it was read from; what it adds is flushed into one chunk. */
+  /** Handles one event; `text` is the JSON it was parsed from. Everything it adds goes into one chunk. */
   onFrame(frame: JsonObject, text: string): void;
-  /** The source ended: say `end` or `fail`. */
+  /** The connection closed: to call `end` or `fail` of the stream. */
   onClose(): void;
 }
 
-/** Transducer over `stream`, fed frame by frame. `[DONE]` is skipped; anything that is no object is GARBAGE. */
+/** A transducer that feeds `stream` frame by frame. `[DONE]` is skipped; anything that is not a JSON object is a failure GARBAGE. */
 export function createSseJsonTransducer(stream: CanonicalStream, wire: SseJsonWire): StreamTransducer {
   const garbage = (): void => stream.fail(failure('GARBAGE', true, 200));
-  /** The source has ended: an event that nobody can read broke off. */
+  /** The connection has closed, so that an unreadable last event is one that was cut off. */
   let isClosing = false;
 
   const sse = createSseParser((bytes, from, to) => {
