@@ -9,7 +9,6 @@ test.each([
   ['/v1/responses/resp_1/cancel', 'The Responses interface is not offered: set the client to chat completions.'],
   ['/v1/embeddings', 'Embeddings are not offered.'],
   ['/v1/audio/speech', 'Speech and transcription are not offered.'],
-  ['/v1/v1/chat/completions', 'There is nothing at this address.'],
   ['/v1', 'There is nothing at this address.'],
   ['/', 'There is nothing at this address.'],
   ['/api/responses', 'There is nothing at this address.'],
@@ -17,4 +16,8 @@ test.each([
   ['/constructor', 'There is nothing at this address.'],
 ])('at %s it says what is not offered, where that is known, and where to go', (path, words) => {
   expect(unknownUrlMessage(path)).toBe(words + WHERE);
+});
+
+test.each(['/chat/completions', '/models', '/v1/v1/chat/completions', '/v1/chat/completions/chat/completions', '//v1/chat/completions', '/api/v1/models', '/openai/v1/chat/completions/', '/openai/deployments/x/chat/completions'])('at %s it says what base URL the client needs', (path) => {
+  expect(unknownUrlMessage(path)).toBe(`There is nothing at this address.${WHERE} A client's base URL is this service's address with /v1 behind it, once and nothing more.`);
 });

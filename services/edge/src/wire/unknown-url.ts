@@ -18,10 +18,15 @@ const NOT_OFFERED: ReadonlyMap<string, string> = new Map([
   ['threads', 'Assistants are not offered.'],
 ]);
 
+/** Where a client that was given another base URL looks for what there is: behind none of ours (`/chat/completions`), all of an address (`…/chat/completions/chat/completions`), or another service's (`/api/v1/models`). */
+const MISPLACED = /\/(?:chat\/completions|models)\/?$/;
+const BASE_URL = "A client's base URL is this service's address with /v1 behind it, once and nothing more.";
+
 /** The message, which repeats nothing of the path. */
 export function unknownUrlMessage(path: string): string {
   const [first = '', second = ''] = path.split('/', 3).slice(1);
   const other = NOT_OFFERED.get(first === 'v1' ? second : first);
   const { message } = API_ERRORS.unknown_url;
-  return other === undefined ? message : `${other} ${message.slice(message.indexOf('Chat completions'))}`;
+  if (other !== undefined) return `${other} ${message.slice(message.indexOf('Chat completions'))}`;
+  return MISPLACED.test(path) ? `${message} ${BASE_URL}` : message;
 }
