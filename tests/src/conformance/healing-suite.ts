@@ -57,6 +57,15 @@ export function describeHealing(world: () => World): void {
       expect(await charged(got)).toBe(1);
     });
 
+    test('keeps the schema that stands beside json_object, as hosts of open models have it', async () => {
+      pair().enqueue(completion('{"town":"Oslo"}'), completion('{"city":"Oslo"}'));
+      const { schema } = CITY.response_format.json_schema;
+      const got = await ask({ response_format: { type: 'json_object', schema } });
+      expect([wordsOf(got), header(got, 'x-router-attempts')]).toEqual(['{"city":"Oslo"}', '2']);
+      const asked = JSON.parse(pair().requests.at(-1)?.body ?? '{}') as { readonly response_format?: unknown };
+      expect(asked.response_format).toEqual({ type: 'json_schema', json_schema: { name: 'answer', schema } });
+    });
+
     test('gives what does not fit as it is, when nobody gives better', async () => {
       pair().enqueue(completion('{"town":"Oslo"}'), completion('{"village":"Oslo",}'));
       const got = await ask(CITY);

@@ -36,6 +36,11 @@ export function isAbsent(value: unknown): value is null | undefined {
   return value === undefined || value === null;
 }
 
+/** Whether the object has a null under one of the names. */
+export function isNullAt(object: unknown, names: readonly string[]): boolean {
+  return isObject(object) && names.some((name) => own(object, name) === null);
+}
+
 /** The value without members that are null, its own and those of objects so many levels down; lists stay as they are. */
 export function withoutNulls(value: unknown, levels: number): unknown {
   if (!isObject(value)) return value;

@@ -46,7 +46,7 @@ describe('chat request', () => {
     [{ stream: 'true' }, 'invalid_type', 'stream'], [{ stream_options: { include_usage: true } }, 'invalid_value', 'stream_options'],
     [{ top_p: 1.1 }, 'invalid_value', 'top_p'], [{ presence_penalty: -3 }, 'invalid_value', 'presence_penalty'], [{ stop: ['1', '2', '3', '4', '5'] }, 'invalid_value', 'stop'], [{ n: 0 }, 'invalid_value', 'n'], [{ top_logprobs: 21 }, 'invalid_value', 'top_logprobs'],
     [{ tools: Array.from({ length: 129 }, () => tool) }, 'invalid_value', 'tools'], [{ tools: [tool], tool_choice: 'any' }, 'invalid_value', 'tool_choice'], [{ tool_choice: 'required' }, 'invalid_value', 'tool_choice'],
-    [{ response_format: { type: 'xml' } }, 'invalid_value', 'response_format.type'], [{ response_format: { type: 'json_schema' } }, 'missing_required_parameter', 'response_format.json_schema'],
+    [{ response_format: { type: 'xml' } }, 'invalid_value', 'response_format.type'], [{ response_format: { type: 'json_schema' } }, 'missing_required_parameter', 'response_format.json_schema'], [{ response_format: { type: 'json_object', schema: 'x' } }, 'invalid_type', 'response_format.schema'],
     [{ data_collection: 'maybe' }, 'invalid_value', 'data_collection'], [{ provider: { zdr: 'yes' } }, 'invalid_type', 'provider.zdr'], [{ zdr: 1 }, 'invalid_type', 'zdr'], [{ preferred_max_latency: 0 }, 'invalid_value', 'preferred_max_latency'], [{ min_quantization: 'int3' }, 'invalid_value', 'min_quantization'],
     [{ min_quantization: 'fp16', max_quantization: 'int8' }, 'invalid_value', 'min_quantization'], [{ plugins: ['nope'] }, 'unknown_plugin', 'plugins'], [{ plugins: 'web-search' }, 'invalid_type', 'plugins'],
     [{ provider: { max_price: { prompt: 1e-12 } } }, 'invalid_value', 'provider.max_price.prompt'], [{ session_id: 'x'.repeat(257) }, 'invalid_value', 'session_id'],
@@ -319,6 +319,7 @@ test.each<[string, object, string, unknown]>([
   ['a tool', { tools: [{ type: 'function', function: { name: 'f', description: null, strict: null, parameters: { default: null, enum: [null] } } }] }, 'tools', [{ type: 'function', function: { name: 'f', parameters: { default: null, enum: [null] } } }]],
   ['a tool without parameters', { tools: [{ type: 'function', function: { name: 'f', parameters: null } }] }, 'tools', [tool]],
   ['a format', { response_format: { type: 'json_schema', json_schema: { name: 's', strict: null, description: null, schema: { default: null } } } }, 'response_format', { type: 'json_schema', json_schema: { name: 's', schema: { default: null } } }],
+  ['an object by no schema', { response_format: { type: 'json_object', schema: null } }, 'response_format', { type: 'json_object' }],
   ['a format without a schema', { response_format: { type: 'text', json_schema: null } }, 'response_format', { type: 'text' }],
   ['an image', user({ type: 'image_url', image_url: { url: 'https://x/y.png', detail: null } }), 'messages', [{ role: 'user', content: [{ type: 'image_url', image_url: { url: 'https://x/y.png' } }] }]],
   ['a file', user({ type: 'file', file: { file_data: 'x', filename: null, file_id: null } }), 'messages', [{ role: 'user', content: [{ type: 'file', file: { file_data: 'x' } }] }]],
@@ -326,6 +327,16 @@ test.each<[string, object, string, unknown]>([
 ])('null is absent in %s too, and goes to nobody', (_what, over, name, sent) => {
   const field = requestOf(over).fields.find((one) => one.name === name);
   expect(JSON.parse(field?.value.toString('utf8') ?? '')).toEqual(sent);
+});
+
+test('an object by a schema is asked for as every host takes it, digit for digit', () => {
+  const schema = '{"type":"object","properties":{"n":{"maximum":1.0e400}}, "type2":9007199254740993}';
+  const result = readChatRequest(Buffer.from(`{"model":"auto","messages":[{"role":"user","content":"hi"}],"response_format":{"schema" : ${schema} ,"type":"json_object"}}`), 'A', nameSession);
+  if (result.kind === 'invalid') throw new Error(result.error.message);
+  expect(result.request.needs.responseFormat).toBe('json_schema');
+  expect(result.request.fields.find(({ name }) => name === 'response_format')?.value.toString('utf8')).toBe(`{"type":"json_schema","json_schema":{"name":"answer","schema":${schema}}}`);
+  const empty = requestOf({ response_format: { type: 'json_object', schema: {} } });
+  expect([empty.needs.responseFormat, empty.fields.find(({ name }) => name === 'response_format')?.value.toString('utf8')]).toEqual(['json_object', '{"type":"json_object"}']);
 });
 
 const DATA = 'data:application/pdf;base64,JVBERi0=';

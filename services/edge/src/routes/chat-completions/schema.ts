@@ -12,10 +12,11 @@ import { ALL_WHOLE } from '../../wire/json-long-text.js';
 import type { ByteRange } from '../../wire/json-pieces.js';
 import { parseJsonObject, parseScanned, scanJsonObject, type JsonObjectRead, type ParsedJson } from '../../wire/json-scan.js';
 import { jsonProblem } from '../../wire/json-words.js';
-import { asArray, asBoolean, asInteger, asName, asNumber, asObject, asOneOf, asString, asStrings, Invalid, isAbsent, isObject, own, required, withoutNulls, wrongType, wrongValue, type JsonObject } from './checks.js';
+import { asArray, asBoolean, asInteger, asName, asNumber, asObject, asOneOf, asString, asStrings, Invalid, isAbsent, isNullAt, isObject, own, required, withoutNulls, wrongType, wrongValue, type JsonObject } from './checks.js';
 import { checkMessages, sendableMessages, type MessageFacts } from './messages.js';
 import { readPlugins, readPositive, readPrivacy, readProvider, readQuantization, unknownPreferences } from './preferences.js';
 import { promptWindow } from './prompt-window.js';
+import { checkResponseFormat, responseFormatOf, sendableFormat } from './response-format.js';
 
 export type ChatRequestResult = { readonly kind: 'ok'; readonly request: ChatRequest } | { readonly kind: 'invalid'; readonly error: ApiError };
 
@@ -139,20 +140,6 @@ function checkToolChoice(value: unknown, name: string): void {
   asOneOf(required(own(value, 'type'), `${name}.type`), `${name}.type`, ['function']);
   const called = asObject(required(own(value, 'function'), `${name}.function`), `${name}.function`);
   asString(required(own(called, 'name'), `${name}.function.name`), `${name}.function.name`, { min: 1 });
-}
-
-function checkResponseFormat(value: unknown, name: string): void {
-  const format = asObject(value, name);
-  const type = asOneOf(required(own(format, 'type'), `${name}.type`), `${name}.type`, ['text', 'json_object', 'json_schema']);
-  if (type !== 'json_schema') return;
-  const at = `${name}.json_schema`;
-  const schema = asObject(required(own(format, 'json_schema'), at), at);
-  asString(required(own(schema, 'name'), `${at}.name`), `${at}.name`, { min: 1, max: 256 });
-  asObject(required(own(schema, 'schema'), `${at}.schema`), `${at}.schema`);
-  const strict = own(schema, 'strict');
-  if (!isAbsent(strict)) asBoolean(strict, `${at}.strict`);
-  const description = own(schema, 'description');
-  if (!isAbsent(description)) asString(description, `${at}.description`);
 }
 
 /** Fewer are no room for thoughts: models that are told how many tokens to think then do not (PROVIDERS, section 1.2). */
@@ -332,7 +319,8 @@ function split(body: Buffer, object: JsonObject, ours: JsonObject, ranges: Reado
       if (name !== 'tools') waitingToolFields.push({ name, value: body.subarray(start, end) });
       continue;
     }
-    const sent = (name === 'messages' ? messages : sendable(name, value)) ?? body.subarray(start, end);
+    const raw = body.subarray(start, end);
+    const sent = (name === 'messages' ? messages : sendable(name, value, raw)) ?? raw;
     fields.push({ name, value: sent });
     if (name !== 'messages') params.push(name);
     if (name === 'stop' && isBlankStop(value)) params.push(BLANK_STOP);
@@ -348,25 +336,15 @@ function split(body: Buffer, object: JsonObject, ours: JsonObject, ranges: Reado
   return { fields, waitingToolFields, params, promptBytes, ignoredParams };
 }
 
-const isNullAt = (object: unknown, names: readonly string[]): boolean => isObject(object) && names.some((name) => own(object, name) === null);
-
-/** A field as hosts take it, where it holds a null that we took for absent: to them it is a wrong type. What a schema holds is the client's. Undefined = as it came. */
-function sendable(name: string, value: unknown): Buffer | undefined {
+/** A field as hosts take it, where it holds a null that we took for absent: to them it is a wrong type. What a schema holds is the client's. `raw`: its bytes. Undefined = as it came. */
+function sendable(name: string, value: unknown, raw: Buffer): Buffer | undefined {
   if (name === 'tools' && Array.isArray(value)) {
     const tools = value as readonly JsonObject[];
     if (!tools.some((tool) => isNullAt(own(tool, 'function'), ['description', 'parameters', 'strict']))) return undefined;
     return Buffer.from(JSON.stringify(tools.map((tool) => ({ ...tool, function: withoutNulls(own(tool, 'function'), 0) }))));
   }
-  if (name === 'response_format' && isObject(value)) {
-    if (!isNullAt(value, ['json_schema']) && !isNullAt(own(value, 'json_schema'), ['description', 'strict'])) return undefined;
-    return Buffer.from(JSON.stringify(Object.fromEntries(Object.entries(value).filter(([, member]) => member !== null).map(([key, member]) => [key, withoutNulls(member, 0)]))));
-  }
+  if (name === 'response_format' && isObject(value)) return sendableFormat(value, raw);
   return undefined;
-}
-
-function responseFormatOf(value: unknown): string {
-  const type = isObject(value) ? own(value, 'type') : undefined;
-  return type === 'json_object' || type === 'json_schema' ? type : '';
 }
 
 function readStream(body: JsonObject): { readonly stream: boolean; readonly includeUsage: boolean } {

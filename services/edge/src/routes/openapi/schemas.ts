@@ -60,7 +60,7 @@ export const ChatCompletionRequest = z
     tools: z.array(z.looseObject({ type: z.literal('function') })).max(128).nullish(),
     tool_choice: z.union([z.enum(['none', 'auto', 'required']), z.looseObject({})]).nullish(),
     parallel_tool_calls: z.boolean().nullish(),
-    response_format: z.looseObject({ type: z.enum(['text', 'json_object', 'json_schema']) }).nullish(),
+    response_format: z.looseObject({ type: z.enum(['text', 'json_object', 'json_schema']) }).nullish().meta({ description: 'A `schema` beside `json_object` counts as one of `json_schema`.' }),
     plugins: z.array(z.union([z.string(), z.looseObject({ id: z.string() })])).nullish().meta({ description: 'Ids: web-search, gutenberg, code-exec (free), image-gen, pdf-reader, memory (paid).' }),
     plugin_options: z.record(z.string(), z.looseObject({})).nullish(),
     data_collection: z.enum(['allow', 'deny']).nullish().meta({ description: '`deny` leaves out providers that may train on the data.' }),
