@@ -70,6 +70,11 @@ describe('refuses', () => {
     expect(door.neighbours.calls).toEqual([]);
   });
 
+  test.each([['/v1/chat/completions', 'POST'], ['/api/auth/key_1', 'GET, PATCH, or DELETE']])('a method that %s does not take, with those that it does', async (path, instead) => {
+    const response = await door.get(path, { method: 'PUT' });
+    expect([response.status, await response.json()]).toMatchObject([405, { error: { message: `The method PUT is not allowed here: use ${instead}.` } }]);
+  });
+
   test.each(['revoked', 'expired'])('a key that is %s, by its state', async (status) => {
     door.accounts.add(door.key, { key: keyWith({ status }), account: accountWith() });
     const response = await door.chat(hello);

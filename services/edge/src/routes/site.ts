@@ -35,6 +35,7 @@ import type { Secret } from '@signalbox/runtime/secret';
 
 /** Key management bodies are small. */
 const CONTROL_BODY_BYTES_MAX = 64 * 1_024;
+const EITHER = new Intl.ListFormat('en', { type: 'disjunction' });
 
 /** A router answers OPTIONS by itself, with 200. None of ours has it: it goes on to what refuses the methods that a path does not have. */
 const exceptOptions = (router: Router) => (request: Request, response: Response, next: (error?: unknown) => void): void => {
@@ -117,9 +118,12 @@ export function createSite({ gate, repeats, accounts, routing, billing, provider
     proceed().catch((error: unknown) => gate.fail(response, requestId, faultToApiError(toFault(error))));
   };
 
-  const allow = (methods: readonly string[]) => (request: Request, response: Response): void => {
-    response.setHeader('allow', methods.join(', '));
-    refuse(response, apiError('method_not_allowed', { message: `The method ${request.method} is not allowed here.` }));
+  const allow = (methods: readonly string[]) => {
+    const instead = EITHER.format(methods);
+    return (request: Request, response: Response): void => {
+      response.setHeader('allow', methods.join(', '));
+      refuse(response, apiError('method_not_allowed', { message: `The method ${request.method} is not allowed here: use ${instead}.` }));
+    };
   };
 
   const models = (request: Request, response: Response, model: string | undefined): Promise<void> => {
