@@ -219,7 +219,7 @@ function sumsAgree({ world, byRequest }: Books): void {
 
 /** I11: all logs, booked into an empty ledger, say the same. */
 function replayAgrees(world: World): void {
-  const again = new SimLedger(world.scheduler, world.random, true);
+  const again = new SimLedger(world.scheduler, world.random, undefined);
   for (const { disk } of world.workers) {
     const attempts: CheckedAttempt[] = [];
     const outcomes: CheckedOutcome[] = [];

@@ -13,6 +13,7 @@ export const TRANSITIONS = [
   'reserve: given after all', 'reserve: bettered', 'reserve: left for another', 'repeat: open', 'repeat: running', 'repeat: done', 'repeat: run again',
   'left before the head: prompt alone', 'left after the head: prompt alone', 'left before the request was sent', 'cut off before the head',
   'edge: stopped', 'edge: stopped amid rounds of two replicas', 'edge: stopped and cut answers off',
+  'worker: ended',
   'client: answered', 'client: cut', 'client: refused', 'client: left', 'client: reset',
 ] as const;
 export type Transition = (typeof TRANSITIONS)[number];

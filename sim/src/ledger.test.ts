@@ -13,7 +13,7 @@ const attempt = (requestId: string): CheckedAttempt => ({
 const delivered = (requestId: string): CheckedOutcome => ({ requestId, accountId: 'a', fact: { attempt: 1, outcome: 'DELIVERED', toldByEdge: true } });
 
 function newLedger() {
-  const ledger = new SimLedger(new Scheduler(() => undefined), new Random(1), true);
+  const ledger = new SimLedger(new Scheduler(() => undefined), new Random(1), undefined);
   let seq = 0n;
   const commit = (attempts: CheckedAttempt[], outcomes: CheckedOutcome[]): void => {
     seq += 1n;

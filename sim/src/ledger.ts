@@ -1,13 +1,14 @@
 /** The ledger's store in memory: what Postgres keeps, booked by billing's own domain code. */
 import {
   book, isSettled, keptRows, mergeRanges, NEW_HEAD, requestsOf,
-  type AccountHead, type AccountTotals, type CheckedAttempt, type CheckedOutcome, type CommittedBatch, type DeadEvent, type LedgerEntry, type LedgerStore, type Progress,
+  type AccountHead, type AccountTotals, type CheckedAttempt, type CheckedOutcome, type CommittedBatch, type DeadEvent, type LedgerEntry, type LedgerStore, type Progress, type Registered,
   type RequestState, type ScopeTotals, type StoredRow,
 } from '@signalbox/billing/proof';
 import { Fault } from '@signalbox/kernel/fault';
 import { isWhole } from '@signalbox/ledger-core/fold';
 import { EPOCH_MS, type Life } from './life.js';
 import type { Amounts } from './limits.js';
+import type { Mutant } from './mutants.js';
 import type { Random } from './random.js';
 import type { Scheduler } from './scheduler.js';
 
@@ -15,6 +16,11 @@ interface Writer {
   readonly provider: string;
   readonly lastSeq: bigint;
   readonly progress: Progress;
+  /** Of its latest report, as these. */
+  readonly reportId: string;
+  readonly seenAtMs: number;
+  readonly hasOpen: boolean;
+  readonly endedReportId: string;
 }
 
 interface Tables {
@@ -27,7 +33,9 @@ interface Tables {
   readonly dead: DeadEvent[];
 }
 
-const NOTHING: Progress = { watermark: 0n, beyond: [] };
+const NEW_WRITER: Writer = { provider: '', lastSeq: 0n, progress: { watermark: 0n, beyond: [] }, reportId: '', seenAtMs: 0, hasOpen: false, endedReportId: 'none' };
+/** As the table's query has it. */
+const isBooked = ({ lastSeq, progress }: Writer): boolean => progress.watermark >= lastSeq && progress.beyond.length === 0;
 
 function emptyTables(): Tables {
   return { rows: new Map(), heads: new Map(), stored: new Map(), totals: new Map(), writers: new Map(), dead: [] };
@@ -47,12 +55,14 @@ export class SimLedger {
   private readonly states = new WeakMap<readonly StoredRow[], RequestState>();
   private tables = emptyTables();
   private backup = emptyTables();
+  /** Names reports. */
+  private reports = 0;
 
-  /** `isUnique` false: the mutant without unique keys. */
+  /** Of the mutants it is the one without unique keys, and the one of writers that end too early. */
   constructor(
     private readonly scheduler: Scheduler,
     private readonly random: Random,
-    private readonly isUnique: boolean,
+    private readonly mutant: Mutant | undefined,
   ) {}
 
   calm(): void {
@@ -138,6 +148,19 @@ export class SimLedger {
     return booked === undefined ? undefined : { charge: booked.chargeNanoUsd, tokens: BigInt(booked.tokens + booked.byokTokens) };
   }
 
+  /** Nobody waits for it, whatever it has under way. */
+  hasEnded(writer: string): boolean {
+    const known = this.tables.writers.get(writer);
+    if (known === undefined) return false;
+    return known.endedReportId === known.reportId && (isBooked(known) || this.mutant === 'end-early');
+  }
+
+  /** The mutant that does not look at what is outstanding. */
+  endEarly(writer: string): void {
+    const known = this.tables.writers.get(writer);
+    if (known !== undefined) this.tables.writers.set(writer, { ...known, endedReportId: known.reportId });
+  }
+
   writers(): ReadonlyMap<string, Writer> {
     return this.tables.writers;
   }
@@ -150,12 +173,12 @@ export class SimLedger {
   commitNow(ranges: Parameters<LedgerStore['commit']>[0], dead: readonly DeadEvent[], nowMs: number): CommittedBatch {
     const { tables } = this;
     for (const { writer, range } of ranges) {
-      const known = tables.writers.get(writer) ?? { provider: '', lastSeq: 0n, progress: NOTHING };
+      const known = tables.writers.get(writer) ?? { ...NEW_WRITER, seenAtMs: nowMs };
       tables.writers.set(writer, { ...known, progress: mergeRanges(known.progress, [range]) });
     }
     const attempts: readonly CheckedAttempt[] = ranges.flatMap((range) => range.attempts);
     const outcomes: readonly CheckedOutcome[] = ranges.flatMap((range) => range.outcomes);
-    const booking = book({ attempts, outcomes, requests: this.isUnique ? this.statesOf([...attempts, ...outcomes]) : new Map(), heads: tables.heads, nowMs });
+    const booking = book({ attempts, outcomes, requests: this.mutant !== 'no-unique-key' ? this.statesOf([...attempts, ...outcomes]) : new Map(), heads: tables.heads, nowMs });
     for (const row of booking.rows) {
       tables.rows.set(row.accountId, [...(tables.rows.get(row.accountId) ?? []), row]);
       this.store(keptRows([row], []));
@@ -187,13 +210,11 @@ export class SimLedger {
   openFor(life: Life): LedgerStore {
     return {
       commit: (ranges, dead, nowMs) => this.ask(life, () => this.commitNow(ranges, dead, nowMs), this.lostReply),
-      register: (writer, provider, lastSeq) =>
-        this.ask(life, () => {
-          const known = this.tables.writers.get(writer) ?? { provider, lastSeq, progress: NOTHING };
-          this.tables.writers.set(writer, { ...known, lastSeq: known.lastSeq > lastSeq ? known.lastSeq : lastSeq });
-          return known.progress.watermark;
-        }),
-      watermarks: () => this.ask(life, () => [...this.tables.writers].map(([writer, { provider, lastSeq, progress }]) => ({ writer, provider, lastSeq, ledgerSeq: progress.watermark, gaps: BigInt(progress.beyond.length), seenAtMs: Number.MAX_SAFE_INTEGER, isDeclaredLost: false }))),
+      register: (writer, provider, lastSeq, nowMs, openSinceMs) => this.ask(life, () => this.report(writer, provider, lastSeq, nowMs, openSinceMs)),
+      deregister: (writer, lastSeq, reportId) => this.ask(life, () => this.end(writer, lastSeq, reportId), this.lostReply),
+      watermarks: () => this.ask(life, () => [...this.tables.writers].map(([writer, known]) => ({
+        writer, provider: known.provider, lastSeq: known.lastSeq, ledgerSeq: known.progress.watermark, gaps: BigInt(known.progress.beyond.length), seenAtMs: known.seenAtMs, isDeclaredLost: false, isEnded: this.hasEnded(writer),
+      }))),
       // Each one comes back within the run.
       declareLost: () => this.ask(life, () => 'alive' as const),
       totals: (accountId, asked) => this.ask(life, () => this.totalsOf(accountId, asked)),
@@ -205,6 +226,20 @@ export class SimLedger {
   /** Asks as a process of billing does. */
   read<Answer>(life: Life, work: () => Answer): Promise<Answer> {
     return this.ask(life, work);
+  }
+
+  private report(writer: string, provider: string, lastSeq: bigint, seenAtMs: number, openSinceMs?: number): Registered {
+    const known = this.tables.writers.get(writer) ?? { ...NEW_WRITER, provider };
+    const reportId = String((this.reports += 1));
+    this.tables.writers.set(writer, { ...known, lastSeq: known.lastSeq > lastSeq ? known.lastSeq : lastSeq, reportId, seenAtMs, hasOpen: openSinceMs === undefined ? known.hasOpen : openSinceMs !== 0 });
+    return { ledgerSeq: known.progress.watermark, reportId };
+  }
+
+  private end(writer: string, lastSeq: bigint, reportId: string): boolean {
+    const known = this.tables.writers.get(writer);
+    const mayEnd = known !== undefined && known.reportId === reportId && known.lastSeq <= lastSeq && known.progress.watermark >= lastSeq && isBooked(known) && !known.hasOpen;
+    if (mayEnd) this.tables.writers.set(writer, { ...known, endedReportId: reportId });
+    return mayEnd;
   }
 
   private store(rows: readonly StoredRow[]): void {

@@ -25,6 +25,7 @@ export const MUTANTS = {
   'leaving-unwritten': 'a worker does not write down that a client hung up',
   'cut-off-paid': 'a worker takes a client that edge cuts off for one that hangs up',
   'unsent-paid': 'a worker takes a request that waits for its connection for one that the provider has',
+  'end-early': 'a worker that is told to stop says that it has ended before it has',
   'away-is-refused': 'a worker takes a quota that does not answer for one that refuses',
 } as const;
 export type Mutant = keyof typeof MUTANTS;

@@ -4,6 +4,7 @@ import { checkCaps, checkEnd, checkHeld } from './check-limits.js';
 import type { Coverage } from './coverage.js';
 import { planCrowd } from './crowds.js';
 import { planDepartures } from './departures.js';
+import { planEnds } from './ends.js';
 import { plan, planGrowth } from './faults.js';
 import { planLateLimits } from './late-limits.js';
 import { planLosses } from './losses.js';
@@ -47,6 +48,10 @@ const DEPARTURE_MARK = 0x2545f491;
 const CROWD_SHARE = 0.4;
 /** Makes draws of their own of a seed. */
 const CROWD_MARK = 0x3c6ef372;
+/** In some runs a worker ends in an orderly way. */
+const END_SHARE = 0.3;
+/** Makes draws of their own of a seed. */
+const END_MARK = 0x1b873593;
 /** In some runs the terms of accounts change while their requests are under way. */
 const CHANGE_SHARE = 0.35;
 /** In some runs an account that has none gets limits as the counters are lost. */
@@ -105,6 +110,8 @@ export async function runSeed(seed: number, mutant?: Mutant, trace?: (line: stri
   if (departures.chance(DEPARTURE_SHARE)) planDepartures(world, departures, LOAD_MS);
   const crowds = new Random(seed ^ CROWD_MARK);
   if (crowds.chance(CROWD_SHARE)) planCrowd(world, crowds, LOAD_MS);
+  const ends = new Random(seed ^ END_MARK);
+  if (ends.chance(END_SHARE)) planEnds(world, ends, LOAD_MS);
   if (random.chance(CHANGE_SHARE)) {
     for (let i = random.int(1, 4); i > 0; i -= 1) {
       const index = random.pick(CHANGEABLE);

@@ -117,6 +117,9 @@ export const UNLIMITED_ACCOUNTS = [2, OWN_ACCOUNT] as const;
 /** Nothing is counted of them but amounts: edges take advances for them. */
 export const CROWDED_ACCOUNTS = [0, 1, 2, LONG_ACCOUNT] as const;
 
+/** What they may spend is little. */
+export const LIMITED_ACCOUNTS = [0, 1, LONG_ACCOUNT] as const;
+
 type Terms = Pick<Caller['account'], 'tier' | 'hardCap' | 'providerKeys' | 'includedTokens' | 'trialCreditNanoUsd' | 'byokTokens' | 'requestsPerMinute' | 'burstPerSecond'>;
 
 const PAID: Terms = { tier: 'business', hardCap: false, providerKeys: [] };

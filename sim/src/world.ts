@@ -5,7 +5,7 @@ import { conduct, type Caller, type Neighbours, type Turn } from '@signalbox/edg
 import type { Fault } from '@signalbox/kernel/fault';
 import type { CallInfo } from '@signalbox/rpc/call';
 import { silentLog } from '@signalbox/runtime/log';
-import { extendingAt, openJournal, type Dispatcher, type ExtendHold, type OpenJournal } from '@signalbox/worker-kit/proof';
+import { extendingAt, openJournal, type ExtendHold, type OpenJournal } from '@signalbox/worker-kit/proof';
 import { SimBus } from './bus.js';
 import { claimHandlers, conductOnce, newClaimStore, standing, withoutBegins } from './claims.js';
 import { SimClient } from './client.js';
@@ -28,23 +28,13 @@ import type { Random } from './random.js';
 import { Scheduler } from './scheduler.js';
 import { billingIn, quotaIn, TOTALS_DEADLINE_MS, workerIn } from './services.js';
 import { ACCOUNTS, callerOf, planOf, pricesOf, requestOf, type Traffic } from './traffic.js';
+import { drainWorker, type Worker, type WorkerStop } from './worker-stop.js';
 import { WorldRecord } from './world-record.js';
 
 const PROVIDERS = ['alpha', 'beta'] as const;
 /** As the compositions of the services have them. */
 const NEIGHBOUR_DEADLINE_MS = 2_000;
 const RESTART_MS_MAX = 4_000;
-
-interface Worker {
-  readonly name: string;
-  readonly provider: SimProvider;
-  readonly disk: SimDisk;
-  readonly door: Door;
-  /** Requests that came to it. */
-  readonly served: Set<string>;
-  journal: OpenJournal | undefined;
-  dispatcher: Dispatcher | undefined;
-}
 
 export class World extends WorldRecord {
   readonly scheduler: Scheduler;
@@ -83,7 +73,7 @@ export class World extends WorldRecord {
     const onBug = (error: unknown): void => this.bug(error);
     this.network = new Network(scheduler, random, onBug);
     this.bus = new SimBus(scheduler, random);
-    this.ledger = new SimLedger(scheduler, random, mutant !== 'no-unique-key');
+    this.ledger = new SimLedger(scheduler, random, mutant);
     this.counters = new SimCounters(
       scheduler,
       random,
@@ -214,14 +204,31 @@ export class World extends WorldRecord {
     for (const { life } of this.edges) if (!life.isDead) life.freeze();
   }
 
-  killWorker(index: number): void {
+  /** SIGTERM. `onBack` is called when it serves again, unless something else ended it. */
+  stopWorker(index: number, stop: WorkerStop, onBack: () => void): void {
+    const worker = this.workerAt(index);
+    const { life } = worker.door;
+    const writer = worker.journal?.state().writer;
+    if (life === undefined || life.isDead || writer === undefined) return;
+    const over = (): void => {
+      if (life.isDead) return;
+      if (this.ledger.hasEnded(writer)) this.coverage.took('worker: ended');
+      this.killWorker(index, stop.awayMs, onBack);
+    };
+    if (this.mutant !== 'end-early') return life.run(() => void drainWorker(worker, life, stop).then(over, (error: unknown) => this.bug(error)));
+    this.ledger.endEarly(writer);
+    over();
+  }
+
+  killWorker(index: number, awayMs?: number, onBack?: () => void): void {
     const worker = this.workerAt(index);
     if (worker.door.life?.isDead !== false) return;
     worker.door.life.kill();
     for (const requestId of worker.provider.reached) if (worker.served.has(requestId) && this.ledger.requestOf(requestId)?.booked === undefined) this.orphaned.add(requestId);
     worker.journal = undefined;
     worker.dispatcher = undefined;
-    this.later(() => this.startWorker(index));
+    if (awayMs === undefined) this.later(() => this.startWorker(index));
+    else this.scheduler.at(awayMs, () => this.startWorker(index, onBack));
   }
 
   /** The one whose log has that name. */
@@ -363,7 +370,7 @@ export class World extends WorldRecord {
     Object.assign(this.billing, { life, handlers });
   }
 
-  private startWorker(index: number): void {
+  private startWorker(index: number, onServing?: () => void): void {
     const worker = this.workerAt(index);
     const { provider, disk, door, served } = worker;
     const life = this.newLife(`worker ${worker.name}`);
@@ -389,6 +396,7 @@ export class World extends WorldRecord {
         });
         worker.dispatcher = dispatcher;
         door.handlers = handlers;
+        onServing?.();
       },
       () => {
         // The keeper starts it again until the disk takes it.

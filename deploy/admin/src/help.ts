@@ -35,7 +35,7 @@ export const ABOUT: Readonly<Record<string, string>> = {
   'period close': 'closes periods that are over, or says what blocks them',
   'dead list': 'lists usage that was not booked, and why',
   'dead resolve': 'marks a dead event as handled; books nothing',
-  watermarks: "shows how far each worker's log is booked",
+  watermarks: "shows how far each worker's log is booked, and which workers have ended or are lost",
   'writer lost': "declares a worker's log lost for good; cannot be undone",
   providers: 'lists providers, with the health of each endpoint as seen in traffic',
   decision: 'explains a routing decision, and whether it would be the same now',

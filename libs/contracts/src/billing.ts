@@ -12,6 +12,8 @@ export type { DecisionsRequest, DecisionsRequest__Output } from './gen/signalbox
 export type { DecisionsResponse, DecisionsResponse__Output } from './gen/signalbox/billing/v1/DecisionsResponse.js';
 export type { DeclareLostRequest, DeclareLostRequest__Output } from './gen/signalbox/billing/v1/DeclareLostRequest.js';
 export type { DeclareLostResponse, DeclareLostResponse__Output } from './gen/signalbox/billing/v1/DeclareLostResponse.js';
+export type { DeregisterRequest, DeregisterRequest__Output } from './gen/signalbox/billing/v1/DeregisterRequest.js';
+export type { DeregisterResponse, DeregisterResponse__Output } from './gen/signalbox/billing/v1/DeregisterResponse.js';
 export type { FeedbackRequest, FeedbackRequest__Output } from './gen/signalbox/billing/v1/FeedbackRequest.js';
 export type { FeedbackResponse, FeedbackResponse__Output } from './gen/signalbox/billing/v1/FeedbackResponse.js';
 export type { GetDecisionRequest, GetDecisionRequest__Output } from './gen/signalbox/billing/v1/GetDecisionRequest.js';

@@ -48,7 +48,16 @@ export function reregister(state: AccountState, command: ReregisterCommand, nowM
   }
 }
 
+/** A writer as the ledger knows it. */
+export interface KnownWriter {
+  readonly writer: string;
+  /** No log of it will be read any more. */
+  readonly isLost: boolean;
+  /** It has nothing to tell: all of its log is in the ledger, and it reports there before it begins anything. */
+  readonly isEnded?: boolean;
+}
+
 /** The writers that have not told yet what they have under way, ascending: accounts with limits stay closed for them. */
-export function unheard(writers: readonly { readonly writer: string; readonly isLost: boolean }[], heard: ReadonlySet<string>): readonly string[] {
-  return writers.flatMap(({ writer, isLost }) => (isLost || heard.has(writer) ? [] : [writer])).sort();
+export function unheard(writers: readonly KnownWriter[], heard: ReadonlySet<string>): readonly string[] {
+  return writers.flatMap(({ writer, isLost, isEnded }) => (isLost || isEnded === true || heard.has(writer) ? [] : [writer])).sort();
 }

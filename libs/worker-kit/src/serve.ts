@@ -32,6 +32,8 @@ import { openJournal } from './wal.js';
 const NEIGHBOUR_DEADLINE_MS = 2_000;
 /** Longest wait for the usage of clients that left: then their attempts end by themselves. */
 const LEFT_BEHIND_MS_MAX = 60_000;
+/** 5 s: what was written last is in the ledger within two; below what a supervisor's grace leaves behind both drains. */
+const END_WAIT_MS = 5_000;
 
 export interface WorkerOptions {
   /** Name as in the table of services, such as `worker-openai`. */
@@ -85,7 +87,7 @@ export function serveWorker(options: WorkerOptions): Service {
         const billing = createRpcClient({ ...client, area: 'billing', addresses: config.BILLING_ADDRS });
         closers.push(() => billing.close());
         const opened = await openJournal({ directory: join(config.WAL_DIR, adapter.provider), provider: adapter.provider, clock, randomBytes, log, bus, quota, billing });
-        closers.push(() => opened.close());
+        closers.push(() => opened.close(END_WAIT_MS));
         observeJournal(metrics, opened);
         isJournalReady = () => opened.isRegistered();
         journal = opened;

@@ -4,7 +4,7 @@
  * Records travel as the bytes that stand in the log.
  */
 import type { Bus } from '@signalbox/bus/bus';
-import type { RegisterRequest, RegisterResponse__Output, WatermarkRequest, WatermarkResponse__Output } from '@signalbox/contracts/billing';
+import type { DeregisterRequest, DeregisterResponse__Output, RegisterRequest, RegisterResponse__Output, WatermarkRequest, WatermarkResponse__Output } from '@signalbox/contracts/billing';
 import type { UsageRecorded, UsageRecorded__Output } from '@signalbox/contracts/events';
 import { messageCodec } from '@signalbox/contracts/load';
 import type { Clock, Timer } from '@signalbox/kernel/clock';
@@ -27,6 +27,8 @@ const SPACING_MS = 300;
 const WATERMARK_BUSY_MS = 1_000;
 /** While somebody waits for the ledger, as a start does after a kill. */
 const WATERMARK_AWAITED_MS = 20;
+/** From a question at the end that came to nothing to the next. */
+const AWAY_MS = 250;
 const WATERMARK_IDLE_MS = 15_000;
 /** 30 s without progress of the watermark: what was sent is taken for lost and sent again. */
 const STALL_MS = 30_000;
@@ -69,6 +71,8 @@ export interface Shipping {
   unbookedMs(): number;
   /** Sends what is waiting now; resolves when it is with the bus, or when the bus refused it (it is retried later). */
   flush(): Promise<void>;
+  /** Nothing more is written, and nothing is open: once the ledger has it all, billing is told that the writer has ended. Resolves then, or after `waitMs` and two calls: it is waited for as one that was killed, then. */
+  end(waitMs: number): Promise<void>;
   close(): void;
 }
 
@@ -102,6 +106,8 @@ export function createShipping(options: ShippingOptions): Shipping {
   /** Times that the log was sent again: the bus would take what it lost, or what the ledger lost, for a double. */
   let resends = 0;
   let ledger = 0;
+  /** Of the latest report that billing answered; empty = there was none, or a billing of before does not name it. */
+  let reportId = '';
   /** Newest record that is to be booked; of what an earlier process wrote that may be any. */
   let owed = options.lastSeq();
   const owedSince = new OwedSince();
@@ -234,10 +240,14 @@ export function createShipping(options: ShippingOptions): Shipping {
     options.onLedger(ledger);
   }
 
-  async function poll(): Promise<void> {
+  /** True = billing answered. */
+  async function poll(): Promise<boolean> {
+    let isAnswered = false;
     try {
       const request: WatermarkRequest = { writer, lastSeq: String(options.lastSeq()), openSinceMs: String(options.openSinceMs()), owedSeq: String(owed) };
       const answer = await billing.unary<WatermarkRequest, WatermarkResponse__Output>('Watermark', request);
+      isAnswered = true;
+      reportId = answer.reportId;
       seen(Number(answer.ledgerSeq));
     } catch {
       // Billing is away: the log waits; nothing else depends on it.
@@ -248,6 +258,26 @@ export function createShipping(options: ShippingOptions): Shipping {
       timers.delete(name);
     }
     arm('watermark', isBusy ? busyMs() : WATERMARK_IDLE_MS, () => void poll());
+    return isAnswered;
+  }
+
+  /** True = it is told, and the ledger took it. A report that came between is behind its name, and is made anew. */
+  async function deregister(): Promise<boolean> {
+    const lastSeq = options.lastSeq();
+    if (reportId === '' || ledger < lastSeq) return false;
+    const request: DeregisterRequest = { writer, lastSeq: String(lastSeq), reportId };
+    return (await billing.unary<DeregisterRequest, DeregisterResponse__Output>('Deregister', request)).ended;
+  }
+
+  async function end(waitMs: number): Promise<void> {
+    const endMs = clock.monotonicMs() + waitMs;
+    while (isRegistered) {
+      const isAnswered = await poll();
+      // A billing of before names no report: it is not to be told.
+      const isOver = isAnswered && (reportId === '' || (await deregister().catch(() => false)));
+      if (isOver || clock.monotonicMs() >= endMs) return;
+      await new Promise<void>((resolve) => clock.setTimer(isAnswered ? WATERMARK_AWAITED_MS : AWAY_MS, resolve));
+    }
   }
 
   async function register(): Promise<void> {
@@ -290,6 +320,7 @@ export function createShipping(options: ShippingOptions): Shipping {
       await shipping;
       flushes -= 1;
     },
+    end,
     close: () => {
       isClosed = true;
       for (const timer of timers.values()) timer.cancel();

@@ -24,8 +24,13 @@ test.each([true, false])('a writer that runs no more has told quota’s store th
     if (method === 'Reregister') told.push(request);
     return { epoch: 'life 2', unheldRequestIds: [], refusedRequestIds: [] };
   });
-  const billing = clientOf(() => Promise.resolve({ ledgerSeq: '0' }));
+  const ended: object[] = [];
+  const billing = clientOf((method, request) => {
+    if (method === 'Deregister') ended.push(request);
+    return Promise.resolve({ ledgerSeq: '0', reportId: 'report', ended: true });
+  });
   const [writer] = await recoverDirectories(directory, { clock, randomBytes, log: silentLog, bus, quota, billing });
   const whole = { writer, epoch: 'life 2', live: [], finished: [], last: true };
   expect(told.slice(0, 1)).toEqual(isThere ? [whole] : []);
+  expect(ended).toEqual([{ writer, lastSeq: '0', reportId: 'report' }]);
 });

@@ -41,11 +41,14 @@ export async function recoverDirectories(walRoot: string, options: Omit<JournalO
       options.log.warn('A write-ahead log was left alone.', { reason: error instanceof Error ? error.message : 'unknown' });
       return undefined;
     }
+    let endWaitMs: number | undefined;
     try {
       await journal.recover();
+      // The ledger has it all: no wait.
+      endWaitMs = 0;
       return journal.state().writer;
     } finally {
-      await journal.close();
+      await journal.close(endWaitMs);
     }
   };
   const writers = await Promise.all(writerDirectories(walRoot).map(recover));

@@ -42,6 +42,9 @@ export interface OpenJournal extends Journal {
   recover(): Promise<void>;
   /** Writes what is waiting, makes it durable and hands it to the bus if that is there. */
   flush(): Promise<void>;
-  /** Writes what is waiting and gives the directory back. Safe to call twice. */
-  close(): Promise<void>;
+  /**
+   * Writes what is waiting and gives the directory back. With `endWaitMs` the ledger is waited for, so long and two calls more, to
+   * tell billing that this writer has ended; not where an attempt is without its outcome. Safe to call twice.
+   */
+  close(endWaitMs?: number): Promise<void>;
 }

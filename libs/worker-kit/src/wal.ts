@@ -185,7 +185,7 @@ class WriteAheadLog implements OpenJournal, AttemptBook {
     await this.shipping.flush();
   }
 
-  async close(): Promise<void> {
+  async close(endWaitMs?: number): Promise<void> {
     if (this.isClosed) return;
     this.isClosed = true;
     // Outcomes that follow from ends are written in a second turn.
@@ -193,9 +193,10 @@ class WriteAheadLog implements OpenJournal, AttemptBook {
     this.commit.close();
     this.sweepTimer?.cancel();
     await this.shipping.flush();
-    this.shipping.close();
     await this.settlement.flush();
     this.settlement.close();
+    if (endWaitMs !== undefined && this.open.size === 0) await this.shipping.end(endWaitMs);
+    this.shipping.close();
     for (const { reject } of this.recoveryWaiters.splice(0)) reject(new Fault('cancelled', 'The write-ahead log is closed.'));
     this.files.close();
     if (this.commit.written > 0) this.opened.disk.setTorn(false);

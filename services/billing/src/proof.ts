@@ -3,7 +3,7 @@ export { createConsumer } from './consumer.js';
 export { book } from './domain/booking.js';
 export { checkAttempt, checkOutcome, type CheckedAttempt, type CheckedOutcome } from './domain/check.js';
 export { NEW_HEAD, type AccountHead, type LedgerEntry } from './domain/open-account.js';
-export type { AccountTotals, CheckedRange, CommittedBatch, DeadEvent, LedgerStore, ScopeTotals, WriterMarkRow } from './domain/ports.js';
+export type { AccountTotals, CheckedRange, CommittedBatch, DeadEvent, LedgerStore, Registered, ScopeTotals, WriterMarkRow } from './domain/ports.js';
 export { mergeRanges, type Progress } from './domain/ranges.js';
 export { isSettled, requestsOf, type RequestState, type StoredRow } from './domain/request.js';
 export { createBillingMetrics } from './metrics.js';

@@ -1,5 +1,5 @@
 /** The door for calls: message in, ledger call, message out. */
-import type { BookLostRequest__Output, DeclareLostRequest__Output, DeclareLostResponse, LostRequest__Output, LedgerRequest__Output, LedgerResponse, RegisterRequest__Output, RegisterResponse, TotalsRequest__Output, WatermarkRequest__Output, WatermarkResponse, WatermarksResponse } from '@signalbox/contracts/billing';
+import type { BookLostRequest__Output, DeclareLostRequest__Output, DeclareLostResponse, DeregisterRequest__Output, DeregisterResponse, LostRequest__Output, LedgerRequest__Output, LedgerResponse, RegisterRequest__Output, RegisterResponse, TotalsRequest__Output, WatermarkRequest__Output, WatermarkResponse, WatermarksResponse } from '@signalbox/contracts/billing';
 import type { TotalsPublished } from '@signalbox/contracts/events';
 import type { Clock } from '@signalbox/kernel/clock';
 import { Fault } from '@signalbox/kernel/fault';
@@ -50,37 +50,40 @@ export function createHandlers({ store, clock, ledgerNow, hearing, books = {}, a
     if (writer === '' || writer.length > 64) throw new Fault('bad_message', 'A writer needs an id.');
     return writer;
   };
-  /** Writers that this process heard of, and when: a ledger that was restored from a backup may not know them. */
-  const met = new Map<string, number>();
-  const meet = (writer: string): string => {
-    met.set(known(writer), clock.monotonicMs());
-    return writer;
-  };
-  const metBeside = (rows: readonly WriterMarkRow[]): readonly string[] => {
-    const written = new Set(rows.map(({ writer }) => writer));
-    for (const [writer, atMs] of met) if (clock.monotonicMs() - atMs > LOST_MS) met.delete(writer);
-    return [...met.keys()].filter((writer) => !written.has(writer));
-  };
-  /** Whoever is heard of shows that the ledger can hear. */
-  const heardAt = async (): Promise<number> => {
-    const nowMs = await ledgerNow();
+  /** Writers that this process heard of, when, and by the ledger's clock: a ledger that was restored from a backup may not know them, or not that they are back. */
+  const met = new Map<string, { readonly atMs: number; seenAtMs: number }>();
+  /** Whoever is heard of shows that the ledger can hear. Answers when that was. */
+  const heard = async (writer: string): Promise<number> => {
+    const meeting = { atMs: clock.monotonicMs(), seenAtMs: met.get(known(writer))?.seenAtMs ?? 0 };
+    met.set(writer, meeting);
+    const nowMs = (meeting.seenAtMs = await ledgerNow());
     hearing.until(nowMs);
     return nowMs;
   };
+  const metBeside = (rows: readonly WriterMarkRow[]): readonly string[] => {
+    const written = new Set(rows.map(({ writer }) => writer));
+    for (const [writer, { atMs }] of met) if (clock.monotonicMs() - atMs > LOST_MS) met.delete(writer);
+    return [...met.keys()].filter((writer) => !written.has(writer));
+  };
+  const hasEnded = ({ writer, isEnded, seenAtMs }: WriterMarkRow): boolean => isEnded && (met.get(writer)?.seenAtMs ?? 0) <= seenAtMs;
   return {
     unary: {
       ...books,
       Register: async (request: RegisterRequest__Output): Promise<RegisterResponse> => ({
-        ledgerSeq: String(await store.register(meet(request.writer), request.provider, BigInt(request.lastSeq), await heardAt())),
+        ledgerSeq: String((await store.register(request.writer, request.provider, BigInt(request.lastSeq), await heard(request.writer))).ledgerSeq),
       }),
       // A ledger restored from before the registration learns the writer here again.
-      Watermark: async (request: WatermarkRequest__Output): Promise<WatermarkResponse> => ({
-        ledgerSeq: String(await store.register(meet(request.writer), '', BigInt(request.lastSeq), await heardAt(), Number(request.openSinceMs), request.owedSeq === undefined ? undefined : BigInt(request.owedSeq))),
-      }),
+      Watermark: async (request: WatermarkRequest__Output): Promise<WatermarkResponse> => {
+        const { ledgerSeq, reportId } = await store.register(request.writer, '', BigInt(request.lastSeq), await heard(request.writer), Number(request.openSinceMs), request.owedSeq === undefined ? undefined : BigInt(request.owedSeq));
+        return { ledgerSeq: String(ledgerSeq), reportId };
+      },
+      Deregister: async ({ writer, lastSeq, reportId }: DeregisterRequest__Output): Promise<DeregisterResponse> => ({ ended: await store.deregister(known(writer), BigInt(lastSeq), reportId) }),
       Watermarks: async (): Promise<WatermarksResponse> => {
         const rows = await store.watermarks();
         const heardMs = hearing.until(await ledgerNow());
-        const told = rows.map(({ writer, provider, lastSeq, ledgerSeq, gaps, seenAtMs, isDeclaredLost }) => ({ lost: isDeclaredLost || heardMs - seenAtMs > LOST_MS, writer, provider, lastSeq: String(lastSeq), ledgerSeq: String(ledgerSeq), gaps: String(gaps) }));
+        const told = rows.map((row) => ({
+          lost: row.isDeclaredLost || heardMs - row.seenAtMs > LOST_MS, ended: hasEnded(row), writer: row.writer, provider: row.provider, lastSeq: String(row.lastSeq), ledgerSeq: String(row.ledgerSeq), gaps: String(row.gaps),
+        }));
         return { writers: [...told, ...metBeside(rows).map((writer) => ({ writer }))] };
       },
       DeclareLost: async ({ writer, note }: DeclareLostRequest__Output): Promise<DeclareLostResponse> => {

@@ -7,7 +7,7 @@ import type { Draw } from '@signalbox/ledger-core/advance';
 import { checkAmount } from '@signalbox/ledger-core/admission';
 import type { FinishCommand, OpenRequest, TotalsCommand } from '@signalbox/ledger-core/settlement';
 import type { Periods } from '@signalbox/ledger-core/periods';
-import type { ReregisterCommand } from '@signalbox/ledger-core/rebuild';
+import type { KnownWriter, ReregisterCommand } from '@signalbox/ledger-core/rebuild';
 import { Fault } from '@signalbox/kernel/fault';
 import type { Handlers } from '@signalbox/rpc/call';
 import { readAdmission, writeVerdict } from './domain/admission-request.js';
@@ -28,8 +28,8 @@ export function readTotals(message: TotalsPublished__Output): TotalsCommand {
 }
 
 /** Billing's writers, as a rebuild asks for them. */
-export function readWriters({ writers }: WatermarksResponse__Output): readonly { readonly writer: string; readonly isLost: boolean; readonly isBooked: boolean }[] {
-  return writers.map(({ writer, lost, lastSeq, ledgerSeq, gaps }) => ({ writer, isLost: lost, isBooked: gaps === '0' && BigInt(ledgerSeq) > 0n && BigInt(ledgerSeq) >= BigInt(lastSeq) }));
+export function readWriters({ writers }: WatermarksResponse__Output): readonly (KnownWriter & { readonly isBooked: boolean })[] {
+  return writers.map(({ writer, lost, ended, lastSeq, ledgerSeq, gaps }) => ({ writer, isLost: lost, isEnded: ended, isBooked: gaps === '0' && BigInt(ledgerSeq) > 0n && BigInt(ledgerSeq) >= BigInt(lastSeq) }));
 }
 
 /** What quota knows of requests that a lost writer told of, as the ledger takes it. */

@@ -4,6 +4,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createMemoryBus } from '@signalbox/bus/memory';
+import type { DeregisterRequest } from '@signalbox/contracts/billing';
 import type { UsageRecorded__Output } from '@signalbox/contracts/events';
 import { Fault } from '@signalbox/kernel/fault';
 import { asNanoUsd } from '@signalbox/kernel/money';
@@ -60,9 +61,15 @@ export async function journalRig() {
     isConnected: () => true,
     close: () => Promise.resolve(),
   });
-  const billing = client(() => {
+  const ends = { told: [] as DeregisterRequest[], reports: 0, named: true, isTaken: true };
+  const billing = client((method, request) => {
     if (!connection.isBillingUp) throw new Fault('billing_unavailable', 'away');
-    return { ledgerSeq: String(mark) };
+    if (method === 'Deregister') {
+      ends.told.push(request);
+      return { ended: ends.isTaken };
+    }
+    ends.reports += 1;
+    return { ledgerSeq: String(mark), reportId: ends.named ? `report ${ends.reports}` : '' };
   });
   const quota = client((method, request: { finished?: unknown[]; holds?: { requestId: string }[] }) => {
     if (method === 'Reregister') {
@@ -90,7 +97,7 @@ export async function journalRig() {
   };
   /** One that was admitted `agoMs` ago. */
   const startOf = (requestId: string, agoMs = 0): AttemptStart => ({ ...start(requestId), periods: { day: 'd', week: 'w', month: 'm', plan: 'p', reservedAtMs: String(clock.nowMs() - agoMs) } });
-  return { clock, directory, bus, usage, finished, alive, connection, told, store, restoreLedger, recover, startOf, newDirectory, open: (at = directory, disk = localDisk(at)) => openJournal({ directory: at, disk, provider: 'sim', clock, randomBytes, log: silentLog, bus, quota, billing }) };
+  return { clock, directory, bus, usage, finished, alive, connection, ends, told, store, restoreLedger, recover, startOf, newDirectory, open: (at = directory, disk = localDisk(at)) => openJournal({ directory: at, disk, provider: 'sim', clock, randomBytes, log: silentLog, bus, quota, billing }) };
 }
 
 export const outcomesIn = (usage: readonly UsageRecorded__Output[]): string[] => usage.flatMap((event) => event.outcomes).map(({ requestId, outcome, toldByEdge }) => `${requestId} ${outcome} ${String(toldByEdge)}`);

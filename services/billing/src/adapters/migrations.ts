@@ -227,6 +227,16 @@ const FEES_APART = [
     update attempt_days d set cost_nano_usd = d.cost_nano_usd - f.fees, estimated_nano_usd = d.estimated_nano_usd - f.estimated from fees f where (d.account_id, d.day, d.provider) = (f.account_id, f.day, f.provider)`,
 ];
 
+/**
+ * Writers that ended in order. Every report gets a name, so that what one said holds until the next: also where a billing
+ * that knows nothing of names takes that, hence the trigger.
+ */
+const WRITERS_END = [
+  `alter table writers add column report_id uuid not null default gen_random_uuid(), add column ended_report_id uuid`,
+  `create function name_report() returns trigger language plpgsql as $$ begin new.report_id := gen_random_uuid(); return new; end $$`,
+  `create trigger writers_report before update of seen_at_ms on writers for each row execute function name_report()`,
+];
+
 const run = (name: string, statements: readonly string[]): Migration => ({
   name,
   up: async (transaction) => {
@@ -234,6 +244,6 @@ const run = (name: string, statements: readonly string[]): Migration => ({
   },
 });
 
-export const migrations: readonly Migration[] = [run('0001_ledger', LEDGER), run('0002_rows_are_the_state', ROWS_ARE_THE_STATE), run('0003_quiet_vacuum', QUIET_VACUUM), run('0004_books', BOOKS), run('0005_writers_seen', WRITERS_SEEN), run('0006_decisions', DECISIONS), run('0007_writers_lost', WRITERS_LOST), run('0008_latency', LATENCY), run('0009_terms_at_the_boundary', TERMS_AT_THE_BOUNDARY), run('0010_terms_with_digests', TERMS_WITH_DIGESTS), run('0011_corrections_counted', CORRECTIONS_COUNTED), run('0012_writers_owe', WRITERS_OWE), run('0013_fees_apart', FEES_APART)];
+export const migrations: readonly Migration[] = [run('0001_ledger', LEDGER), run('0002_rows_are_the_state', ROWS_ARE_THE_STATE), run('0003_quiet_vacuum', QUIET_VACUUM), run('0004_books', BOOKS), run('0005_writers_seen', WRITERS_SEEN), run('0006_decisions', DECISIONS), run('0007_writers_lost', WRITERS_LOST), run('0008_latency', LATENCY), run('0009_terms_at_the_boundary', TERMS_AT_THE_BOUNDARY), run('0010_terms_with_digests', TERMS_WITH_DIGESTS), run('0011_corrections_counted', CORRECTIONS_COUNTED), run('0012_writers_owe', WRITERS_OWE), run('0013_fees_apart', FEES_APART), run('0014_writers_end', WRITERS_END)];
 
 export const SCHEMA: SchemaPlan = { schema: 'billing', migrations, appendOnly: ['ledger_entries', 'closed_periods', 'closed_terms', 'writer_losses'] };

@@ -80,19 +80,24 @@ export function createPostgresLedger(database: Pick<Database<unknown>, 'db' | 't
   return {
     commit: (ranges, dead, nowMs) => database.transactPrepared((run, conclude) => commitBatch(run, conclude, ranges, dead, periods, nowMs)),
     register: async (writer, provider, lastSeq, nowMs, openSinceMs, owedSeq) => {
-      const { rows } = await sql<{ ledger_seq: bigint }>`insert into writers (writer, provider, last_seq, registered_at_ms, reported_at_ms, open_since_ms, owed_seq, seen_at_ms)
+      const { rows } = await sql<{ ledger_seq: bigint; report_id: string }>`insert into writers (writer, provider, last_seq, registered_at_ms, reported_at_ms, open_since_ms, owed_seq, seen_at_ms)
         values (${writer}, ${provider}, ${lastSeq}::bigint, ${nowMs}::bigint, ${nowMs}::bigint, ${openSinceMs ?? 0}::bigint, ${owedSeq ?? null}::bigint, ${nowMs}::bigint)
         on conflict (writer) do update set provider = case when excluded.provider = '' then writers.provider else excluded.provider end, last_seq = greatest(writers.last_seq, excluded.last_seq), seen_at_ms = excluded.seen_at_ms, lost_at_ms = 0,
           reported_at_ms = case when ${openSinceMs === undefined} then writers.reported_at_ms else excluded.reported_at_ms end,
           open_since_ms = case when ${openSinceMs === undefined} then writers.open_since_ms else excluded.open_since_ms end,
           owed_seq = excluded.owed_seq
-        returning ledger_seq`.execute(db);
-      return rows[0]?.ledger_seq ?? 0n;
+        returning ledger_seq, report_id`.execute(db);
+      return { ledgerSeq: rows[0]?.ledger_seq ?? 0n, reportId: rows[0]?.report_id ?? '' };
+    },
+    deregister: async (writer, lastSeq, reportId) => {
+      const { rows } = await sql`update writers set ended_report_id = report_id
+        where writer = ${writer} and report_id::text = ${reportId} and last_seq <= ${lastSeq}::bigint and ledger_seq >= ${lastSeq}::bigint and beyond = '{}' and open_since_ms = 0 returning writer`.execute(db);
+      return rows.length > 0;
     },
     watermarks: async () => {
-      const { rows } = await sql<{ writer: string; provider: string; last_seq: bigint; ledger_seq: bigint; gaps: bigint; seen_at_ms: bigint; lost_at_ms: bigint }>`select writer, provider, last_seq, ledger_seq, seen_at_ms, lost_at_ms,
-        (cardinality(beyond) / 2)::bigint as gaps from writers order by writer`.execute(db);
-      return rows.map((row): WriterMarkRow => ({ writer: row.writer, provider: row.provider, lastSeq: row.last_seq, ledgerSeq: row.ledger_seq, gaps: row.gaps, seenAtMs: Number(row.seen_at_ms), isDeclaredLost: row.lost_at_ms > 0n }));
+      const { rows } = await sql<{ writer: string; provider: string; last_seq: bigint; ledger_seq: bigint; gaps: bigint; seen_at_ms: bigint; lost_at_ms: bigint; is_ended: boolean }>`select writer, provider, last_seq, ledger_seq, seen_at_ms, lost_at_ms,
+        (cardinality(beyond) / 2)::bigint as gaps, (ended_report_id = report_id and ledger_seq >= last_seq and beyond = '{}') is true as is_ended from writers order by writer`.execute(db);
+      return rows.map((row): WriterMarkRow => ({ writer: row.writer, provider: row.provider, lastSeq: row.last_seq, ledgerSeq: row.ledger_seq, gaps: row.gaps, seenAtMs: Number(row.seen_at_ms), isDeclaredLost: row.lost_at_ms > 0n, isEnded: row.is_ended }));
     },
     declareLost: async (writer, note, nowMs, aliveSinceMs) => {
       // What was heard at a time to come, before the clock went back, tells nothing.

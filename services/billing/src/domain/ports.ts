@@ -51,6 +51,15 @@ export interface WriterMarkRow {
   readonly seenAtMs: number;
   /** Declared lost by the operator, and not heard of since. */
   readonly isDeclaredLost: boolean;
+  /** Ended in order, its whole log in the ledger, and not heard of since. */
+  readonly isEnded: boolean;
+}
+
+/** What the ledger answers a writer that reports. */
+export interface Registered {
+  readonly ledgerSeq: bigint;
+  /** Names the report. */
+  readonly reportId: string;
 }
 
 export interface LedgerRowView {
@@ -86,7 +95,9 @@ export interface LedgerStore {
   /** Books everything in one transaction; safe to repeat with the same or overlapping facts. May take the facts out of `ranges`, so that nobody holds them while the store works. */
   commit(ranges: readonly CheckedRange[], dead: readonly DeadEvent[], nowMs: number): Promise<CommittedBatch>;
   /** Makes the writer known and answers its watermark; `openSinceMs`: reservation of its oldest attempt without an end, 0 = none, absent = this is no report of it; `owedSeq`: its newest record that is to be booked, absent = not told. Safe to repeat. */
-  register(writer: string, provider: string, lastSeq: bigint, nowMs: number, openSinceMs?: number, owedSeq?: bigint): Promise<bigint>;
+  register(writer: string, provider: string, lastSeq: bigint, nowMs: number, openSinceMs?: number, owedSeq?: bigint): Promise<Registered>;
+  /** The writer has ended: until it reports again nobody waits for it. False, and nothing has changed, unless `reportId` names its latest report, in which it had nothing open, and the ledger has its log up to `lastSeq`, its newest record. Safe to repeat. */
+  deregister(writer: string, lastSeq: bigint, reportId: string): Promise<boolean>;
   watermarks(): Promise<readonly WriterMarkRow[]>;
   /** Nobody waits for the writer until it is heard of again; kept for ever with `note`. `alive` = it was heard of since `aliveSinceMs`, nothing has changed. Safe to repeat. */
   declareLost(writer: string, note: string, nowMs: number, aliveSinceMs: number): Promise<'unknown' | 'alive' | 'lost'>;

@@ -1,5 +1,5 @@
 /** What the domain needs from the world. */
-import type { ReregisterCommand } from '@signalbox/ledger-core/rebuild';
+import type { KnownWriter, ReregisterCommand } from '@signalbox/ledger-core/rebuild';
 import type { Draw } from '@signalbox/ledger-core/advance';
 import type { AccountView } from '@signalbox/ledger-core/account-state';
 import type { AdmitAnswer, AdmitCommand } from '@signalbox/ledger-core/admission';
@@ -49,7 +49,7 @@ export interface QuotaStore {
 export type AskTotals = (accountId: string, requestIds: readonly string[], waiting: string) => Promise<TotalsCommand>;
 
 /** The writers that billing knows; `waiting` as above. `isBooked`: the ledger has all that the writer told it of. Throws a Fault when it is away. */
-export type AskWriters = (waiting: string) => Promise<readonly { readonly writer: string; readonly isLost: boolean; readonly isBooked?: boolean }[]>;
+export type AskWriters = (waiting: string) => Promise<readonly (KnownWriter & { readonly isBooked?: boolean })[]>;
 
 /** Has the ledger book what a lost writer's log would have told. Throws a Fault when billing is away; safe to repeat. */
 export type BookLost = (writer: string, accountId: string, requests: readonly OpenRequest[]) => Promise<void>;

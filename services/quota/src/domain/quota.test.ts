@@ -127,6 +127,22 @@ test('after a loss an account under a cap opens once each writer that may live w
   expect(await quota.confirm(ACCOUNT, 'r0')).toBe(false);
 });
 
+test('after a loss nobody waits for a writer that has ended, and again once it is back', async () => {
+  const clock = createFakeClock();
+  let life = 1;
+  const accounts = new Map();
+  const store = createMemoryStore({ clock, accounts, epoch: () => `life ${life}` });
+  let isEnded = true;
+  const askWriters = () => Promise.resolve([{ writer: 'wrt_ended', isLost: false, isEnded }]);
+  const quota = createQuota(store, () => Promise.resolve({ seq: 0n, totals: [], requestIds: [] }), undefined, { clock, askWriters, bookLost: () => Promise.resolve() });
+  // It was heard of until it ended.
+  await quota.presentEpoch('wrt_ended');
+  expect(await quota.admit(ACCOUNT, capped('r1', 10n, 100n))).toMatchObject({ verdict: { decision: 'admitted' } });
+  [life, isEnded] = [2, false];
+  accounts.clear();
+  await expect(quota.admit(ACCOUNT, capped('r2', 10n, 100n))).rejects.toThrow(/^quota_unavailable/);
+});
+
 test('writers that accounts wait for after a loss are told of once they have been for ten seconds, and each minute from then on', async () => {
   const clock = createFakeClock();
   let life = 1;

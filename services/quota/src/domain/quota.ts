@@ -6,7 +6,7 @@ import type { FinishCommand, OpenRequest, TotalsCommand } from '@signalbox/ledge
 import type { Clock } from '@signalbox/kernel/clock';
 import { Fault } from '@signalbox/kernel/fault';
 import type { Admission } from './admission-request.js';
-import { unheard, type ReregisterCommand } from '@signalbox/ledger-core/rebuild';
+import { unheard, type KnownWriter, type ReregisterCommand } from '@signalbox/ledger-core/rebuild';
 import type { AskTotals, AskWriters, BookLost, QuotaStore } from './ports.js';
 
 export interface Admitted {
@@ -92,7 +92,7 @@ export function createQuota(
   const meet = (writer: string): void => {
     if (rebuild !== undefined && writer !== '') met.set(writer, rebuild.clock.monotonicMs());
   };
-  const metLately = (): readonly { readonly writer: string; readonly isLost: boolean }[] => {
+  const metLately = (): readonly KnownWriter[] => {
     const nowMs = rebuild?.clock.monotonicMs() ?? 0;
     for (const [writer, atMs] of met) if (nowMs - atMs > LOST_MS) met.delete(writer);
     return [...met.keys()].map((writer) => ({ writer, isLost: false }));

@@ -5,6 +5,8 @@ import { codecs as commonCodecs, copyPeriodSet, copyTokenCounts, readPeriodSet, 
 import { codecs as eventsCodecs } from './events.js';
 import type { RegisterRequest, RegisterRequest__Output as RegisterRequestOut } from '../signalbox/billing/v1/RegisterRequest.js';
 import type { RegisterResponse, RegisterResponse__Output as RegisterResponseOut } from '../signalbox/billing/v1/RegisterResponse.js';
+import type { DeregisterRequest, DeregisterRequest__Output as DeregisterRequestOut } from '../signalbox/billing/v1/DeregisterRequest.js';
+import type { DeregisterResponse, DeregisterResponse__Output as DeregisterResponseOut } from '../signalbox/billing/v1/DeregisterResponse.js';
 import type { WatermarkRequest, WatermarkRequest__Output as WatermarkRequestOut } from '../signalbox/billing/v1/WatermarkRequest.js';
 import type { WatermarkResponse, WatermarkResponse__Output as WatermarkResponseOut } from '../signalbox/billing/v1/WatermarkResponse.js';
 import type { WriterMark, WriterMark__Output as WriterMarkOut } from '../signalbox/billing/v1/WriterMark.js';
@@ -111,6 +113,54 @@ export function copyRegisterResponse(m: RegisterResponse): RegisterResponseOut {
   return { ledgerSeq: v1 } as RegisterResponseOut;
 }
 
+export function writeDeregisterRequest(w: Writer, m: DeregisterRequest): void {
+  if (m.writer !== undefined && m.writer !== '') { w.uint32(10); w.string(m.writer); }
+  if (m.lastSeq !== undefined && !isZero(m.lastSeq)) { w.uint32(16); w.int64(m.lastSeq); }
+  if (m.reportId !== undefined && m.reportId !== '') { w.uint32(26); w.string(m.reportId); }
+}
+export function readDeregisterRequest(r: Reader, end: number): DeregisterRequestOut {
+  let v1: string = '';
+  let v2: string = '0';
+  let v3: string = '';
+  while (r.at < end) {
+    const tag = r.uint32();
+    switch (tag) {
+      case 10: v1 = r.string(end); break;
+      case 16: v2 = r.int64(); break;
+      case 26: v3 = r.string(end); break;
+      default: r.skip(tag, end);
+    }
+  }
+  r.check(end);
+  return { writer: v1, lastSeq: v2, reportId: v3 } as DeregisterRequestOut;
+}
+export function copyDeregisterRequest(m: DeregisterRequest): DeregisterRequestOut {
+  const v1 = m.writer !== undefined && m.writer !== null ? m.writer : '';
+  const v2 = m.lastSeq !== undefined && m.lastSeq !== null ? copyInt64(m.lastSeq) : '0';
+  const v3 = m.reportId !== undefined && m.reportId !== null ? m.reportId : '';
+  return { writer: v1, lastSeq: v2, reportId: v3 } as DeregisterRequestOut;
+}
+
+export function writeDeregisterResponse(w: Writer, m: DeregisterResponse): void {
+  if (m.ended === true) { w.uint32(8); w.bool(m.ended); }
+}
+export function readDeregisterResponse(r: Reader, end: number): DeregisterResponseOut {
+  let v1: boolean = false;
+  while (r.at < end) {
+    const tag = r.uint32();
+    switch (tag) {
+      case 8: v1 = r.bool(); break;
+      default: r.skip(tag, end);
+    }
+  }
+  r.check(end);
+  return { ended: v1 } as DeregisterResponseOut;
+}
+export function copyDeregisterResponse(m: DeregisterResponse): DeregisterResponseOut {
+  const v1 = m.ended !== undefined && m.ended !== null ? m.ended : false;
+  return { ended: v1 } as DeregisterResponseOut;
+}
+
 export function writeWatermarkRequest(w: Writer, m: WatermarkRequest): void {
   if (m.writer !== undefined && m.writer !== '') { w.uint32(10); w.string(m.writer); }
   if (m.lastSeq !== undefined && !isZero(m.lastSeq)) { w.uint32(16); w.int64(m.lastSeq); }
@@ -145,22 +195,26 @@ export function copyWatermarkRequest(m: WatermarkRequest): WatermarkRequestOut {
 
 export function writeWatermarkResponse(w: Writer, m: WatermarkResponse): void {
   if (m.ledgerSeq !== undefined && !isZero(m.ledgerSeq)) { w.uint32(8); w.int64(m.ledgerSeq); }
+  if (m.reportId !== undefined && m.reportId !== '') { w.uint32(18); w.string(m.reportId); }
 }
 export function readWatermarkResponse(r: Reader, end: number): WatermarkResponseOut {
   let v1: string = '0';
+  let v2: string = '';
   while (r.at < end) {
     const tag = r.uint32();
     switch (tag) {
       case 8: v1 = r.int64(); break;
+      case 18: v2 = r.string(end); break;
       default: r.skip(tag, end);
     }
   }
   r.check(end);
-  return { ledgerSeq: v1 } as WatermarkResponseOut;
+  return { ledgerSeq: v1, reportId: v2 } as WatermarkResponseOut;
 }
 export function copyWatermarkResponse(m: WatermarkResponse): WatermarkResponseOut {
   const v1 = m.ledgerSeq !== undefined && m.ledgerSeq !== null ? copyInt64(m.ledgerSeq) : '0';
-  return { ledgerSeq: v1 } as WatermarkResponseOut;
+  const v2 = m.reportId !== undefined && m.reportId !== null ? m.reportId : '';
+  return { ledgerSeq: v1, reportId: v2 } as WatermarkResponseOut;
 }
 
 export function writeWriterMark(w: Writer, m: WriterMark): void {
@@ -170,6 +224,7 @@ export function writeWriterMark(w: Writer, m: WriterMark): void {
   if (m.ledgerSeq !== undefined && !isZero(m.ledgerSeq)) { w.uint32(32); w.int64(m.ledgerSeq); }
   if (m.gaps !== undefined && !isZero(m.gaps)) { w.uint32(40); w.int64(m.gaps); }
   if (m.lost === true) { w.uint32(80); w.bool(m.lost); }
+  if (m.ended === true) { w.uint32(88); w.bool(m.ended); }
 }
 export function readWriterMark(r: Reader, end: number): WriterMarkOut {
   let v1: string = '';
@@ -178,6 +233,7 @@ export function readWriterMark(r: Reader, end: number): WriterMarkOut {
   let v4: string = '0';
   let v5: string = '0';
   let v10: boolean = false;
+  let v11: boolean = false;
   while (r.at < end) {
     const tag = r.uint32();
     switch (tag) {
@@ -187,11 +243,12 @@ export function readWriterMark(r: Reader, end: number): WriterMarkOut {
       case 32: v4 = r.int64(); break;
       case 40: v5 = r.int64(); break;
       case 80: v10 = r.bool(); break;
+      case 88: v11 = r.bool(); break;
       default: r.skip(tag, end);
     }
   }
   r.check(end);
-  return { writer: v1, provider: v2, lastSeq: v3, ledgerSeq: v4, gaps: v5, lost: v10 } as WriterMarkOut;
+  return { writer: v1, provider: v2, lastSeq: v3, ledgerSeq: v4, gaps: v5, lost: v10, ended: v11 } as WriterMarkOut;
 }
 export function copyWriterMark(m: WriterMark): WriterMarkOut {
   const v1 = m.writer !== undefined && m.writer !== null ? m.writer : '';
@@ -200,7 +257,8 @@ export function copyWriterMark(m: WriterMark): WriterMarkOut {
   const v4 = m.ledgerSeq !== undefined && m.ledgerSeq !== null ? copyInt64(m.ledgerSeq) : '0';
   const v5 = m.gaps !== undefined && m.gaps !== null ? copyInt64(m.gaps) : '0';
   const v10 = m.lost !== undefined && m.lost !== null ? m.lost : false;
-  return { writer: v1, provider: v2, lastSeq: v3, ledgerSeq: v4, gaps: v5, lost: v10 } as WriterMarkOut;
+  const v11 = m.ended !== undefined && m.ended !== null ? m.ended : false;
+  return { writer: v1, provider: v2, lastSeq: v3, ledgerSeq: v4, gaps: v5, lost: v10, ended: v11 } as WriterMarkOut;
 }
 
 export function writeWatermarksResponse(w: Writer, m: WatermarksResponse): void {
@@ -2038,6 +2096,8 @@ export function copyFeedbackResponse(m: FeedbackResponse): FeedbackResponseOut {
 export const codecs = {
   RegisterRequest: messageCodec(writeRegisterRequest, readRegisterRequest, copyRegisterRequest),
   RegisterResponse: messageCodec(writeRegisterResponse, readRegisterResponse, copyRegisterResponse),
+  DeregisterRequest: messageCodec(writeDeregisterRequest, readDeregisterRequest, copyDeregisterRequest),
+  DeregisterResponse: messageCodec(writeDeregisterResponse, readDeregisterResponse, copyDeregisterResponse),
   WatermarkRequest: messageCodec(writeWatermarkRequest, readWatermarkRequest, copyWatermarkRequest),
   WatermarkResponse: messageCodec(writeWatermarkResponse, readWatermarkResponse, copyWatermarkResponse),
   WriterMark: messageCodec(writeWriterMark, readWriterMark, copyWriterMark),
@@ -2100,6 +2160,7 @@ export const rpcs: Readonly<Record<string, Rpc>> = {
   Register: rpc('/signalbox.billing.v1.BillingService/Register', codecs.RegisterRequest, codecs.RegisterResponse, false),
   Watermark: rpc('/signalbox.billing.v1.BillingService/Watermark', codecs.WatermarkRequest, codecs.WatermarkResponse, false),
   Watermarks: rpc('/signalbox.billing.v1.BillingService/Watermarks', commonCodecs.Empty, codecs.WatermarksResponse, false),
+  Deregister: rpc('/signalbox.billing.v1.BillingService/Deregister', codecs.DeregisterRequest, codecs.DeregisterResponse, false),
   DeclareLost: rpc('/signalbox.billing.v1.BillingService/DeclareLost', codecs.DeclareLostRequest, codecs.DeclareLostResponse, false),
   BookLost: rpc('/signalbox.billing.v1.BillingService/BookLost', codecs.BookLostRequest, commonCodecs.Empty, false),
   Totals: rpc('/signalbox.billing.v1.BillingService/Totals', codecs.TotalsRequest, eventsCodecs.TotalsPublished, false),

@@ -55,7 +55,7 @@ export function createAdminStateRouter({ quota, billing, routing, clock, periodS
   });
   router.get('/watermarks', async (_request, response) => {
     const { writers } = await billing.unary<object, WatermarksResponse__Output>('Watermarks', {}, ANSWER_OPTIONS);
-    send(response, { writers: writers.map((mark) => ({ writer: mark.writer, provider: mark.provider, last_seq: Number(mark.lastSeq), ledger_seq: Number(mark.ledgerSeq), gaps: Number(mark.gaps), lost: mark.lost })) });
+    send(response, { writers: writers.map((mark) => ({ writer: mark.writer, provider: mark.provider, last_seq: Number(mark.lastSeq), ledger_seq: Number(mark.ledgerSeq), gaps: Number(mark.gaps), lost: mark.lost, ended: mark.ended })) });
   });
   router.get('/providers', async (_request, response) => {
     const { providers } = await routing.unary<object, ProvidersResponse__Output>('Providers', {}, ANSWER_OPTIONS);

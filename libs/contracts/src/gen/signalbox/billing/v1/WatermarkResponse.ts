@@ -5,8 +5,10 @@ import type { Long } from '@grpc/proto-loader';
 
 export interface WatermarkResponse {
   'ledgerSeq'?: (number | string | Long);
+  'reportId'?: (string);
 }
 
 export interface WatermarkResponse__Output {
   'ledgerSeq': (string);
+  'reportId': (string);
 }

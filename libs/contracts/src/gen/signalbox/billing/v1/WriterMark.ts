@@ -10,6 +10,7 @@ export interface WriterMark {
   'ledgerSeq'?: (number | string | Long);
   'gaps'?: (number | string | Long);
   'lost'?: (boolean);
+  'ended'?: (boolean);
 }
 
 export interface WriterMark__Output {
@@ -19,4 +20,5 @@ export interface WriterMark__Output {
   'ledgerSeq': (string);
   'gaps': (string);
   'lost': (boolean);
+  'ended': (boolean);
 }

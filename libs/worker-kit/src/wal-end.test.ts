@@ -1,0 +1,95 @@
+import { expect, test } from '@jest/globals';
+import { END, journalRig, start } from './testing/journal-rig.js';
+
+type Rig = Awaited<ReturnType<typeof journalRig>>;
+type Journal = Awaited<ReturnType<Rig['open']>>;
+
+/** Closes in order; answers after how many milliseconds that was done, up to 10 s. */
+async function closed(w: Rig, journal: Journal, endWaitMs: number | undefined): Promise<number> {
+  const fromMs = w.clock.monotonicMs();
+  let doneMs = Infinity;
+  const closing = journal.close(endWaitMs).then(() => (doneMs = w.clock.monotonicMs() - fromMs));
+  for (let steps = 0; doneMs === Infinity && steps < 1_000; steps += 1) await w.clock.advanceAsync(10);
+  await closing;
+  return doneMs;
+}
+
+async function opened(w: Rig): Promise<Journal> {
+  const journal = await w.open();
+  await w.clock.advanceAsync(100);
+  return journal;
+}
+
+/** One request, told to its end unless `isOpen`. */
+async function served(journal: Journal, isOpen = false): Promise<void> {
+  await journal.start(start('r1'));
+  await journal.end('r1', 1, END);
+  if (!isOpen) await journal.outcome('r1', 1, 'DELIVERED', true);
+}
+
+test('billing is told that a writer has ended once the ledger has its log, by the name of its latest report', async () => {
+  const w = await journalRig();
+  const journal = await opened(w);
+  await served(journal);
+  // Behind by a second: the end is told after what is behind it, never before.
+  w.connection.isBooking = false;
+  w.clock.setTimer(1_000, () => {
+    expect(w.ends.told).toEqual([]);
+    w.connection.isBooking = true;
+  });
+  expect(await closed(w, journal, 5_000)).toBeGreaterThan(1_000);
+  const { writer } = journal.state();
+  expect(w.ends.told).toEqual([{ writer, lastSeq: '3', reportId: `report ${w.ends.reports}` }]);
+  await expect(journal.start(start('r2'))).rejects.toThrow(/^store_unavailable/);
+});
+
+test('a billing that is away for a moment is asked again', async () => {
+  const w = await journalRig();
+  const journal = await opened(w);
+  w.connection.isBillingUp = false;
+  w.clock.setTimer(1_000, () => void (w.connection.isBillingUp = true));
+  expect(await closed(w, journal, 5_000)).toBeLessThan(1_500);
+  expect(w.ends.told).toMatchObject([{ lastSeq: '0' }]);
+});
+
+test('a writer that wrote nothing has ended at once', async () => {
+  const w = await journalRig();
+  const journal = await opened(w);
+  expect(await closed(w, journal, 5_000)).toBeLessThan(100);
+  expect(w.ends.told).toMatchObject([{ lastSeq: '0' }]);
+});
+
+test.each<[string, number, (w: Rig, journal: Journal) => void | Promise<void>]>([
+  ['an attempt is without its outcome', 100, (_w, journal) => served(journal, true)],
+  ['billing is away', 5_300, (w) => void (w.connection.isBillingUp = false)],
+  ['billing is of before', 100, (w) => void (w.ends.named = false)],
+  ['the ledger stays behind', 5_100, async (w, journal) => {
+    w.connection.isBooking = false;
+    await served(journal);
+  }],
+])('nothing is told where %s, which takes %i ms at most', async (_what, mostMs, prepare) => {
+  const w = await journalRig();
+  const journal = await opened(w);
+  await prepare(w, journal);
+  expect(await closed(w, journal, 5_000)).toBeLessThanOrEqual(mostMs);
+  expect(w.ends.told).toEqual([]);
+});
+
+test('nothing is told where nobody asks for it', async () => {
+  const w = await journalRig();
+  const journal = await opened(w);
+  await served(journal);
+  await w.clock.advanceAsync(3_000);
+  await closed(w, journal, undefined);
+  expect(w.ends.told).toEqual([]);
+});
+
+test('an end that the ledger does not take is told again by the name of a later report, until the time is over', async () => {
+  const w = await journalRig();
+  const journal = await opened(w);
+  w.ends.isTaken = false;
+  expect(await closed(w, journal, 100)).toBeLessThan(200);
+  const names = w.ends.told.map(({ reportId }) => reportId);
+  expect(names.length).toBeGreaterThan(1);
+  expect(new Set(names).size).toBe(names.length);
+});
