@@ -6,7 +6,7 @@ import type { Prepared } from '@signalbox/sql/prepared';
 
 export const ADD_WRITERS: Prepared = {
   name: 'billing_add_writers',
-  text: 'insert into writers (writer, registered_at_ms, reported_at_ms, seen_at_ms) select writer, $2::bigint, $2::bigint, floor(extract(epoch from clock_timestamp()) * 1000)::bigint from unnest($1::text[]) as n(writer) order by writer on conflict do nothing',
+  text: 'insert into writers (writer, registered_at_ms, reported_at_ms, seen_at_ms) select writer, $2::bigint, $2::bigint, (extract(epoch from clock_timestamp()) * 1000)::bigint from unnest($1::text[]) as n(writer) order by writer on conflict do nothing',
 };
 /** In order, so that replicas never wait for each other in a circle. */
 export const LOCK_WRITERS: Prepared = {
@@ -77,7 +77,7 @@ const addTo = (table: string, columns: readonly Column[], keys: number, first: n
   `insert into ${table} as t (${namesOf(columns)}) ${rowsOf(columns, first)} on conflict (${namesOf(columns.slice(0, keys))}) do update set ${columns.slice(keys).map(([name]) => `${name} = ${sumOf(name)}`).join(', ')}`;
 
 const addTotals = (first: number): string => `insert into totals as t (${namesOf(TOTAL)}, updated_at_ms)
-    select n.*, floorfloor(extract(epoch from clock_timestamp()) * 1000)::bigint from (${rowsOf(TOTAL, first)}) n
+    select n.*, floor(extract(epoch from clock_timestamp()) * 1000)::bigint from (${rowsOf(TOTAL, first)}) n
     on conflict (account_id, scope, period_id) do update set charge_nano_usd = t.charge_nano_usd + excluded.charge_nano_usd, tokens = t.tokens + excluded.tokens,
       byok_tokens = t.byok_tokens + excluded.byok_tokens, updated_at_ms = excluded.updated_at_ms`;
 
