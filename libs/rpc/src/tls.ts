@@ -60,7 +60,7 @@ export function serverCredentials(tls: RpcTls): ServerCredentials {
 export const CALLERS: Readonly<Partial<Record<ServiceArea, Readonly<Record<string, readonly string[]>>>>> = {
   // Accounts' own secrets never pass the edge.
   accounts: { ResolveProviderKey: ['worker'], GetAccount: ['edge', 'billing'], ListAccounts: ['edge', 'billing'] },
-  billing: { Register: ['worker'], Watermark: ['worker'], Totals: ['edge', 'quota'], Watermarks: ['edge', 'quota'], BookLost: ['quota'] },
+  billing: { Register: ['worker'], Watermark: ['worker'], Deregister: ['worker'], Totals: ['edge', 'quota'], Watermarks: ['edge', 'quota'], BookLost: ['quota'] },
   quota: { Heartbeat: ['edge', 'worker'], Finish: ['worker'], Reregister: ['worker'] },
   sandbox: { Run: ['plugins'] },
   worker: { GenerateImages: ['plugins'] },
