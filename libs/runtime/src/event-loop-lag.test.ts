@@ -4,39 +4,7 @@ import { spawnSync } from 'node:child_process';
 import { Registry } from 'prom-client';
 import { systemClock } from './clock.js';
 import { BUSY_MS, LOOK_MS, systemLoop, watchEventLoopLag, type Loop } from './event-loop-lag.js';
-
-interface HandClock extends Clock {
-  advance(ms: number): void;
-  pendingTimers(): number;
-}
-
-/** Moves by hand; each timer fires so much later than due as `lateMs` has next, 0 when it has no more. */
-function handClock(lateMs: number[]): HandClock {
-  let nowMs = 0;
-  const timers = new Map<number, { readonly atMs: number; readonly fire: () => void }>();
-  let made = 0;
-  return {
-    nowMs: () => nowMs,
-    monotonicMs: () => nowMs,
-    setTimer: (delayMs, fire) => {
-      const id = (made += 1);
-      timers.set(id, { atMs: nowMs + delayMs + (lateMs.shift() ?? 0), fire });
-      return { cancel: () => void timers.delete(id) };
-    },
-    advance: (ms) => {
-      const untilMs = nowMs + ms;
-      for (;;) {
-        const next = [...timers].filter(([, { atMs }]) => atMs <= untilMs).sort(([, a], [, b]) => a.atMs - b.atMs)[0];
-        if (next === undefined) break;
-        timers.delete(next[0]);
-        nowMs = next[1].atMs;
-        next[1].fire();
-      }
-      nowMs = untilMs;
-    },
-    pendingTimers: () => timers.size,
-  };
-}
+import { handClock } from './testing/hand-clock.js';
 
 /** Works all the time. */
 const busy = (clock: Clock): Loop => ({ workedMs: () => clock.monotonicMs(), inNextTurn: () => undefined });

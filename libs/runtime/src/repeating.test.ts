@@ -1,13 +1,14 @@
 import { expect, test } from '@jest/globals';
-import { createFakeClock } from '@signalbox/testkit/clock';
-import { oneTurn } from '@signalbox/testkit/until';
 import { repeat } from './repeating.js';
+import { handClock } from './testing/hand-clock.js';
 
 const DELAY_MS = 1_000;
 
+const oneTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+
 /** Rounds that end when the test says so. */
 function rig() {
-  const clock = createFakeClock();
+  const clock = handClock();
   const rounds: { readonly end: () => void; readonly fail: () => void }[] = [];
   const failures: unknown[] = [];
   const repeating = repeat({ clock, delayMs: () => DELAY_MS, work: () => new Promise<void>((resolve, reject) => rounds.push({ end: resolve, fail: () => reject(new Error('away')) })), onFailure: (error) => failures.push(error) });
