@@ -231,15 +231,33 @@ export class LinkPool implements CallCarrier {
     return link;
   }
 
+  /** After a failure it is found out first whether anybody listens there. */
   private connect(slot: Slot): void {
-    const { clock } = this.options;
     slot.timer?.cancel();
     slot.timer = undefined;
+    if (slot.failures === 0) this.link(slot);
+    else this.knock(slot);
+  }
+
+  private knock(slot: Slot): void {
+    slot.dueAtMs = Infinity;
+    slot.timer = knock(slot.address, CONNECT_TIMEOUT_MS, this.options.clock, (isThere) => {
+      slot.timer = undefined;
+      if (isThere) this.link(slot);
+      else {
+        this.linksLost += 1;
+        this.reconnect(slot);
+      }
+    });
+  }
+
+  private link(slot: Slot): void {
+    const { clock } = this.options;
     slot.link = this.open(slot.address, {
       onReady: (link) => {
         slot.failures = 0;
         // Whoever waits goes by this one; the others of its address follow.
-        for (const other of this.slots) if (other.address === slot.address && other.link === undefined && other.timer === undefined) this.connect(other);
+        for (const other of this.slots) if (other.address === slot.address && other.link === undefined && other.timer === undefined) this.link(other);
         slot.timer = clock.setTimer(RECYCLE_MS * (0.8 + 0.4 * this.fraction()), () => link.retire(), { unref: true });
         this.startWaiting();
       },
@@ -298,8 +316,7 @@ export class LinkPool implements CallCarrier {
 
   /**
    * The first attempt is at once, the next ones after jittered, doubling pauses, for ever: of up to 2 s while there are
-   * calls, of up to 30 s without, until one comes. Where an address does not answer, one link of it tries, after a longer
-   * pause only once somebody listens there.
+   * calls, of up to 30 s without, until one comes. Where an address does not answer, one link of it tries.
    */
   private reconnect(slot: Slot): void {
     const { clock } = this.options;
@@ -311,17 +328,8 @@ export class LinkPool implements CallCarrier {
     slot.callsBefore = this.calls;
     const pauseMs = this.pauseMs(slot.failures, isUnasked ? BACKOFF_UNASKED_MAX_MS : BACKOFF_MAX_MS);
     slot.dueAtMs = clock.monotonicMs() + (isUnasked ? Math.min(pauseMs, BACKOFF_MIN_MS) : pauseMs);
-    slot.timer = clock.setTimer(pauseMs, () => (pauseMs > BACKOFF_MAX_MS ? this.knock(slot) : this.connect(slot)), { unref: true });
+    slot.timer = clock.setTimer(pauseMs, () => this.connect(slot), { unref: true });
     slot.failures += 1;
-  }
-
-  /** Finds out whether anybody listens before a link is made. A call that comes meanwhile connects at once. */
-  private knock(slot: Slot): void {
-    slot.timer = knock(slot.address, CONNECT_TIMEOUT_MS, this.options.clock, (isThere) => {
-      slot.timer = undefined;
-      if (isThere) this.connect(slot);
-      else this.reconnect(slot);
-    });
   }
 
   /** Another link of its address is being tried, or is about to be: this one follows once that is ready. */

@@ -7,6 +7,7 @@ import { openRpcTls, type RpcTls } from '@signalbox/runtime/tls-files';
 import { createAuthority, type Authority } from '@signalbox/testkit/certificates';
 import { createFakeClock, type FakeClock } from '@signalbox/testkit/clock';
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -14,7 +15,7 @@ import type { Handlers, RpcClient } from './call.js';
 import { methodsOf } from './channel.js';
 import { createRpcClient } from './client.js';
 import { createRpcServer } from './server.js';
-import { CALLERS, callersOf, identitiesOf } from './tls.js';
+import { CALLERS, callersOf, clientCredentials, identitiesOf } from './tls.js';
 
 const AREAS: readonly ServiceArea[] = ['accounts', 'billing', 'plugins', 'quota', 'routing', 'sandbox', 'worker'];
 const root = mkdtempSync(join(tmpdir(), 'signalbox-tls-'));
@@ -103,6 +104,13 @@ test('without certificates a door listens on loopback only, unless TLS is off; p
   }
   expect(listening('127.0.0.1', { RPC_TLS: 'off', DEPLOYMENT: 'production' })).toThrow(/RPC_TLS: off is refused in production/);
   expect(listening('127.0.0.1', { RPC_TLS_DIR: join(root, 'none') })).toThrow(/RPC_TLS_DIR: ca\.crt cannot be read/);
+});
+
+test.each(['with', 'without'])('%s certificates, what grpc-js begins for a client that was closed comes to nothing', async (given) => {
+  const connector = clientCredentials(given === 'with' ? tlsOf('edge') : 'off')._createSecureConnector({ path: '127.0.0.1:1' }, {});
+  await connector.waitForReady();
+  connector.destroy();
+  await expect(connector.connect(new Socket())).rejects.toThrow('the client is closed');
 });
 
 test('every caller that is named is one of the drawing, for a method that there is', () => {

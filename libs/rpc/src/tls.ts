@@ -43,10 +43,42 @@ class FilesProvider implements experimental.CertificateProvider {
   }
 }
 
+/**
+ * Nothing is connected for a client that was closed. A client whose connection failed is closed while grpc-js waits to try
+ * again, and it does: that connection would stay open, with its keepalive, and belong to nobody.
+ */
+class ClosingCredentials extends ChannelCredentials {
+  constructor(private readonly inner: ChannelCredentials) {
+    super();
+  }
+
+  _isSecure(): boolean {
+    return this.inner._isSecure();
+  }
+
+  _equals(other: ChannelCredentials): boolean {
+    return other instanceof ClosingCredentials && this.inner._equals(other.inner);
+  }
+
+  _createSecureConnector(...given: Parameters<ChannelCredentials['_createSecureConnector']>): ReturnType<ChannelCredentials['_createSecureConnector']> {
+    const connector = this.inner._createSecureConnector(...given);
+    let isClosed = false;
+    return {
+      connect: (socket) => (isClosed ? Promise.reject(new Error('the client is closed')) : connector.connect(socket)),
+      waitForReady: () => connector.waitForReady(),
+      getCallCredentials: () => connector.getCallCredentials(),
+      destroy: () => {
+        isClosed = true;
+        connector.destroy();
+      },
+    };
+  }
+}
+
 export function clientCredentials(tls: RpcTls): ChannelCredentials {
-  if (tls === undefined || tls === 'off') return ChannelCredentials.createInsecure();
+  if (tls === undefined || tls === 'off') return new ClosingCredentials(ChannelCredentials.createInsecure());
   const provider = new FilesProvider(tls);
-  return experimental.createCertificateProviderChannelCredentials(provider, provider);
+  return new ClosingCredentials(experimental.createCertificateProviderChannelCredentials(provider, provider));
 }
 
 /** A caller without a certificate of the same authority does not get as far as a call. */
