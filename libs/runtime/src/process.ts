@@ -2,6 +2,7 @@
 import { readdirSync } from 'node:fs';
 import { getPriority, setPriority } from 'node:os';
 import { setFlagsFromString } from 'node:v8';
+import { config as configureZod } from 'zod';
 import { systemClock } from './clock.js';
 import { collectAfterBodies } from './young-heap.js';
 
@@ -46,5 +47,7 @@ export function tuneProcess(): void {
   setFlagsFromString(`--incremental-marking-hard-trigger=${String(MARKING_HARD_PERCENT)}`);
   // The one helper thread shares the core with the thread that would wait for it.
   setFlagsFromString('--no-parallel-scavenge');
+  // Zod writes and compiles a function for each schema, which pays after many values. Most schemas here see one, at the start.
+  configureZod({ jitless: true });
   collectAfterBodies(systemClock);
 }

@@ -23,7 +23,15 @@ log('${name} ends');
 `;
 const TSC = logged('tsc', "for (const program of ['standalone', 'admin']) write(`deploy/${program}/dist/main.js`, 'process.stdout.write(\"started\\\\n\");');");
 const VITE = logged('vite', "write('services/dashboard/dist/site/index.html', '');");
-const ROLLDOWN = `export const rolldown = async () => ({ write: async () => (await import('node:fs')).cpSync('deploy/standalone/dist/main.js', 'deploy/standalone/dist/program.js'), close: async () => undefined });`;
+const ROLLDOWN = `import { cpSync, mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+const write = async ({ dir, format }) => {
+  if (format !== 'cjs') return;
+  mkdirSync(dir, { recursive: true });
+  cpSync('deploy/standalone/dist/main.js', join(dir, 'main.cjs'));
+  writeFileSync(join(dir, 'warm.cjs'), 'exports.warm = async () => undefined;');
+};
+export const rolldown = async () => ({ write, close: async () => undefined });`;
 const NPM = `#!/usr/bin/env node
 ${logged('npm', `rmSync(join(root, 'node_modules'), { recursive: true, force: true });
 while (!existsSync(join(root, 'open'))) await new Promise((resolve) => setTimeout(resolve, 5));
