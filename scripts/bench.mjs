@@ -3,5 +3,5 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { ensureBuilt, root } from './ensure-built.mjs';
 
-await ensureBuilt();
+await ensureBuilt({ programs: ['standalone', 'services'] });
 await import(pathToFileURL(join(root, 'bench/dist/main.js')).href);

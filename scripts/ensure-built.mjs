@@ -39,8 +39,8 @@ async function runOrEnd(command, args, quiet, held) {
 }
 
 /** In a process of its own: the bundler would leave 400 MB resident in what is started next, for as long as that runs. */
-async function bundle(held) {
-  return (await run(process.execPath, [join(root, 'scripts/bundle.mjs'), '--held'], { cwd: root, held })).status === 0;
+async function bundle(programs, held) {
+  return (await run(process.execPath, [join(root, 'scripts/bundle.mjs'), '--held', ...programs], { cwd: root, held })).status === 0;
 }
 
 /** A stamp tells that all before it is whole: with a full disk it is better not there than in the way of a readable end. */
@@ -54,21 +54,24 @@ function stamp(file, content) {
 
 const installStamp = join(modules, '.signalbox-install');
 const buildStamp = join(modules, '.signalbox-build');
-const bundleStamp = join(modules, '.signalbox-bundle');
+/** `programs` as scripts/bundle.mjs names them. */
+const bundleStamp = (program) => join(modules, `.signalbox-bundle-${program}`);
 
 const digestOfLock = () => digest([join(root, 'package-lock.json')]);
 const digestOfSources = () => digest([join(root, 'tsconfig.base.json'), join(root, 'tsconfig.json'), ...BUILT.flatMap((dir) => sourceFiles(join(root, dir)))]);
 
 const isCompiled = (sources) => read(buildStamp) === sources && existsSync(join(root, 'deploy/standalone/dist/main.js'));
-const isBundled = (bundled) => read(bundleStamp) === bundled && existsSync(join(root, 'deploy/standalone/dist/program.js'));
+/** Written last. */
+const LAST_PROGRAM = { standalone: 'deploy/standalone/dist/program.js', services: 'services/worker-sim/dist/program.js' };
+const isBundled = (program, bundled) => read(bundleStamp(program)) === bundled && existsSync(join(root, LAST_PROGRAM[program]));
 
 /** For whoever is about to build without `ensureBuilt`: stamps of other sources would be believed again once those come back. */
 export function forgetOtherBuild() {
   if (read(buildStamp) === digestOfSources()) return;
-  for (const file of [buildStamp, bundleStamp]) rmSync(file, { force: true });
+  for (const file of [buildStamp, ...Object.keys(LAST_PROGRAM).map(bundleStamp)]) rmSync(file, { force: true });
 }
 
-async function installAndBuild(quiet, held) {
+async function installAndBuild(programs, quiet, held) {
   const lock = digestOfLock();
   if (read(installStamp) !== lock) {
     if (!quiet) process.stderr.write('signalbox: installing dependencies\n');
@@ -83,16 +86,17 @@ async function installAndBuild(quiet, held) {
     stamp(buildStamp, sources);
   }
   const bundled = `${lock}${sources}`;
-  const hasBundles = isBundled(bundled) || (await bundle(held));
-  if (hasBundles && read(bundleStamp) !== bundled) stamp(bundleStamp, bundled);
+  const missing = programs.filter((program) => !isBundled(program, bundled));
+  const hasBundles = missing.length === 0 || (await bundle(missing, held));
+  if (hasBundles) for (const program of missing) stamp(bundleStamp(program), bundled);
   await ensureDashboard({ quiet, held });
   return hasBundles;
 }
 
-/** Leaves node_modules and every dist as the sources say, after whoever is at it already. Answers whether the programs are bundled. */
-export async function ensureBuilt({ quiet = false } = {}) {
+/** Leaves node_modules and every dist as the sources say, after whoever is at it already. Answers whether the `programs`, `standalone` and `services`, are bundled. */
+export async function ensureBuilt({ programs = ['standalone'], quiet = false } = {}) {
   const [lock, sources] = [digestOfLock(), digestOfSources()];
   // Where all is there nobody is asked, and nothing is written.
-  if (read(installStamp) === lock && isCompiled(sources) && isBundled(`${lock}${sources}`) && isDashboardBuilt()) return true;
-  return alone((held) => installAndBuild(quiet, held));
+  if (read(installStamp) === lock && isCompiled(sources) && programs.every((program) => isBundled(program, `${lock}${sources}`)) && isDashboardBuilt()) return true;
+  return alone((held) => installAndBuild(programs, quiet, held));
 }

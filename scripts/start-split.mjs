@@ -3,5 +3,5 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { ensureBuilt, root } from './ensure-built.mjs';
 
-if (await ensureBuilt()) process.argv.push('--bundled');
+if (await ensureBuilt({ programs: ['services'] })) process.argv.push('--bundled');
 await import(pathToFileURL(join(root, 'deploy/split/dist/main.js')).href);

@@ -1,6 +1,7 @@
 /** One service process: started, watched, started again within a second with the same command, environment and ports. */
 import { systemClock } from '@signalbox/runtime/clock';
 import { fork, type ChildProcess } from 'node:child_process';
+import { v8FlagsOf } from './v8-flags.js';
 
 export interface ProcessState {
   readonly role: string;
@@ -41,16 +42,6 @@ interface ReadyMessage {
 
 const isReadyMessage = (message: unknown): message is ReadyMessage => typeof message === 'object' && message !== null && 'ready' in message && message.ready === true && 'ports' in message;
 
-/** MB for new objects, of which V8 has a multiple resident: a service that answers in a millisecond keeps few, and a worker and billing hand on what they read. V8's own 16 cost 10 to 25 MB a process. */
-const semiSpaceMbOf = (role: string): number => (role === 'edge' ? 8 : role === 'billing' ? 2 : 4);
-
-/**
- * One thread of V8's own instead of four: on a shared core they get in each other's way, and collections cost a third more.
- * Twice what V8 puts into one function, since a request's way is many small ones; and no baseline code, which is compiled
- * and held for what soon has better (figures in ADR 69).
- */
-const flagsOf = (role: string): readonly string[] => ['--v8-pool-size=1', '--no-memory-reducer', '--max-inlined-bytecode-size=1000', '--max-inlined-bytecode-size-cumulative=2000', '--no-sparkplug', `--max-semi-space-size=${String(semiSpaceMbOf(role))}`];
-
 export function keepProcess({ role, replica, main, environment, onRestarted, tell }: KeeperOptions): ProcessKeeper {
   let child: ChildProcess | undefined;
   let ports: Readonly<Record<string, number>> = {};
@@ -62,7 +53,7 @@ export function keepProcess({ role, replica, main, environment, onRestarted, tel
   const launch = (): Promise<void> =>
     new Promise((resolve, reject) => {
       let isReady = false;
-      const launched = fork(main, [], { env: { ...environment }, stdio: ['ignore', 2, 2, 'ipc'], execArgv: [...flagsOf(role)] });
+      const launched = fork(main, [], { env: { ...environment }, stdio: ['ignore', 2, 2, 'ipc'], execArgv: [...v8FlagsOf(role)] });
       child = launched;
       launched.on('message', (message) => {
         if (!isReadyMessage(message) || isReady) return;

@@ -21,7 +21,7 @@ log('${name} begins ' + process.pid);
 ${work}
 log('${name} ends');
 `;
-const TSC = logged('tsc', "for (const program of ['standalone', 'admin']) write(`deploy/${program}/dist/main.js`, 'process.stdout.write(\"started\\\\n\");');");
+const TSC = logged('tsc', "for (const program of ['standalone', 'admin']) write(`deploy/${program}/dist/main.js`, 'process.stdout.write(\"started\\\\n\");'); write('deploy/split/dist/v8-flags.js', 'export const v8FlagsOf = () => [];');");
 const VITE = logged('vite', "write('services/dashboard/dist/site/index.html', '');");
 const ROLLDOWN = `import { cpSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
