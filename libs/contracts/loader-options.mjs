@@ -1,2 +1,2 @@
-/** One set of options for the generator of types and for loading at run time: they must agree. */
+/** Options shared by the generator of types and by loading at run time, which must agree. */
 export const loaderOptions = { longs: String, enums: String, defaults: true, oneofs: true, keepCase: false };

@@ -1,16 +1,16 @@
 /**
- * Short texts out of messages, each once in memory. Names, ids and periods come again and again, and requests that are
- * waited with keep theirs for seconds: a text of its own for each would cost its decoding and outlive the young heap.
+ * Interns short strings that are read from messages. Names, ids and periods repeat all the time, and requests in progress
+ * hold theirs for seconds: a separate string each time would have to be decoded, and would outlive the young heap.
  */
 
 const LENGTH_MAX = 40;
 /** A power of two. */
 const TEXTS = 1_024;
 
-/** ASCII only, each where its length and last characters say; one that comes later takes the place of another. */
+/** ASCII only. A hash of the length and a few characters selects the slot; a later string replaces the one in it. */
 const texts: string[] = Array.from({ length: TEXTS }, () => '');
 
-/** As `bytes.toString('utf8', start, end)`, for `0 <= start <= end <= bytes.length`. */
+/** Same result as `bytes.toString('utf8', start, end)`, for `0 <= start <= end <= bytes.length`. */
 export function knownText(bytes: Buffer, start: number, end: number): string {
   const length = end - start;
   if (length === 0) return '';

@@ -9,10 +9,10 @@ const SLAB_BYTES = 64 * 1024;
 /** A varint of 64 bits. */
 const VARINT_BYTES_MAX = 10;
 const LENGTH_BYTES_MAX = 5;
-/** Up to here a loop over the characters beats the call into native code. */
+/** Up to this many characters, a loop is faster than a call into native code. */
 const SHORT_TEXT = 64;
 const TWO_32 = 4_294_967_296;
-/** Any integer of so many digits is exact in a double. */
+/** Every integer with up to this many digits is exact in a double. */
 const SAFE_DIGITS = 15;
 
 /** A 64-bit integer as the contracts carry it: decimal text, or a safe integer. */
@@ -22,7 +22,7 @@ export function isZero(value: Int64): boolean {
   return value === '0' || value === 0 || value === '';
 }
 
-/** The number that plain decimal text of at most 15 digits stands for; −1 for any other text. */
+/** The value of plain decimal text of at most 15 digits; −1 for any other text. */
 function smallNatural(text: string): number {
   const { length } = text;
   if (length === 0 || length > SAFE_DIGITS) return -1;
@@ -35,7 +35,7 @@ function smallNatural(text: string): number {
   return value;
 }
 
-/** Appends to a slab that all messages of this process share. Not re-entrant: a message is written without a pause. */
+/** Appends to a slab that all messages of this process share. Not re-entrant: one message is written completely before the next begins. */
 export class Writer {
   private slab = Buffer.allocUnsafeSlow(SLAB_BYTES);
   private start = 0;
@@ -48,7 +48,7 @@ export class Writer {
     return message;
   }
 
-  /** Forgets what was written since the last `finish`. */
+  /** Discards what was written since the last `finish`. */
   abandon(): void {
     this.at = this.start;
   }
@@ -86,7 +86,7 @@ export class Writer {
   }
 
   string(text: string): void {
-    // Read once: strings are of many internal kinds, and each look at `length` costs as much as a few characters.
+    // Read once: V8 has several internal kinds of string, and each read of `length` costs as much as a few characters.
     const { length } = text;
     if (length <= SHORT_TEXT) {
       this.room(1 + SHORT_TEXT);
@@ -104,7 +104,7 @@ export class Writer {
         return;
       }
     }
-    // A length that is only known afterwards needs no second pass over the text.
+    // The length is filled in afterwards, which saves a separate pass over the text to measure it.
     this.room(LENGTH_BYTES_MAX + length * 3);
     const at = this.open();
     this.at += this.slab.write(text, this.at, 'utf8');
@@ -119,14 +119,14 @@ export class Writer {
     this.at += bytes.length;
   }
 
-  /** Fields that are encoded already. */
+  /** Appends fields that are already encoded. */
   fields(encoded: Uint8Array): void {
     this.room(encoded.length);
     this.slab.set(encoded, this.at);
     this.at += encoded.length;
   }
 
-  /** Begins a length-delimited part; give the answer to `close`. */
+  /** Begins a length-delimited part; pass the result to `close`. */
   open(): number {
     this.room(1);
     this.at += 1;
@@ -185,7 +185,7 @@ export class Writer {
   }
 }
 
-/** Reads one message; every read checks that it stays inside. Throws RangeError on bytes that are no message. */
+/** Reads one message and checks that it stays inside it. Throws RangeError on bytes that are not a message. */
 export class Reader {
   at = 0;
   constructor(private readonly data: Buffer) {}
@@ -199,7 +199,7 @@ export class Reader {
     for (let shift = 7; shift < 70; shift += 7) {
       const byte = data[this.at] ?? fail();
       this.at += 1;
-      // What does not fit is refused, not cut down: it may be money.
+      // A value that does not fit is rejected, not truncated: it may be money.
       if (shift > 28 ? (byte & 0x7f) !== 0 : shift === 28 && (byte & 0x70) !== 0) fail();
       if (shift < 32) value |= (byte & 0x7f) << shift;
       if (byte < 0x80) return value >>> 0;
@@ -248,7 +248,7 @@ export class Reader {
     return knownText(this.data, at, stop);
   }
 
-  /** A view of the message. */
+  /** A view of the message's bytes, not a copy. */
   bytes(end: number): Buffer {
     const stop = this.delimited(end);
     const bytes = this.data.subarray(this.at, stop);
@@ -256,14 +256,14 @@ export class Reader {
     return bytes;
   }
 
-  /** The end of a length-delimited part that starts here. */
+  /** Reads the length of a part and returns where the part ends. Throws if that is beyond `end`. */
   delimited(end: number): number {
     const length = this.uint32();
     if (this.at + length > end) fail();
     return this.at + length;
   }
 
-  /** Passes over a field of a newer peer. */
+  /** Skips an unknown field, as a newer peer may send. */
   skip(tag: number, end: number): void {
     switch (tag & 7) {
       case 0:
@@ -283,13 +283,13 @@ export class Reader {
     }
   }
 
-  /** Called at the end of a part: reading has not run over it. */
+  /** Called at the end of a part; throws if reading ran past it. */
   check(end: number): void {
     if (this.at !== end) fail();
   }
 }
 
-/** The text that a reader makes of a 64-bit integer. Throws as `Writer.int64`. */
+/** The text that `Reader.int64` would return for this value. Throws like `Writer.int64`. */
 export function copyInt64(value: Int64): string {
   const text = typeof value === 'string' ? value : value.toString();
   if (smallNatural(text) >= 0) return text.length === 1 || text.charCodeAt(0) !== 0x30 ? text : String(smallNatural(text));
@@ -298,7 +298,7 @@ export function copyInt64(value: Int64): string {
   return wide.toString();
 }
 
-/** The same bytes as a Buffer: nobody changes what is sent. */
+/** The same bytes as a Buffer. They are shared, not copied: nobody changes a message once it is sent. */
 export function copyBytes(bytes: Uint8Array | string): Buffer {
   if (typeof bytes === 'string') throw new TypeError('Bytes are not given as text.');
   return Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
@@ -317,20 +317,20 @@ function int64Text(low: number, high: number): string {
 export interface MessageCodec<Message, Output> {
   encode(message: Message): Buffer;
   /**
-   * The bytes of `encoded`, which are some fields of such a message, and behind them those of `message`. Where both have a
-   * field, the later one wins, unless it is absent or its default; messages are merged, and lists joined
+   * `encoded`, which holds some fields of such a message, followed by the encoding of `message`. Where both set a field,
+   * the later one wins, unless it is absent or its default; sub-messages are merged and lists concatenated
    * (https://protobuf.dev/programming-guides/encoding/#last-one-wins).
    */
   encodeBehind(encoded: Uint8Array, message: Message): Buffer;
-  /** Throws on bytes that are not such a message. Fields of bytes are views of the input. */
+  /** Throws on bytes that are not such a message. Fields of type `bytes` are views of the input. */
   decode(bytes: Uint8Array): Output;
-  /** What `decode` makes of what `encode` makes of it, for a reader in this process; bytes are shared. Throws as `encode`. */
+  /** Same result as `decode(encode(message))`, for a receiver in this process; fields of type `bytes` are shared. Throws like `encode`. */
   copy(message: Message): Output;
 }
 
 const writer = new Writer();
 
-/** A codec of the parts of one message type. */
+/** Builds the codec of one message type from its three functions. */
 export function messageCodec<Message, Output>(write: (w: Writer, message: Message) => void, read: (r: Reader, end: number) => Output, copy: (message: Message) => Output): MessageCodec<Message, Output> {
   const encodeBehind = (encoded: Uint8Array, message: Message): Buffer => {
     try {
@@ -353,7 +353,7 @@ export function messageCodec<Message, Output>(write: (w: Writer, message: Messag
   };
 }
 
-/** An RPC in the shape that grpc-js takes. */
+/** An RPC in the form that grpc-js takes. */
 export interface Rpc {
   readonly path: string;
   readonly requestStream: false;
