@@ -1,4 +1,4 @@
-/** What an attempt is made with, what it tells while it runs, and how it ends. */
+/** Types of an attempt: what it needs, what it reports while it runs, and how it ends. */
 import type { DispatchRequest__Output } from '@signalbox/contracts/worker';
 import type { Clock } from '@signalbox/kernel/clock';
 import type { Answer, Failure, StreamEvent, Usage } from '@signalbox/wires/canonical';
@@ -9,19 +9,19 @@ import type { Place, Upstream } from './upstream.js';
 export type Ending =
   | { readonly kind: 'answer'; readonly answer: Answer }
   | { readonly kind: 'stream'; readonly cut: Failure | undefined }
-  /** No content was given on. */
+  /** It failed before any content was passed on. */
   | { readonly kind: 'failed'; readonly failure: Failure; readonly usage: Usage | undefined }
-  /** The caller went away and the provider was stopped. */
+  /** The caller left, or ended the stream, and the call to the provider was stopped. */
   | { readonly kind: 'abandoned' };
 
 export type ChunkEvent = StreamEvent & { readonly type: 'chunk' };
 
 export interface AttemptSinks {
-  /** A 2xx has come, and with it (for streams) the first chunk. */
+  /** The provider answered 2xx and the first chunk of the stream has arrived. Not called for whole answers. */
   onHead(systemFingerprint: string, serviceTier: string): void;
   /** False: pause; `resume` is called when there is room again. */
   onChunk(event: ChunkEvent): boolean;
-  /** Once for each read that brought content: all output so far, in bytes, at monotonic `nowMs`. */
+  /** Called after each read once content has arrived, with all output so far in bytes, at monotonic `nowMs`. */
   onProgress(outputBytes: number, nowMs: number): void;
 }
 
@@ -31,9 +31,9 @@ export interface AttemptOptions {
   readonly clock: Clock;
   readonly request: DispatchRequest__Output;
   readonly upstreamRequest: UpstreamRequest;
-  /** Absent: the attempt waits for one. */
+  /** The connection reserved for this attempt. Absent: `upstream.post` waits for one. */
   readonly place?: Place | undefined;
   readonly sinks: AttemptSinks;
-  /** Given when the hold does not cover the whole answer. */
+  /** Present when the hold does not cover the whole answer. */
   readonly growth?: HoldGrowth | undefined;
 }

@@ -1,4 +1,4 @@
-/** One conversation with the provider, from the first byte sent to how it ended. Knows nothing of money or journals. */
+/** One exchange with the provider, from the first byte sent to its end. Knows nothing about money or the journal. */
 import type { Clock, Timer } from '@signalbox/kernel/clock';
 import { Pieces } from '@signalbox/kernel/pieces';
 import { together } from '@signalbox/runtime/turn';
@@ -14,17 +14,17 @@ import type { UpstreamCall, UpstreamListener } from './upstream.js';
 export type { AttemptOptions, AttemptSinks, ChunkEvent, Ending } from './attempt-terms.js';
 
 const BODY_BYTES_MAX = 64 * 1_024 * 1_024;
-/** Of a whole answer, which is read at once, from an address that an account gave. */
+/** Limit for a whole answer from an address that an account configured; such an answer is parsed in one go. */
 const STRANGERS_BYTES_MAX = 24 * 1_024 * 1_024;
 const REFUSAL_BYTES_MAX = 65_536;
-/** After the last event of a stream: its end follows at once, and then the connection serves again. */
+/** After the last event of a stream, the end of the body follows at once and the connection can be reused. If it has not come by then, the connection is closed. */
 const AFTER_DONE_MS = 1_000;
 const DRAIN_MS = 60_000;
-/** Of a stream that comes faster than it is read, so much is read in one turn of the event loop: thousands of tiny events else hold up all others. */
+/** At most this much of one stream is read in one turn of the event loop. Otherwise a burst of thousands of tiny events would hold up all other requests. */
 const TURN_BYTES = 65_536;
-/** After such a silence within a stream this process may have stood still, and its caller have given up: links do after five seconds at the earliest. */
+/** After a silence this long within a stream, this process may have been suspended and the caller may have given up meanwhile. Links give up after five seconds at the earliest. */
 const SILENCE_MS = 3_000;
-/** A growing hold is looked at after so many bytes of the stream: a handful of chunks, however much comes in one read. */
+/** With a growing hold, the stream is read in pieces of this size, a handful of chunks, and the hold is checked after each, however much arrives in one read. */
 const HELD_READ_BYTES = 2_048;
 
 const NO_CALL: UpstreamCall = { pause: () => undefined, resume: () => undefined, release: () => undefined, abort: () => undefined, isSent: () => false };
@@ -45,25 +45,25 @@ export class Attempt implements UpstreamListener {
   private firstContentMs = 0;
   private received = 0;
   private readonly body = new Pieces();
-  /** Of a whole answer. */
+  /** Checks the size and shape of a whole answer as it arrives. */
   private readonly tally: AnswerTally;
   private isHeadGiven = false;
   private isContentGiven = false;
   private outputBytes = 0;
   private drainTimer: Timer | undefined;
-  /** Read, but not looked at while an extension of a growing hold is awaited, or the caller may have left. */
+  /** Bytes that were read but not processed yet, because an extension of the hold is awaited or the caller may have left. */
   private backlog: Buffer[] = [];
   private isAwaiting = false;
   private isHearing = false;
-  /** Read since others last had their turn. */
+  /** Bytes read since this attempt last yielded to others. */
   private turnBytes = 0;
   private isResting = false;
   private isStopped = false;
   private wasSent = false;
-  /** How the source ended while there was a backlog. */
+  /** How the source ended, if it did while there was a backlog. */
   private sourceEnd: 'end' | 'connect' | 'disconnected' | undefined;
 
-  /** `start` sends the request. */
+  /** Sends nothing; `start` does. */
   constructor(private readonly options: AttemptOptions) {
     const { adapter, clock, request } = options;
     this.clock = clock;
@@ -83,12 +83,12 @@ export class Attempt implements UpstreamListener {
     this.patience.start();
   }
 
-  /** HTTP status, 0 until it came. */
+  /** HTTP status; 0 until it has arrived. */
   get status(): number {
     return this.httpStatus;
   }
 
-  /** The provider had been given the whole request when the caller went away. */
+  /** True if the provider had been sent the whole request when the attempt was abandoned. */
   get isHandedOver(): boolean {
     return this.wasSent;
   }
@@ -98,12 +98,12 @@ export class Attempt implements UpstreamListener {
     return this.firstDataMs;
   }
 
-  /** Milliseconds from start to the first content of a stream, which comments and empty chunks may come before; without any, and of whole answers, to the first byte. */
+  /** Milliseconds from start to the first content of a stream, which comments and empty chunks may precede. For whole answers, and streams without content, to the first byte. */
   get ttftMs(): number {
     return this.firstContentMs || this.firstDataMs;
   }
 
-  /** The answer was stopped because its hold did not grow. */
+  /** True if the answer was stopped because its hold could not grow. */
   get isStoppedByHold(): boolean {
     return this.isStopped;
   }
@@ -118,12 +118,12 @@ export class Attempt implements UpstreamListener {
     if (!this.isAwaiting && !this.isHearing && !this.isResting) this.call.resume();
   }
 
-  /** The caller went away: stop the provider now. */
+  /** The caller left: stop the call to the provider now. */
   abandon(): void {
     this.end({ kind: 'abandoned' });
   }
 
-  /** The caller went away: go on without it for at most 60 s. */
+  /** The caller left: go on without it for at most 60 s. */
   drain(): void {
     if (this.isOver) return;
     this.resume();
@@ -209,7 +209,7 @@ export class Attempt implements UpstreamListener {
     else this.fail(failure('DISCONNECTED', true, this.httpStatus));
   }
 
-  /** Others' turn. */
+  /** Pauses reading until the other requests have had their turn. */
   private rest(): void {
     if (this.isOver || this.isResting) return;
     this.isResting = true;
@@ -221,7 +221,7 @@ export class Attempt implements UpstreamListener {
     });
   }
 
-  /** What follows is looked at once the sockets of this turn are read: a caller that gave up says so there, is given no more and owes no more. */
+  /** Holds back what follows until the other sockets have been read. A caller that gave up meanwhile is noticed there; it is given no more and owes no more. */
   private hearCaller(): void {
     if (this.isHearing) return;
     this.isHearing = true;
@@ -230,7 +230,7 @@ export class Attempt implements UpstreamListener {
       this.isHearing = false;
       if (!this.isOver && this.transducer !== undefined) this.goOn(this.transducer);
     };
-    // A connection's end takes its calls with it some turns later.
+    // A closed connection ends its calls only some turns later.
     const pass = (turns: number): void => {
       if (this.isOver || turns === 0) goOn();
       else together(() => pass(turns - 1));
@@ -260,7 +260,7 @@ export class Attempt implements UpstreamListener {
     }
   }
 
-  /** The hold is used up: the account's limits end the answer, or we do, who cannot look at them. */
+  /** The hold is used up. `stop`: the account's limits end the answer. `away`: quota cannot be asked about them, so the answer fails. */
   private stop(verdict: 'stop' | 'away'): void {
     if (verdict === 'away') {
       this.fail(quotaAway(this.options.request.requestId, this.httpStatus));
@@ -270,7 +270,7 @@ export class Attempt implements UpstreamListener {
     this.finish('length');
   }
 
-  /** An extension was answered. */
+  /** Called when quota has answered an extension. */
   private readOn(): void {
     const { growth } = this.options;
     if (this.isOver || !this.isAwaiting || this.transducer === undefined || growth === undefined) return;
@@ -296,7 +296,7 @@ export class Attempt implements UpstreamListener {
     else if (!this.patience.isPaused && !this.isResting) this.call.resume();
   }
 
-  /** Ends the answer well: choices without a reason of their own end with this one. */
+  /** Ends the answer normally; choices without a finish reason of their own get this one. */
   private finish(reason: 'stop' | 'length'): void {
     const closing = this.transducer?.finishOpen(reason);
     if (closing !== undefined && this.transducer !== undefined) this.give(closing, this.transducer);
@@ -342,12 +342,12 @@ export class Attempt implements UpstreamListener {
     }
   }
 
-  /** In whole milliseconds: 0 stands for never. */
+  /** In whole milliseconds, at least 1, since 0 means never. */
   private sinceStartMs(at: number): number {
     return Math.max(1, Math.round(at - this.patience.startedAt));
   }
 
-  /** An account chose who answers. */
+  /** The address was given by an account, so the server is not trusted. */
   private get isStrangers(): boolean {
     return this.options.upstreamRequest.isGuarded === true;
   }
@@ -367,7 +367,7 @@ export class Attempt implements UpstreamListener {
     this.end(this.isContentGiven ? { kind: 'stream', cut: reason } : { kind: 'failed', failure: reason, usage: this.transducer?.summary().usage });
   }
 
-  /** A cut would cost the next request a new connection, and to most providers a handshake. */
+  /** Keeps the connection for reuse: closing it would cost the next request a new connection, and with most providers a TLS handshake. */
   private release(): void {
     const { call } = this;
     call.release();

@@ -1,22 +1,22 @@
-/** Room for large bodies: they lie outside of the heap, and many edges may send theirs to one worker. */
+/** Limits the memory of large request bodies: they are outside the JavaScript heap, and many edges may send theirs to one worker. */
 import { Fault } from '@signalbox/kernel/fault';
 import { totalmem } from 'node:os';
 
-/** Bodies up to this size are not counted: a whole crowd of them is little. */
+/** Bodies up to this size are not counted: even many of them take little memory. */
 const SMALL_BYTES = 65_536;
 const ROOM_BYTES_MAX = 1_024 * 1_024 * 1_024;
-/** Of the memory that this process may have: a body is there as it came, as it is sent on, and while it is rewritten once or twice between. */
+/** Share of the memory that this process may use. A body exists as received and as sent on, and once or twice more while it is rewritten. */
 const ROOM_SHARE = 1 / 6;
 
 export interface BodiesInWork {
-  /** Throws Fault `overloaded` where there is no room for a body of `bytes` beside those in work; alone it always has some. Answers what gives the room back, to be called once. */
+  /** Reserves room for a body of `bytes` and returns the function that frees it, to be called once. Throws Fault `overloaded` when there is no room beside the other bodies; a body that is alone always has room. */
   enter(bytes: number): () => void;
   bytes(): number;
 }
 
 const NOTHING = (): void => undefined;
 
-/** Bytes that bodies in work may come to in this process. */
+/** Total bytes of large bodies that this process may work on at once. */
 export function bodiesBytesMax(memoryBytes = Math.min(totalmem(), process.constrainedMemory() || Infinity)): number {
   return Math.min(ROOM_BYTES_MAX, Math.floor(memoryBytes * ROOM_SHARE));
 }

@@ -1,4 +1,4 @@
-/** What an attempt cost: provider's figures first, else what was seen, at the card in force for so long a prompt. */
+/** Cost of an attempt: from the provider's usage figures, or else estimated from what was seen, at the price card for the length of the prompt. */
 import type { DispatchRequest__Output } from '@signalbox/contracts/worker';
 import { assert } from '@signalbox/kernel/assert';
 import { feesOfAttempt } from '@signalbox/kernel/card-fees';
@@ -8,53 +8,53 @@ import type { Usage } from '@signalbox/wires/canonical';
 
 /** Rough size of a token of generated text. */
 export const BYTES_PER_TOKEN = 4;
-/** Below this many tokens a ratio says nothing. */
+/** Below this many tokens, a ratio between two counts means nothing. */
 const COMPARED_TOKENS_MIN = 64;
-/** No picture is known to be more than 50 times what is guessed for it. */
+/** No image is known to cost more than 50 times the tokens estimated for it. */
 const MEDIA_SPREAD = 50;
-/** What an account's own server tells may be so many tokens below a third of our own count: what stands around a message is not sent by every server. */
+/** Tokens by which the count of an account's own server may be below a third of ours: not every server sends the text that surrounds a message in a template. */
 const ACCOUNTS_WORD_SLACK = 16;
 
 export interface Seen {
   readonly usage: Usage | undefined;
-  /** Input buckets as the provider told them before it had said all; they stand in for the estimate of the prompt. */
+  /** Input token counts that the provider reported before its final usage; used instead of the estimated prompt. */
   readonly promptUsage?: Usage | undefined;
   readonly usageUnreadable: boolean;
   readonly outputBytes: number;
-  /** Those of them that are thoughts shown to the client. */
+  /** The part of `outputBytes` that is reasoning shown to the client. */
   readonly thoughtBytes: number;
-  /** False when the provider gave no answer, and its client did not leave one that it had asked for: nothing is estimated then. */
+  /** False when the provider gave no answer, unless the client itself left while one was being made. Then nothing is estimated. */
   readonly isAnswered: boolean;
-  /** Estimate of the prompt. */
+  /** Our estimate of the prompt. */
   readonly promptTokens: number;
-  /** Those of it that are a guess for images, sound and files; absent = none. */
+  /** The part of `promptTokens` that is a guess for images, sound and files; absent = none. */
   readonly mediaTokens?: number;
-  /** Those of it that are tools and a schema, which a server may write in few words or leave out; absent = none. */
+  /** The part of `promptTokens` that is tools and a schema, which a server may shorten or leave out; absent = none. */
   readonly definitionTokens?: number;
-  /** The usage is told by a server of the account's own, whose word for it draws on nothing but that account's allotment. Absent = no. */
+  /** The usage was reported by the account's own server, so it counts against nothing but that account's allotment. Absent = no. */
   readonly isAccountsWord?: boolean;
 }
 
-/** What is in force for a prompt. */
+/** The price cards that apply to a prompt. */
 export interface Cards {
   readonly card: PriceCard;
-  /** For savings; undefined = nothing to compare with. */
+  /** Reference card, for savings; undefined = nothing to compare with. */
   readonly reference: PriceCard | undefined;
 }
 
 export interface Charge<Of extends Cards = Cards> {
-  /** Those for the prompt as it is charged. */
+  /** The cards for the prompt length that is charged. */
   readonly cards: Of;
   readonly tokens: TokenCounts;
   readonly source: 'PROVIDER' | 'ESTIMATED';
   readonly flags: string[];
   readonly costNanoUsd: NanoUsd;
   readonly savingsNanoUsd: NanoUsd;
-  /** What the provider itself says it takes, fees of plugins not included; undefined = the price card says. */
+  /** What the provider itself says it charges, without plugin fees; undefined = it does not say. */
   readonly toldNanoUsd: NanoUsd | undefined;
 }
 
-/** Output tokens that the provider was asked for at most, all choices together; Infinity without a bound. */
+/** Most output tokens that the provider was asked for, all choices together; Infinity without a bound. */
 export function outputTokensMax({ maxTokens, fields }: Pick<DispatchRequest__Output, 'maxTokens' | 'fields'>): number {
   if (maxTokens === undefined) return Infinity;
   const choices = Number(fields.find(({ name }) => name === 'n')?.value.toString() ?? 1);
@@ -63,18 +63,18 @@ export function outputTokensMax({ maxTokens, fields }: Pick<DispatchRequest__Out
 
 type Held = Pick<DispatchRequest__Output, 'heldTokens' | 'heldOutputTokens' | 'earlierTokens'>;
 
-/** The most tokens that the prompt of a request was held for; Infinity when no hold says. */
+/** Prompt tokens that the hold covers; Infinity without a hold in tokens. */
 function heldPromptTokens({ heldTokens, heldOutputTokens, earlierTokens }: Held): number {
   const held = Number(heldTokens);
   return held > 0 ? held - heldOutputTokens - Number(earlierTokens) : Infinity;
 }
 
-/** `told`, unless the ledger could not book it or it is above what was held for the prompt: an estimate is neither. */
+/** `told`, if the ledger can book it and it is within what was held for the prompt; otherwise undefined, and the estimate is used, which is both. */
 export function heldPrompt(told: Usage | undefined, held: Held): Usage | undefined {
   return told !== undefined && areTokenCounts(told.tokens) && promptTokens(told.tokens) <= heldPromptTokens(held) ? told : undefined;
 }
 
-/** Long tokens have more bytes than most: nobody is charged for more tokens than were asked for, and held. The prompt is as told, if it was. */
+/** Estimated tokens of an answer. The output is capped at `outputMax`: text with long tokens would be overestimated, and nobody is charged for more tokens than were asked for and held. The prompt is as reported, if it was. */
 export function estimatedTokens(promptEstimate: number, promptUsage: Usage | undefined, outputBytes: number, outputMax: number): TokenCounts {
   const outputText = Math.min(Math.ceil(outputBytes / BYTES_PER_TOKEN), outputMax);
   if (promptUsage !== undefined) return { ...promptUsage.tokens, outputText, outputReasoning: 0 };
@@ -85,14 +85,14 @@ function isFarOff(told: number, own: number): boolean {
   return Math.max(told, own) >= COMPARED_TOKENS_MIN && (told > own * 3 || told * 3 < own);
 }
 
-/** Whether the told prompt cannot be what was sent. Of pictures only the bounds are known. */
+/** Whether the reported prompt cannot be the one that was sent. For images only bounds are known. */
 function isPromptFarOff(told: number, { isAnswered, promptTokens: own, mediaTokens = 0 }: Seen): boolean {
   if (!isAnswered || mediaTokens === 0) return isFarOff(told, isAnswered ? own : 0);
   const text = Math.max(0, own - mediaTokens);
   return isFarOff(told, Math.min(Math.max(told, text), text + mediaTokens * MEDIA_SPREAD));
 }
 
-/** Whether the told output cannot be what came. Thoughts may be shown whole, in short or not at all, and told apart or within the rest. */
+/** Whether the reported output cannot be what arrived. Reasoning may be shown in full, summarised or not at all, and may be reported separately or within the output. */
 function isOutputFarOff(tokens: TokenCounts, { outputBytes, thoughtBytes }: Seen, outputMax: number): boolean {
   const told = completionTokens(tokens);
   const text = Math.min(Math.ceil((outputBytes - thoughtBytes) / BYTES_PER_TOKEN), outputMax);
@@ -100,12 +100,12 @@ function isOutputFarOff(tokens: TokenCounts, { outputBytes, thoughtBytes }: Seen
   return told < text && isFarOff(told, text);
 }
 
-/** The provider took far more than its price card says, by its own word: what is sold at that card is sold at a loss. */
+/** By its own report the provider charged more than three times what the price card says: requests are sold at a loss. */
 export function isDear({ toldNanoUsd, costNanoUsd, cards }: Charge): boolean {
   return toldNanoUsd !== undefined && toldNanoUsd > (costNanoUsd - feesOfAttempt(costNanoUsd, cards.card.id).feeNanoUsd) * 3n;
 }
 
-/** The cards for a prompt of that many tokens, 0 or more; the first of `steps` is from 0. */
+/** The cards for a prompt of that many tokens, 0 or more. The first of `steps` starts at 0. */
 export function cardsAt<Of extends Cards>(steps: readonly PriceStep<Of>[], prompt: number): Of {
   const cards = cardFor(steps, prompt);
   assert(cards !== undefined, 'The first step is from 0.');
@@ -115,8 +115,8 @@ export function cardsAt<Of extends Cards>(steps: readonly PriceStep<Of>[], promp
 const isTooLittle = (told: number, own: number): boolean => told * 3 + ACCOUNTS_WORD_SLACK < own || (told === 0 && own > 0);
 
 /**
- * Where a server of the account's own tells less than a third of what was seen, that part is counted here (ADR 81):
- * `isReplaced`. Never of what gave no answer.
+ * Replaces the prompt or output count of an account's own server by our own where it is less than a third of what was seen
+ * (ADR 81), and then sets `isReplaced`. An attempt without an answer is left as it is.
  */
 function believed(seen: Seen, outputMax: number): Pick<Seen, 'usage' | 'promptUsage'> & { readonly isReplaced: boolean } {
   const { usage, promptUsage, isAnswered, isAccountsWord, mediaTokens = 0, definitionTokens = 0 } = seen;
@@ -132,22 +132,22 @@ function believed(seen: Seen, outputMax: number): Pick<Seen, 'usage' | 'promptUs
   return { usage: { ...usage, tokens: { ...(hasPrompt ? tokens : own), outputText, outputReasoning } }, promptUsage, isReplaced: true };
 }
 
-/** The cards for a prompt as it was told; undefined for figures that the ledger could not book. */
+/** The cards for the prompt as reported; undefined for figures that the ledger could not book. */
 function cardsOf<Of extends Cards>(told: Usage | undefined, steps: readonly PriceStep<Of>[]): Of | undefined {
   if (told === undefined || !areTokenCounts(told.tokens)) return undefined;
   const cards = cardsAt(steps, promptTokens(told.tokens));
   return costOf(told.tokens, cards.card) <= ATTEMPT_COST_NANO_USD_MAX ? cards : undefined;
 }
 
-/** Nobody is charged for more than was asked for, but where a server of the account's own has written so much more that it did not keep to it (ADR 79). */
+/** Most output tokens to charge: what was asked for. There is no bound where the account's own server wrote so much more that it evidently ignored the limit (ADR 79). */
 function outputBound({ isAccountsWord, outputBytes }: Seen, outputMax: number): number {
   return isAccountsWord === true && isTooLittle(outputMax, Math.ceil(outputBytes / BYTES_PER_TOKEN)) ? Infinity : outputMax;
 }
 
 /**
- * At the card of `steps` for the prompt as it is charged, which the provider may tell on the other side of a step than
- * it was estimated. Usage beyond 3× or below 1/3 of our own count is booked as told and flagged `suspect` (BILLING,
- * section 5), but for too little that an account's own server tells.
+ * Charges at the card in `steps` for the prompt that is charged; the provider may report a prompt on the other side of a
+ * step than the estimate. Usage above 3× or below 1/3 of our own count is booked as reported and flagged `suspect` (BILLING,
+ * section 5), except that too low a report of an account's own server is replaced.
  */
 export function chargeOf<Of extends Cards>(seen: Seen, steps: readonly PriceStep<Of>[], askedMax: number): Charge<Of> {
   const outputMax = outputBound(seen, askedMax);
@@ -157,7 +157,7 @@ export function chargeOf<Of extends Cards>(seen: Seen, steps: readonly PriceStep
     const charge = chargeSeen({ ...seen, usage }, cards, outputMax);
     return isReplaced ? { ...charge, source: 'ESTIMATED', flags: ['estimated', 'suspect'] } : charge;
   }
-  // Figures that no period could close with are none.
+  // Figures that the ledger could not book are treated as missing.
   const promptCards = cardsOf(promptUsage, steps);
   const isUnreadable = isReplaced || seen.usageUnreadable || usage !== undefined || (promptUsage !== undefined && promptCards === undefined);
   return chargeSeen({ ...seen, usage: undefined, promptUsage: promptCards === undefined ? undefined : promptUsage, usageUnreadable: isUnreadable }, promptCards ?? cardsAt(steps, seen.promptTokens), outputMax);
@@ -171,7 +171,7 @@ function chargeSeen<Of extends Cards>(seen: Seen, cards: Of, outputMax: number):
   const told = seen.usage ?? (seen.isAnswered ? seen.promptUsage : undefined);
   const isHardToBelieve = told !== undefined && (told.isSuspect || isPromptFarOff(promptTokens(tokens), seen));
   if (isHardToBelieve || (seen.usage === undefined ? seen.usageUnreadable : isOutputFarOff(tokens, seen, outputMax))) flags.push('suspect');
-  // A refused attempt costs nothing, the fee per request included.
+  // A refused attempt costs nothing, not even the fee per request.
   const isNothing = seen.usage === undefined && !seen.isAnswered;
   const costNanoUsd = isNothing ? ZERO_NANO_USD : costOf(tokens, card);
   const savingsNanoUsd = reference === undefined || isNothing ? ZERO_NANO_USD : asNanoUsd(costOf(tokens, reference) - costNanoUsd);

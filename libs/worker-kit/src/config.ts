@@ -18,45 +18,45 @@ const schema = z.object({
   QUOTA_ADDRS: addressesField('127.0.0.1:9102'),
   /** Addresses of the replicas of billing, separated by commas. */
   BILLING_ADDRS: addressesField('127.0.0.1:9104'),
-  /** Addresses of the replicas of accounts, separated by commas: the source of accounts' own credentials. */
+  /** Addresses of the replicas of accounts, separated by commas. Accounts' own credentials come from there. */
   ACCOUNTS_ADDRS: addressesField('127.0.0.1:9101'),
-  /** NATS server; not used when the composer hands a bus in. */
+  /** NATS server; not used when the composer passes a bus in. */
   NATS_URL: z.string().default('nats://127.0.0.1:4222'),
-  /** Provider's credentials, with commas: each is used in turn. */
+  /** Provider's credentials, separated by commas; they are used in turn. */
   API_KEYS: z
     .string()
     .default('')
     .transform((text) => text.split(',').map((key) => key.trim()).filter((key) => key !== ''))
-    // Each call would fail on the header that it makes.
+    // With other characters every call would fail on an invalid header.
     .refine((keys) => keys.every((key) => /^[\x21-\x7e]+$/.test(key)), 'must be printable characters without blanks or line breaks')
     .transform((keys) => keys.map((key) => new Secret(key))),
   /** Provider's address, path included; `/chat/completions` and the like are appended. */
   BASE_URL: z.url({ protocol: /^https?$/, error: 'must be an http or https URL' }),
-  /** Where clients' images and files may be fetched from, and accounts' own provider addresses may lead, beyond the public internet: hosts, host:port, ranges such as 10.1.0.0/16, separated by commas. */
+  /** Non-public addresses that may be connected to, to fetch clients' images and files and for accounts' own provider addresses: hosts, host:port, ranges such as 10.1.0.0/16, separated by commas. */
   FETCH_ALLOW: allowListField(),
-  /** How long a stop (SIGTERM) waits for running streams, and then again, at most a minute, for the usage of clients that left. */
+  /** How long a stop (SIGTERM) waits for running streams. It then waits as long again, at most a minute, for the usage of clients that left. */
   DRAIN_MS: wholeNumberField(0, 600_000, 30_000),
 });
 
 export type WorkerConfig = Readonly<z.infer<typeof schema>>;
 
 export interface ProviderVariables {
-  /** Names of the credential's variable, the first one set counts; empty = the provider has none. */
+  /** Names of the variables that may hold the credential; the first one that is set counts. Empty = the provider needs none. */
   readonly credentials: readonly string[];
   /** Name of the variable that replaces the provider's address. */
   readonly baseUrl: string;
   readonly defaultBaseUrl: string;
 }
 
-/** What an environment says of a provider, and what it would have to say beside that for the provider to be served with the operator's credential. */
+/** An incomplete configuration of a provider: the variable that is set, and what is missing to serve the provider with the operator's credential. */
 export interface Lack {
   /** Name of a variable that is set. */
   readonly given: string;
-  /** Names of what is missing, for a person: `A`, or `A or B`. */
+  /** Names of the missing variables, for a person: `A`, or `A or B`. */
   readonly missing: string;
 }
 
-/** An address without a credential, or the other way round where there is no default; undefined where all or nothing is said. */
+/** Finds an address without a credential, or a credential without an address where there is no default. Undefined if the configuration is complete or absent. */
 export function lackOf({ credentials, baseUrl, defaultBaseUrl }: ProviderVariables, environment: Environment): Lack | undefined {
   const isSet = (name: string): boolean => (environment[name] ?? '') !== '';
   const credential = credentials.find(isSet);
@@ -64,7 +64,7 @@ export function lackOf({ credentials, baseUrl, defaultBaseUrl }: ProviderVariabl
   return defaultBaseUrl === '' && !isSet(baseUrl) ? { given: credential, missing: baseUrl } : undefined;
 }
 
-/** Throws ConfigError, which names the provider's own variables: of several for a credential the one that is set. */
+/** Throws a ConfigError that names the provider's own variables; if several may hold the credential, the one that is set. */
 export function loadWorkerConfig(environment: Environment, variables: ProviderVariables): WorkerConfig {
   const credential = variables.credentials.find((name) => (environment[name] ?? '') !== '');
   try {

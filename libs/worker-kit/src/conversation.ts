@@ -1,4 +1,4 @@
-/** An attempt and its caller: events out, back-pressure, checkpoints, and what happens when the caller goes away. */
+/** Connects an attempt with its caller: events, back-pressure, checkpoints, and what happens when the caller leaves. */
 import type { DispatchEvent, DispatchRequest__Output } from '@signalbox/contracts/worker';
 import type { Clock } from '@signalbox/kernel/clock';
 import type { Fault } from '@signalbox/kernel/fault';
@@ -15,9 +15,9 @@ import type { Place, Upstream } from './upstream.js';
 const CHECKPOINT_MS = 1_000;
 const CHECKPOINT_BYTES = 256 * BYTES_PER_TOKEN;
 
-/** Attempts that go on without their caller; bounded. */
+/** Counts attempts that go on without their caller, of which only so many are allowed. */
 export interface Drains {
-  /** False when no more may go on. */
+  /** Takes a place; false when none is left. */
   take(): boolean;
   give(): void;
 }
@@ -34,7 +34,7 @@ export interface ConversationOptions {
   readonly call: CallInfo;
   readonly emit: Emitter<DispatchEvent>;
   readonly growth?: HoldGrowth | undefined;
-  /** Called once the stream's first content has come. */
+  /** Called once, when the stream's first content arrives. */
   readonly onBegun?: (() => void) | undefined;
 }
 
@@ -47,7 +47,7 @@ export class Conversation implements AttemptSinks {
   private hasClientLeft = false;
   private isEnded = false;
   private hasShown = false;
-  /** Of a stream in rounds: something came that its client does not see, which calls alone are. */
+  /** In a stream asked in rounds: content has arrived. As long as `hasShown` is false, it was tool calls only. */
   private hasCalled = false;
   private onBegun: (() => void) | undefined;
   private checkpointAt: number;
@@ -61,7 +61,7 @@ export class Conversation implements AttemptSinks {
     this.attempt = new Attempt({ adapter, upstream, clock, request, upstreamRequest, place, sinks: this, growth });
   }
 
-  /** Resolves once the provider is done with, which may be after the caller left. */
+  /** Resolves once the exchange with the provider is over, which may be after the caller left. */
   hold(): Promise<Ending> {
     const { call, request } = this.options;
     call.onAbort(this.onAbort);
@@ -73,32 +73,32 @@ export class Conversation implements AttemptSinks {
     return this.attempt.ended;
   }
 
-  /** Nobody takes events any more. */
+  /** The caller left: nobody takes events any more. */
   get isGone(): boolean {
     return this.isLeft;
   }
 
-  /** The caller itself cancelled: it will take nothing, and need not be asked. A broken link is no such word. */
+  /** The caller itself cancelled, so it takes no answer and will tell no outcome. False when the link merely broke. */
   get isCancelled(): boolean {
     return this.isHungUp;
   }
 
-  /** The caller asked for the end of the stream, and takes it. */
+  /** The caller asked for the stream to end, and still takes the end event. */
   get isStopped(): boolean {
     return this.isEnded && !this.isLeft;
   }
 
-  /** The caller cancelled because the client itself hung up. */
+  /** The caller cancelled because the client hung up. */
   get isClientGone(): boolean {
     return this.hasClientLeft;
   }
 
-  /** The caller did not leave by itself: its link broke, or its time was over. What it may have been given is all that there is. */
+  /** The caller did not cancel: the link broke or the deadline passed. It gets nothing beyond what it has been given. */
   get isLost(): boolean {
     return this.isLeft && !this.isHungUp;
   }
 
-  /** The caller takes no more of a stream that its client has seen the beginning of, and waits for its end. */
+  /** Ends a stream that the client has seen the beginning of; the caller wants no more chunks, but waits for the end event. */
   stop(): void {
     if (this.isLeft || !this.isStarted || !this.options.request.clientStream) return;
     this.isEnded = true;
@@ -109,22 +109,22 @@ export class Conversation implements AttemptSinks {
     this.write({ head: { systemFingerprint, serviceTier } });
   }
 
-  /** Output tokens that an estimate of ours charges at most: those that were asked for, and are held. */
+  /** Most output tokens that an estimate may charge: what was asked for and is held. */
   get outputTokensMax(): number {
     return this.options.growth?.coveredTokens ?? outputTokensMax(this.options.request);
   }
 
-  /** Input buckets that the provider told so far, within what is held. */
+  /** Input token counts that the provider reported so far, if within what is held. */
   get promptUsage(): Usage | undefined {
     return heldPrompt(this.attempt.summary()?.promptUsage, this.options.request);
   }
 
-  /** The whole of a streamed answer whose client takes no stream. */
+  /** The complete answer, for a client that does not stream while the provider does. */
   gathered(): Buffer | undefined {
     return this.gatherer?.whole();
   }
 
-  /** Of a request in rounds: this one ended in calls of tools that run here, or broke off within them, and has given its client nothing. */
+  /** For a request asked in rounds: this round ended in, or broke off within, calls of tools that the gateway runs, and showed the client nothing. */
   isCallsOnly(ending: Ending, finishReason: string): boolean {
     const { rounds, toolNames } = this.options.request;
     if (!rounds || this.hasShown) return false;
@@ -154,7 +154,7 @@ export class Conversation implements AttemptSinks {
   }
 
   onProgress(outputBytes: number, nowMs: number): void {
-    // A checkpoint says what was delivered: of a body that is still being gathered, or of calls that edge keeps to itself, nothing.
+    // A checkpoint records what was delivered. Nothing was, while a body is still being gathered or edge keeps tool calls to itself.
     if (this.gatherer !== undefined || (this.options.request.rounds && !this.hasShown)) return;
     if (this.isLeft || (outputBytes - this.checkpointBytes < CHECKPOINT_BYTES && nowMs - this.checkpointAt < CHECKPOINT_MS)) return;
     this.checkpointAt = nowMs;
@@ -169,7 +169,7 @@ export class Conversation implements AttemptSinks {
     try {
       return this.options.emit.write(event);
     } catch {
-      // The call is over or its reader is beyond its credit.
+      // The call is over, or the write exceeded the reader's credit.
       this.leave();
       return true;
     }
@@ -185,7 +185,7 @@ export class Conversation implements AttemptSinks {
     if (this.isLeft) return;
     this.isLeft = true;
     const { request, drains } = this.options;
-    // A stream's client pays what was generated; any other the full answer, so it is fetched to its end once it was asked for.
+    // A streaming client pays for what was generated. Any other pays for the full answer, so once asked for it is fetched to its end.
     if (request.clientStream || !this.isStarted || !drains.take()) {
       this.attempt.abandon();
       return;
@@ -201,7 +201,7 @@ interface Said {
   readonly tool_calls?: readonly { readonly function?: { readonly name?: string } }[];
 }
 
-/** Of `ours` the client hears nothing; an edge that names none has none to hand on. A piece of a call without a name goes with its first. */
+/** Whether a tool that is not in `ours` is called, so that the client sees the call. With an empty `ours` all calls are the gateway's. Later pieces of a call carry no name and belong to its first piece. */
 function callsOther(said: Said | undefined, ours: readonly string[]): boolean {
   return ours.length > 0 && (said?.tool_calls ?? []).some((call) => {
     const name = call.function?.name ?? '';
@@ -209,13 +209,13 @@ function callsOther(said: Said | undefined, ours: readonly string[]): boolean {
   });
 }
 
-/** A chunk of which the client sees something: words, or a call of a tool of its own. */
+/** Whether the client sees anything of a chunk: text, or a call of one of its own tools. */
 function showsMore(choices: Uint8Array, ours: readonly string[]): boolean {
   const parsed = JSON.parse(Buffer.from(choices).toString('utf8')) as readonly { readonly delta?: Said }[];
   return parsed.some(({ delta = {} }) => callsOther(delta, ours) || Object.entries(delta).some(([name, value]) => name !== 'role' && name !== 'tool_calls' && isSaid(value)));
 }
 
-/** A whole answer that is handed to the client for a call of its own tools. */
+/** Whether a whole answer calls one of the client's own tools, so that it is passed to the client. */
 function callsClient(choices: Uint8Array, ours: readonly string[]): boolean {
   return (JSON.parse(Buffer.from(choices).toString('utf8')) as readonly { readonly message?: Said }[]).some(({ message }) => callsOther(message, ours));
 }

@@ -1,4 +1,4 @@
-/** The operator's credentials at one provider: round robin, benches after refusals, rests after 429. */
+/** The operator's credentials at one provider: used round robin, benched after a refusal, rested for one model after a 429. */
 import type { Clock } from '@signalbox/kernel/clock';
 import type { Secret } from '@signalbox/runtime/secret';
 import { RETRY_AFTER_MS_MAX } from '@signalbox/wires/canonical';
@@ -6,11 +6,11 @@ import { createHash, scryptSync } from 'node:crypto';
 
 const BENCH_MS_MIN = 30_000;
 const BENCH_MS_MAX = 600_000;
-/** When a bench is over one call tries. A refusal comes at once: others follow when there was none for so long. */
+/** When a bench is over, one call tries the credential. Providers refuse at once, so others follow if it was not refused within this time. */
 const TRY_MS = 3_000;
-/** A sum of fractions of a millisecond may be off by less. */
+/** Larger than the rounding error of a sum of fractions of a millisecond. */
 const INEXACT_MS = 0.001;
-/** Models resting at once, per credential; the oldest goes first. */
+/** Most models at rest per credential; beyond that the oldest is forgotten. */
 const RESTING_MODELS_MAX = 1_000;
 
 export interface Credential {
@@ -20,31 +20,31 @@ export interface Credential {
 }
 
 const MARK_BYTES = 4;
-/** Some ten milliseconds for each credential, once: who reads a mark and guesses at what an operator made up needs as many for each guess. */
+/** scrypt cost: about ten milliseconds per credential, once. Whoever reads a mark and guesses at a made-up credential pays as much for each guess. */
 const MARK_COST = 4_096;
 
-/** Names a credential of a provider to whoever has it too, and to nobody else; 0 = of none. */
+/** A mark by which replicas recognise a credential that they have too, without revealing it to others; 0 = no credential. */
 export function markOf(provider: string, secret: Secret | undefined): number {
   return secret === undefined ? 0 : scryptSync(secret.unwrap(), `credential of ${provider}`, MARK_BYTES, { N: MARK_COST }).readUInt32BE();
 }
 
-/** Names all that a replica has to those that have the same, whatever their order; 0 = of none. Made of marks, it tells no more than they do. */
+/** A mark for a replica's whole set of credentials, in any order; 0 = none. It is made from the credentials' marks and reveals no more than they do. */
 export function poolMarkOf(marks: readonly number[]): number {
   if (marks.length === 0) return 0;
   const text = [...new Set(marks)].sort((a, b) => a - b).join();
   return createHash('sha256').update(text).digest().readUInt32BE() || 1;
 }
 
-/** Of one call. */
+/** A credential as taken for one call. */
 export interface TakenCredential extends Credential {
-  /** Monotonic. */
+  /** Monotonic milliseconds. */
   readonly takenAtMs: number;
 }
 
-/** Below it a text holds the same characters by chance. */
+/** A shorter secret may occur in a text by chance. */
 const SECRET_CHARS_MIN = 6;
 
-/** What a provider says to clients, without the credential that it was asked with: one that an operator made up looks like any word. */
+/** Removes the credential of the call from a provider's message to clients. An operator may have made it up, so no pattern would find it. */
 export function withoutSecret(text: string, { secret }: Credential): string {
   const hidden = secret?.unwrap() ?? '';
   return hidden.length < SECRET_CHARS_MIN || text === '' ? text : text.replaceAll(hidden, '[redacted]');
@@ -52,15 +52,15 @@ export function withoutSecret(text: string, { secret }: Credential): string {
 
 export type Taken =
   | { readonly ok: true; readonly credential: TakenCredential }
-  /** `isResting`: all that are not benched wait out a 429. */
+  /** `isResting`: at least one credential is not benched, and waits out a 429. */
   | { readonly ok: false; readonly isResting: boolean; readonly retryAfterMs: number };
 
-/** What one call told of a credential, for replicas that have it too. */
+/** What one call showed about a credential, for replicas that have it too. */
 export interface Learnt {
   readonly position: number;
   /** Empty = for all models. */
   readonly model: string;
-  /** Benched, or for one model resting; 0 = taken, a bench is over. */
+  /** How long it is benched or, for one model, at rest; 0 = the provider accepted it, so its bench is over. */
   readonly forMs: number;
 }
 
@@ -68,21 +68,21 @@ export interface CredentialPool {
   take(model: string): Taken;
   /** The provider refused it (401, 402, 403): benched for 30 s, doubling to 10 min. */
   refused(credential: Credential): void;
-  /** It was taken: a bench is over. What was under way when the bench began says nothing of it. */
+  /** The provider accepted it, which ends its bench, unless the call was already under way when the bench began. */
   succeeded(credential: TakenCredential): void;
-  /** The call is over, or was not made. Where it said nothing of the credential, which was benched before, the next one tries. */
+  /** The call is over, or was not made. If it was the one to try a credential after its bench and showed nothing about it, the next call tries. */
   release(credential: TakenCredential): void;
-  /** 429 with a hint: not for that model until then. A later shorter hint, of a call under way, cuts none. Answers `waitMs` as of the same moment: a hint that is told on is not shortened on the way. */
+  /** After a 429 with a hint: not to be used for that model for `forMs`. A later hint never shortens an earlier one. Returns `waitMs(model)` as of the same moment, so that a hint is passed on unshortened. */
   rest(credential: Credential, model: string, forMs: number): number;
-  /** Milliseconds until any of them may be asked for that model; 0 = now, or never. */
+  /** Milliseconds until any credential may be used for that model; 0 = now, or never. */
   waitMs(model: string): number;
-  /** Whether another one may be asked for that model now. */
+  /** Whether another credential may be used for that model now. */
   hasOther(credential: Credential, model: string): boolean;
-  /** Milliseconds until any of them may be asked for whatever model, since all are benched, or are being tried after that; 0 = now, or never. */
+  /** If all are benched, or being tried after their bench: milliseconds until any may be used. 0 = now, or never. */
   benchedMs(): number;
-  /** What another replica told. One that was benched there is tried there first, and here when that refused nothing for three seconds. */
+  /** Applies what another replica learnt. A credential that was benched there is tried there first; it is used here three seconds later, unless refused again. */
   hear(learnt: Learnt): void;
-  /** How many are benched, how many are off their bench and were not taken since, and how many are neither. */
+  /** How many are benched, how many have come off the bench but were not accepted since, and how many are neither. */
   counts(): { readonly benched: number; readonly doubtful: number; readonly usable: number };
 }
 
@@ -91,11 +91,11 @@ interface Entry extends Credential {
   benchedAt: number;
   benchedUntil: number;
   readonly resting: Map<string, number>;
-  /** The first call since its bench was over. */
+  /** The call that tries it after its bench. */
   trying: TakenCredential | undefined;
 }
 
-/** `secrets` may hold one undefined for a provider without credentials; empty = every take fails. `tell` hears what calls of this pool's own learnt. */
+/** `secrets` holds one undefined for a provider without credentials; if empty, every `take` fails. `tell` receives what this pool's own calls learn. */
 export function createCredentialPool(secrets: readonly (Secret | undefined)[], clock: Clock, tell: (learnt: Learnt) => void = () => undefined): CredentialPool {
   const entries: Entry[] = secrets.map((secret, position) => ({ secret, position, benchMs: 0, benchedAt: 0, benchedUntil: 0, resting: new Map(), trying: undefined }));
   let next = 0;
@@ -138,7 +138,7 @@ export function createCredentialPool(secrets: readonly (Secret | undefined)[], c
       const entry = entries[position];
       if (entry === undefined) return;
       const now = clock.monotonicMs();
-      // Requests that were under way when the bench began say nothing new.
+      // Requests that were under way when the bench began tell nothing new.
       if (entry.benchedUntil > now) return;
       entry.benchMs = entry.benchMs === 0 ? BENCH_MS_MIN : Math.min(BENCH_MS_MAX, entry.benchMs * 2);
       entry.benchedAt = now;

@@ -1,7 +1,7 @@
-/** Names of files outlive a power failure once their directory is synced (fsync(2)). */
+/** Syncs a directory, so that the names of its files survive a power failure (fsync(2)). */
 import { close, closeSync, fsync, fsyncSync, open, openSync } from 'node:fs';
 
-/** Of file systems on which a directory cannot be synced: they keep names by themselves, or nothing can be done. */
+/** Errors of file systems on which a directory cannot be synced: they keep names by themselves, or nothing can be done. */
 const NOT_OFFERED: ReadonlySet<string | undefined> = new Set(['EINVAL', 'EISDIR', 'ENOSYS', 'ENOTSUP', 'EPERM']);
 
 /** Throws the system's error. */
@@ -16,7 +16,7 @@ export function syncDirectory(directory: string): void {
   }
 }
 
-/** The same in the background. */
+/** Like `syncDirectory`, in the background. */
 export function syncDirectoryLater(directory: string, done: (error: Error | null) => void): void {
   open(directory, 'r', (error, descriptor) => {
     if (error !== null) return done(error);

@@ -1,4 +1,4 @@
-/** What a dispatch request says of money, read and checked before anything is asked of a provider. */
+/** The money terms of a dispatch request, read and checked before the provider is called. */
 import type { PeriodSet__Output, PriceCard__Output } from '@signalbox/contracts/common';
 import type { DispatchRequest__Output } from '@signalbox/contracts/worker';
 import { Fault } from '@signalbox/kernel/fault';
@@ -6,15 +6,15 @@ import { priceCardOf } from '@signalbox/kernel/price-cards';
 import { cardFor, type PriceStep } from '@signalbox/kernel/tokens';
 import { outputTokensMax, type Cards } from './charge.js';
 
-/** With the messages that they came as. */
+/** Price cards, with the messages they were read from. */
 export interface SentCards extends Cards {
   readonly cardMessage: PriceCard__Output;
   readonly referenceMessage: PriceCard__Output | null;
 }
 
-/** What every attempt needs of its request, checked. */
+/** What an attempt needs from its request, checked. */
 export interface Terms {
-  /** Ascending, the first from 0. */
+  /** Ascending; the first starts at 0 tokens. */
   readonly steps: readonly PriceStep<SentCards>[];
   readonly periods: PeriodSet__Output;
 }
@@ -41,7 +41,7 @@ export function readTerms(request: DispatchRequest__Output): Terms {
   }
 }
 
-/** The hold as it is told after a loss of quota's store: whole, since its limits are lost and it does not grow any more. One that none watched counts too: a limit may be set by then. */
+/** The hold as reported after quota's store was lost: for the whole answer, since the limits are lost and it cannot grow any more. A hold that no limit watched is reported too, since a limit may have been set by then. */
 export function wholeHold(request: DispatchRequest__Output): { readonly amountNanoUsd: string; readonly tokens: string } {
   const { heldNanoUsd, heldTokens, heldOutputTokens, wholeNanoUsd, unwatchedTokens } = request;
   if (heldOutputTokens === 0) return { amountNanoUsd: heldNanoUsd, tokens: heldTokens === '0' ? unwatchedTokens : heldTokens };

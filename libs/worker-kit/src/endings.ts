@@ -1,4 +1,4 @@
-/** How an attempt ended: who has seen what of it, what is paid of it, and what is told. */
+/** How an attempt ended: who saw what of it, what is owed for it, and what the caller is told. */
 import type { DispatchRequest__Output } from '@signalbox/contracts/worker';
 import { completionTokens } from '@signalbox/kernel/tokens';
 import { failure } from '@signalbox/wires/canonical';
@@ -7,33 +7,33 @@ import { BYTES_PER_TOKEN, type Seen } from './charge.js';
 import type { Conversation } from './conversation.js';
 import type { AttemptEnd } from './journal.js';
 
-/** Of an attempt that was given up: its prompt is paid for once the answer has begun. Before that only where the client itself hung up on a provider that has the whole request, and bills it (docs/billing.md). */
+/** Whether the prompt of an abandoned attempt is owed: once the answer has begun. Before that only if the client itself hung up after the provider had the whole request, since the provider bills it (docs/billing.md). */
 function isPromptOwed({ attempt, isClientGone }: Conversation): boolean {
   return attempt.status === 0 ? isClientGone && attempt.isHandedOver : attempt.status >= 200 && attempt.status < 300;
 }
 
-/** Of an attempt that its caller cancelled: a client that was cut off pays for what was generated, for no prompt alone, and for nothing of a whole answer. */
+/** Whether an attempt that its caller cancelled is owed. A client that hung up owes what was booked. One that was cut off owes what was generated, but not a prompt alone, and nothing for a whole answer. */
 export function isOwed(conversation: Conversation, { tokens, finishReason }: AttemptEnd, request: DispatchRequest__Output): boolean {
   return conversation.isClientGone || (!wasCutOff(conversation, request) && (completionTokens(tokens) > 0 || finishReason !== 'error'));
 }
 
-/** The caller took a whole answer from a client that waited for it. */
+/** The caller cancelled a whole answer while its client was still waiting for it. */
 function wasCutOff({ isCancelled, isClientGone }: Conversation, { clientStream }: DispatchRequest__Output): boolean {
   return !clientStream && isCancelled && !isClientGone;
 }
 
-/** Whole answers are given as a whole: nobody has seen one whose caller was lost or cut its client off before its end, or that broke off while its caller was there. */
+/** Whether nobody has seen a whole answer. It is handed over only when complete, so this holds if the caller was lost or cut its client off before the end, or if the answer broke off while the caller was there. */
 export function isUnseen(ending: Ending, conversation: Conversation, request: DispatchRequest__Output): boolean {
   const { isLost, isCancelled } = conversation;
   return !request.clientStream && (isLost || wasCutOff(conversation, request) || (!isCancelled && ending.kind === 'stream' && ending.cut !== undefined));
 }
 
-/** As the estimate of the prompt has them. */
+/** Tokens of tools and the response schema, counted as in the estimate of the prompt. */
 function definitionTokens(fields: DispatchRequest__Output['fields']): number {
   return Math.ceil(fields.reduce((bytes, { name, value }) => (name === 'tools' || name === 'response_format' ? bytes + value.length : bytes), 0) / BYTES_PER_TOKEN);
 }
 
-/** `isAccountsWord`: a server of the account's own answered. */
+/** `isAccountsWord`: the account's own server answered. */
 export function seenOf(ending: Ending, conversation: Conversation, { promptTokens, mediaTokens, fields }: DispatchRequest__Output, isAccountsWord: boolean): Seen {
   const { attempt, promptUsage } = conversation;
   const summary = attempt.summary();
@@ -58,8 +58,8 @@ export function seenOf(ending: Ending, conversation: Conversation, { promptToken
 }
 
 /**
- * What is told of an answer whose end the disk does not take: that it failed. A whole one may be given by another attempt, a
- * stream breaks off. No cost is told, since a kill before the disk takes it leaves the last checkpoint.
+ * What the caller is told when the end could not be written to disk in time: that the attempt failed. A whole answer may then
+ * come from another attempt; a stream breaks off. No cost is told, since after a kill only the last checkpoint would be booked.
  */
 export function unwritten(ending: Ending, status: number): Ending {
   if (ending.kind === 'answer') return { kind: 'failed', failure: failure('DISCONNECTED', true, status), usage: ending.answer.usage };

@@ -1,9 +1,9 @@
 /**
- * What stands directly in front of the provider. Routing keeps failing endpoints out of plans, a moment late: it hears
- * of attempts over the bus, and plans are on their way. Here nothing passes that a breaker does not allow.
+ * Circuit breakers directly in front of the provider. Routing keeps failing endpoints out of its plans, but a moment late: it
+ * learns about attempts over the bus, and older plans are still on their way. Here no call passes that a breaker does not allow.
  *
- * Replicas of a worker count each other's attempts, so that their breakers open together and one call at a time tries an
- * endpoint again. What is lost on the way costs a few calls or seconds: each breaker is whole by itself.
+ * Replicas of a worker count each other's attempts, so that their breakers open together and only one call at a time tries an
+ * endpoint again. A lost message costs a few calls or seconds, since each breaker also works on its own.
  */
 import type { AttemptsObserved__Output } from '@signalbox/contracts/events';
 import type { Clock } from '@signalbox/kernel/clock';
@@ -11,70 +11,71 @@ import { createBreaker, type Breaker } from '@signalbox/router-core/breaker';
 import type { BreakerState } from '@signalbox/router-core/catalog';
 import type { FailureClass } from '@signalbox/wires/canonical';
 
-/** Endpoints of one provider; the one that was first asked goes first. */
+/** Most endpoints with a breaker; beyond that the one created first is dropped. */
 const ENDPOINTS_MAX = 10_000;
-/** The request was at fault: the endpoint is well. */
+/** Failures caused by the request: the endpoint works. */
 const REQUEST_FAULTS: ReadonlySet<string> = new Set<FailureClass>(['BAD_REQUEST', 'CONTEXT_LENGTH', 'CONTENT_POLICY']);
+/** Failures that concern the credential. */
 const OF_THE_KEY: ReadonlySet<string> = new Set<FailureClass>(['CREDENTIAL', 'RATE_LIMITED']);
 
-/** Ahead of the next replica, to try an endpoint again: far longer than news takes. */
+/** Head start of each replica over the next in trying an endpoint again; far longer than messages between them take. */
 const LEAD_MS = 250;
-/** Routing reads its breakers as late as this, so that its plans find every replica ready. */
+/** Upper bound of all head starts. Routing delays its own breakers by this long, so that its plans find every replica ready. */
 const LEADS_MS_MAX = 1_000;
-/** A replica that was not heard of for so long does not count: each says every minute that it is there. */
+/** A replica that was not heard from for this long does not count. Each announces itself every minute. */
 const REPLICA_AGE_MAX_MS = 150_000;
 const REPLICAS_MAX = 256;
 
-/** Whether an endpoint may be asked now. */
+/** Whether an endpoint may be called now. */
 export interface Admission {
   /** Milliseconds until it may; 0 = now. */
   readonly waitMs: number;
-  /** This call finds out whether the endpoint is well again, and others wait: it is to be followed by `begun`, `record` or `giveBack`. */
+  /** This call finds out whether the endpoint has recovered, while others wait. It must be followed by `begun`, `record` or `giveBack`. */
   readonly isProbe: boolean;
 }
 
 const PASS: Admission = { waitMs: 0, isProbe: false };
 const PROBE: Admission = { waitMs: 0, isProbe: true };
 
-/** How far a call has come that was let through to an endpoint whose breaker was open; `void` = it ended, and says nothing. */
+/** Progress of a probe, a call that was let through to an endpoint whose breaker was open; `void` = it ended without telling anything about the endpoint. */
 export type ProbeStep = 'sent' | 'begun' | 'void';
 
 export interface EndpointBreakers {
-  /** Of an endpoint that is half open, one call passes at a time. */
+  /** While a breaker is half open, one call passes at a time. */
   admit(endpointId: string): Admission;
-  /** Content of a probe has come: the next call may try. */
+  /** The first content of a probe arrived: the next call may try. */
   begun(endpointId: string): void;
-  /** A probe ended before that, and says nothing: the next call may try at once. */
+  /** A probe ended before that without telling anything: the next call may try at once. */
   giveBack(endpointId: string): void;
-  /** How an admitted attempt ended; undefined = well. `isResting`: no credential is free for it now, and none is taken. */
+  /** How an admitted attempt ended; undefined = success. `isResting`: no credential is free for the endpoint now, so calls wait for one anyway. */
   record(endpointId: string, failure: string | undefined, isResting: boolean): void;
-  /** What a replica told. Its own messages, which come back to it, say nothing. */
+  /** Applies a message of another replica. A replica's own messages, which come back to it, are ignored. */
   hear(news: Pick<AttemptsObserved__Output, 'origin' | 'pool' | 'attempts' | 'probedEndpointIds' | 'begunEndpointIds' | 'voidEndpointIds'>): void;
-  /** Endpoints by the state of their breaker. */
+  /** Number of endpoints by the state of their breaker. */
   states(): Readonly<Record<BreakerState, number>>;
 }
 
 export interface EndpointBreakersOptions {
   readonly clock: Clock;
-  /** This replica among those of its worker; of those that would try an endpoint again, the least goes first. */
+  /** Id of this replica; of the replicas that would try an endpoint again, the one with the lowest id goes first. */
   readonly origin: string;
-  /** Of its credentials: what others met with theirs is not theirs. 0 or absent = nobody knows. */
+  /** Mark of its set of credentials. Failures that concern other replicas' different credentials are not counted. 0 or absent = unknown. */
   readonly pool?: number;
-  /** Called as a call is let through to an endpoint whose breaker was open, and when that is over or others may follow. */
+  /** Called when a call is let through to an endpoint whose breaker was open, and again when others may follow. */
   readonly onProbe: (endpointId: string, step: ProbeStep) => void;
 }
 
-/** Whether a failure is ours, or a matter of the account's own key, and says nothing about the endpoint. */
+/** Whether a failure tells nothing about the endpoint, because it is ours or concerns the account's own key. */
 export function saysNothing(failure: string | undefined, isByok: boolean): boolean {
   return failure === 'QUOTA_AWAY' || (isByok && failure !== undefined && OF_THE_KEY.has(failure));
 }
 
 export function createEndpointBreakers({ clock, origin, pool = 0, onProbe }: EndpointBreakersOptions): EndpointBreakers {
   const breakers = new Map<string, Breaker>(); // kept: by endpoint.
-  /** When each other replica was heard last; the one heard longest ago first. */
+  /** When each other replica was last heard from; the one heard longest ago comes first. */
   const heardAtMs = new Map<string, number>(); // kept: by replica.
 
-  /** `restMs`: a rate limit, for as long; undefined = nobody knows, or another credential is free. */
+  /** `restMs`: duration of a rate limit; undefined = unknown, or another credential is free. */
   const count = (endpointId: string, failure: string | undefined, restMs: number | undefined): void => {
     const isWell = failure === undefined || REQUEST_FAULTS.has(failure);
     let breaker = breakers.get(endpointId);
@@ -89,14 +90,14 @@ export function createEndpointBreakers({ clock, origin, pool = 0, onProbe }: End
     } else breaker.record(isWell, 0, clock.monotonicMs());
   };
 
-  /** Breakers of replicas open together, so each waits for those before it. */
+  /** How long this replica waits for those before it, since breakers of replicas open together. */
   const leadsMs = (nowMs: number): number => {
     let before = 0;
     for (const [replica, atMs] of heardAtMs) if (replica < origin && nowMs - atMs < REPLICA_AGE_MAX_MS) before += 1;
     return Math.min(LEADS_MS_MAX, before * LEAD_MS);
   };
 
-  /** A place that a call of this replica leaves is this one's first, whoever else has heard of it. */
+  /** When a probe of this replica is over, this replica may send the next one first: its own wait is deducted from the time. */
   const hereFirst = (): number => {
     const nowMs = clock.monotonicMs();
     return nowMs - leadsMs(nowMs);
@@ -128,7 +129,7 @@ export function createEndpointBreakers({ clock, origin, pool = 0, onProbe }: End
       breakers.get(endpointId)?.giveBack(hereFirst());
       onProbe(endpointId, 'void');
     },
-    // Own credentials wait by themselves.
+    // Calls wait for this replica's own credentials in the pool.
     record: (endpointId, failure, isResting) => count(endpointId, failure, isResting ? 0 : undefined),
     hear: (news) => {
       if (news.origin === '' || news.origin === origin) return;

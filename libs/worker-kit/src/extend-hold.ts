@@ -1,12 +1,12 @@
-/** How quota is asked to make a hold grow. */
+/** Asks quota to extend a hold. */
 import type { HeartbeatRequest, HeartbeatResponse__Output } from '@signalbox/contracts/quota';
 import { Fault } from '@signalbox/kernel/fault';
 import type { RpcClient } from '@signalbox/rpc/call';
 import type { ExtendHold } from './hold-growth.js';
 
 /**
- * A heartbeat that asks for more. What is not held, or was held in a life of the store that is over, has lost its limits:
- * a refusal is no word about them, and a grant looked at none. Then nobody can say.
+ * Extends a hold by a heartbeat. A hold that quota does not have, or that belongs to an earlier life of its store, has lost
+ * its limits: neither a grant nor a refusal means anything then, so this throws a Fault `quota_unavailable`.
  */
 export function extendingAt(quota: RpcClient, writer: string): ExtendHold {
   return async (accountId, requestId, toNanoUsd, toTokens, heldIn, draw = null) => {

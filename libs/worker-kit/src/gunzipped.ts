@@ -1,11 +1,11 @@
-/** Answers that came compressed though nobody asked for it: a proxy between a provider and us may do so. */
+/** Unpacks answers that are compressed although we did not ask for it, as a proxy in front of a provider may do. */
 import { constants, createGunzip, type Gunzip } from 'node:zlib';
 import type { ResponseHeaders } from './provider.js';
 
-/** Each write gives all that it holds, so that a stream's words come when they came; what breaks off gives what there was of it. */
+/** Output is flushed after each write, so that a stream is not delayed, and a truncated body yields what there was of it. */
 const FLUSHING = { flush: constants.Z_SYNC_FLUSH, finishFlush: constants.Z_SYNC_FLUSH };
 
-/** True where the body is gzip and nothing else. Another coding is left as it is, and is no answer. */
+/** True if the body is encoded with gzip alone. Any other coding is left as it is and will not parse as an answer. */
 export function isGzip(headers: ResponseHeaders): boolean {
   const coding = headers['content-encoding'];
   return typeof coding === 'string' && /^(?:x-)?gzip$/i.test(coding.trim());
@@ -13,18 +13,18 @@ export function isGzip(headers: ResponseHeaders): boolean {
 
 export interface GunzippedListener {
   onData(bytes: Buffer): void;
-  /** All that was pushed has been heard. Not after `stop`. */
+  /** All that was pushed has been delivered. Not called after `stop`. */
   onEnd(): void;
-  /** It is no gzip. Nothing is heard after it. */
+  /** The body is not valid gzip. Nothing is called after it. */
   onBroken(): void;
-  /** More has been pushed than is heard at present: the source is to wait, and to go on. */
+  /** The buffer is full: pause the source until `resumeSource`. */
   pauseSource(): void;
   resumeSource(): void;
 }
 
 /**
- * Unpacks a body as it comes, a few KiB ahead of its listener at most. How much it may come to in all is the listener's to
- * say, who counts what is heard: a small body may hold a thousand times its bytes.
+ * Unpacks a body as it arrives, at most a few KiB ahead of its listener. The listener must limit the unpacked size, since a
+ * small body may unpack to a thousand times its bytes.
  */
 export class Gunzipped {
   private readonly gunzip: Gunzip = createGunzip(FLUSHING);
@@ -53,7 +53,7 @@ export class Gunzipped {
     this.gunzip.resume();
   }
 
-  /** Nothing more is heard. Safe to call twice. */
+  /** The listener is called no more. Safe to call twice. */
   stop(): void {
     this.gunzip.removeAllListeners('data').removeAllListeners('end').destroy();
   }

@@ -1,4 +1,4 @@
-/** Pictures on the provider's image API: one call, whole, without a journal. Whoever asks charges for them. */
+/** Makes images with the provider's image API, in one call and without the journal. The caller charges for them. */
 import type { Failed, GenerateImagesRequest__Output, GenerateImagesResponse } from '@signalbox/contracts/worker';
 import type { Clock } from '@signalbox/kernel/clock';
 import { Pieces } from '@signalbox/kernel/pieces';
@@ -12,9 +12,9 @@ import type { ImagesWire, ProviderAdapter, ResponseHeaders, UpstreamRequest } fr
 import { rareWarning } from './rare-warning.js';
 import type { Upstream, UpstreamCall } from './upstream.js';
 
-/** Providers take up to a minute for one picture of the dearest kind. */
+/** Providers take up to a minute for an image of the most expensive kind. */
 const TIMEOUT_MS = 110_000;
-/** Files in base64; an answer of this size decoded stays below what a message may hold. */
+/** The files are in base64; decoded, an answer of this size fits into a message. */
 const BODY_BYTES_MAX = 64 * 1_024 * 1_024;
 const REFUSAL_BYTES_MAX = 65_536;
 
@@ -22,14 +22,14 @@ export interface ImageMakerOptions {
   readonly adapter: ProviderAdapter;
   readonly upstream: Upstream;
   readonly credentials: CredentialPool;
-  /** Without them calls on an account's own credential fail with NO_CREDENTIAL: never on the operator's key. */
+  /** Without it, calls on an account's own credential fail with NO_CREDENTIAL; the operator's key is never used instead. */
   readonly ownCredentials?: Pick<OwnCredentials, 'resolve'>;
   readonly metrics: WorkerMetrics;
   readonly clock: Clock;
   readonly log: Log;
 }
 
-/** Never rejects over what a provider does. `signal`: nobody waits for the pictures any more. */
+/** Never rejects because of the provider. `signal` aborts when nobody waits for the images any more. */
 export type MakeImages = (request: GenerateImagesRequest__Output, signal: AbortSignal) => Promise<GenerateImagesResponse>;
 
 interface Made {
@@ -75,7 +75,7 @@ export function createImageMaker({ adapter: operators, upstream, credentials: sh
             end({ kind: 'failed', failure: failure('GARBAGE', true, status) });
             return;
           }
-          // What a refusal says stands at its beginning.
+          // The beginning of a refusal says all that matters.
           if ((status < 200 || status >= 300) && pieces.bytes > REFUSAL_BYTES_MAX) whole();
         },
         onEnd: whole,
@@ -83,7 +83,7 @@ export function createImageMaker({ adapter: operators, upstream, credentials: sh
       }, upstream.enter?.(request, accountId));
     });
 
-  /** Undefined when the account has none, and `away` when accounts cannot tell it now, which is no refusal. */
+  /** The account's own credential; undefined if it has none, `away` if accounts cannot be asked now, which is not a refusal. */
   const ownOf = async ({ accountId, byokHandle, requestId }: GenerateImagesRequest__Output): Promise<OwnCredential | 'away' | undefined> => {
     try {
       return byokHandle === '' ? undefined : await ownCredentials?.resolve(accountId, byokHandle);

@@ -1,5 +1,5 @@
 /**
- * What a worker writes down about each attempt, before it does it: the one record of money facts
+ * What a worker records about each attempt, before it acts: the only record of money facts
  * (BILLING, sections 2 and 3). `wal.ts` implements it on local disk; dispatch only calls it.
  */
 import type { Draw__Output, PeriodSet__Output, PriceCard__Output } from '@signalbox/contracts/common';
@@ -9,7 +9,7 @@ import type { TokenCounts } from '@signalbox/kernel/tokens';
 
 export type ToldOutcome = Exclude<Outcome__Output, 'OUTCOME_UNSPECIFIED'>;
 
-/** What the rounds of a request before this one are charged. */
+/** What the earlier rounds of a request are charged. */
 export interface EarlierRounds {
   readonly earlierNanoUsd: bigint;
   readonly earlierTokens: bigint;
@@ -17,7 +17,7 @@ export interface EarlierRounds {
 
 export interface AttemptStart {
   readonly requestId: string;
-  /** From 1; a pair of request and attempt is never started twice. */
+  /** From 1. The same request and attempt are never started twice. */
   readonly attempt: number;
   readonly retryOf: number[];
   readonly accountId: string;
@@ -25,7 +25,7 @@ export interface AttemptStart {
   readonly model: string;
   readonly provider: string;
   readonly endpointId: string;
-  /** As it came, for the estimated prompt: the ledger computes from the same card. */
+  /** As received, for the estimated prompt; the ledger computes from the same card. */
   readonly card: PriceCard__Output;
   readonly referenceCard: PriceCard__Output | null;
   readonly periods: PeriodSet__Output;
@@ -33,28 +33,28 @@ export interface AttemptStart {
   readonly routedFrom: string;
   readonly decisionId: string;
   readonly startedAtMs: number;
-  /** W3C traceparent under which the ledger books it; absent = the request is not traced. */
+  /** W3C traceparent for the span of the booking; absent = the request is not traced. */
   readonly traceparent?: string | undefined;
-  /** Of a request that is asked in rounds: what those before are charged. The hold ends with all of it together. */
+  /** For a request asked in rounds: what the earlier rounds are charged. The hold ends with the sum of all. */
   readonly rounds?: EarlierRounds | undefined;
-  /** Estimate, charged when the process dies before the provider told usage and something was delivered. */
+  /** Estimate; charged if something was delivered and the process dies before the provider reports usage. */
   readonly promptTokens: number;
-  /** What quota holds for the request, as decimal text; absent = nothing is known of it. */
+  /** What quota holds for the request, as decimal text; absent = unknown. */
   readonly held?: { readonly amountNanoUsd: string; readonly tokens: string };
-  /** Life of quota's store in which that is held: a start is refused with a Fault `quota_unavailable` when it is over. Absent or empty = it does not matter. */
+  /** Life of quota's store in which the hold exists. If that life is over, the start is refused with a Fault `quota_unavailable`. Absent or empty = no limit watches the hold, so it does not matter. */
   readonly holdEpoch?: string;
-  /** What it was served with out of an advance: quota may not know the request itself yet. */
+  /** The part of an advance that served the request: quota may not know the request itself yet. */
   readonly draw?: Draw__Output | null;
 }
 
 export interface AttemptEnd {
   readonly tokens: TokenCounts;
   readonly costNanoUsd: NanoUsd;
-  /** What the provider says it takes itself, where it says so: the operator's cost, and nothing of what the account is charged. */
+  /** What the provider says it charges, if it does: the operator's cost, which does not affect what the account is charged. */
   readonly toldNanoUsd?: NanoUsd | undefined;
   /** Signed: reference cost minus cost. */
   readonly savingsNanoUsd: NanoUsd;
-  /** What both are computed from, where the prompt that the provider told has other cards than the estimate at the start. */
+  /** The cards that cost and savings are computed from, if the prompt reported by the provider has other cards than the estimate at the start. */
   readonly cards?: { readonly card: PriceCard__Output; readonly referenceCard: PriceCard__Output | null } | undefined;
   readonly source: Exclude<UsageSource__Output, 'USAGE_SOURCE_UNSPECIFIED'>;
   readonly flags: string[];
@@ -64,20 +64,20 @@ export interface AttemptEnd {
   readonly ttftMs: number;
   readonly totalMs: number;
   readonly finishReason: string;
-  /** A round that ended in calls, or broke off within them, and gave its client nothing else: nobody saw it unless a later one answered. */
+  /** A round that ended in, or broke off within, tool calls and showed the client nothing else: nobody saw it unless a later round answered. */
   readonly callsOnly?: boolean;
-  /** The caller was lost before anything of it could be handed over: nobody saw it. */
+  /** The answer could not be handed over, so nobody saw it. */
   readonly undelivered?: boolean;
-  /** The client had hung up by itself, as edge said: it owes what is booked here, should nobody live to tell so. */
+  /** Edge said that the client hung up. The client then owes what is booked here, even if no process survives to tell the outcome. */
   readonly clientLeft?: boolean;
   readonly endedAtMs: number;
 }
 
-/** What edge says with an outcome. */
+/** What edge adds to an outcome. */
 export interface OutcomeTerms {
-  /** A later round of the request ends its hold. */
+  /** A later round of the request will end its hold. */
   readonly isFollowed?: boolean;
-  /** Another attempt was to take its place: that it was given is known from edge alone. */
+  /** The answer was kept in reserve while another attempt was made: only edge knows whether it was given to the client. */
   readonly isReserve?: boolean;
 }
 
@@ -91,15 +91,15 @@ export interface JournalState {
 }
 
 export interface Journal {
-  /** Resolves when the record is with the operating system (it survives a kill of this process): only then may a byte go to the provider. */
+  /** Resolves when the operating system has the record, so that it survives a kill of this process. Only then may a byte go to the provider. */
   start(record: AttemptStart): Promise<void>;
-  /** What has been delivered so far; each second or 256 tokens. */
+  /** What has been delivered so far; called every second or 256 tokens. */
   checkpoint(requestId: string, attempt: number, tokens: TokenCounts): void;
   /** Resolves when written: only then may the last byte go to edge. */
   end(requestId: string, attempt: number, end: AttemptEnd): Promise<void>;
-  /** What became of an ended attempt. The first one counts; unknown attempts are ignored. An outcome that arrives before `end` is kept until then. Resolves when it is in the log; undefined: a kill now would lose nothing. Rejects with a Fault when it cannot be written. */
+  /** What became of an ended attempt. The first outcome counts, except that edge's replaces one that the worker concluded; unknown attempts are ignored. An outcome that arrives before `end` is kept until then. Resolves when it is in the log; undefined if a kill now would lose nothing. Rejects with a Fault when it cannot be written. */
   outcome(requestId: string, attempt: number, outcome: Exclude<Outcome__Output, 'OUTCOME_UNSPECIFIED'>, toldByEdge: boolean, terms?: OutcomeTerms): Promise<void> | undefined;
-  /** Edge lives and will tell the outcome of an ended attempt: without another word it is concluded in 30 s. Unknown attempts are ignored. */
+  /** Edge is alive and will tell the outcome of the attempt. Without another sign of it, the outcome is concluded after 30 s. Unknown attempts are ignored. */
   tend(requestId: string, attempt: number): void;
   state(): JournalState;
 }

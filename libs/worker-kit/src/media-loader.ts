@@ -1,4 +1,4 @@
-/** Composing for wires that take files, not addresses: what a client's message points at is fetched first, guarded. */
+/** Composes requests for wires that take files instead of URLs: what a client's message points to is fetched first, through the guarded dialer. */
 import type { DispatchRequest__Output } from '@signalbox/contracts/worker';
 import type { Clock } from '@signalbox/kernel/clock';
 import { Fault } from '@signalbox/kernel/fault';
@@ -12,9 +12,9 @@ import { badInput, Unsendable } from '@signalbox/wires/unsendable';
 import { isLarge, othersTurn } from './large-request.js';
 import type { OnLeave } from './provider.js';
 
-/** A request as far as it can be put together before its files are here. */
+/** A request that is composed except for its files. */
 export interface Draft {
-  /** What has to be fetched; empty = nothing. */
+  /** Files to fetch; empty = none. */
   readonly media: readonly MediaReference[];
   /** Throws Unsendable. */
   body(fetched: FetchedMedia): Buffer;
@@ -27,26 +27,27 @@ export type LoadedRequest = Pick<DispatchRequest__Output, 'accountId' | 'fields'
 
 export interface MediaLoader {
   /**
-   * What `send` makes of the body, or why the request cannot be sent. A promise only where something has to be fetched, or
-   * the request is large: others have their turn between its reading and its writing. `draft` may throw Unsendable. Rejects
-   * with a Fault `overloaded` where a name could not be looked up, which no client can help. Once its caller has left, what still waits to be fetched is not, and some failure is the answer.
+   * Returns what `send` makes of the body, or why the request cannot be sent. It is a promise only if files have to be fetched
+   * or the request is large; others then get a turn between reading and writing it. `draft` may throw Unsendable. Rejects with
+   * a Fault `overloaded` if a host name could not be looked up, which is not the client's fault. Once the caller has left, no
+   * further file is fetched, and the result is some failure.
    */
   compose<Sent>(request: LoadedRequest, draft: () => Draft, mediaTypes: MediaTypes, send: (body: Buffer) => Sent, onLeave?: OnLeave): Sent | Failure | Promise<Sent | Failure>;
 }
 
 const FILE_BYTES_MAX = 8_388_608;
 const FILES_MAX = 16;
-/** Redirects and the last byte included. */
+/** For one file, with redirects and until the last byte. */
 const FETCH_MS = 10_000;
-/** Of all requests together: what is being fetched is held in memory. */
+/** Concurrent fetches of all requests together, since the files are held in memory. */
 const FETCHES_MAX = 8;
-/** Of one account: slow addresses of one client keep no other waiting. */
+/** Concurrent fetches of one account, so that one client's slow URLs do not block the others. */
 const FETCHES_OF_ACCOUNT_MAX = 6;
 const NOTHING: FetchedMedia = new Map();
-/** Nobody hears of it. */
+/** The failure after the caller left; nobody receives it. */
 const left = (): Unsendable => new Unsendable(failure('DISCONNECTED', false));
 
-/** Who waits for a request's files. */
+/** The caller that waits for a request's files. */
 interface Caller {
   hasLeft: boolean;
   readonly leaving: (() => void)[];
@@ -60,7 +61,7 @@ function failureOf(error: unknown): Failure {
 export function createMediaLoader(fetchFile: FetchFile): MediaLoader {
   /** In the order of arrival. */
   const waiting = new Set<{ readonly accountId: string; readonly go: () => void }>(); // kept: of requests with files by URL, where all places are taken.
-  /** Fetches under way by account, those alone that have any. */
+  /** Fetches under way, for accounts that have any. */
   const fetching = new Map<string, number>(); // kept: of requests with files by URL; ids and numbers.
   let total = 0;
 
@@ -80,13 +81,13 @@ export function createMediaLoader(fetchFile: FetchFile): MediaLoader {
     return new Promise((resolve, reject) => {
       const place = { accountId, go: resolve };
       waiting.add(place);
-      // It holds the whole request: a line of those whose clients are gone would fill the memory.
+      // A waiting fetch holds the whole request in memory; those whose clients have left must not pile up.
       caller.leaving.push(() => {
         if (waiting.delete(place)) reject(left());
       });
     });
   };
-  /** The next is the first in line of the account with the fewest under way. */
+  /** Ends a fetch and starts the next: the longest waiting one of the account with the fewest under way. */
   const leave = (accountId: string): void => {
     count(accountId, -1);
     let next: { readonly accountId: string; readonly go: () => void } | undefined;
@@ -101,7 +102,7 @@ export function createMediaLoader(fetchFile: FetchFile): MediaLoader {
     await turn(accountId, caller);
     try {
       const file = await fetchFile(url, { bytesMax: FILE_BYTES_MAX, timeoutMs: FETCH_MS, mediaTypes: mediaTypes[kind] });
-      // Another replica, or another provider, may do better: none of the URL's doing.
+      // Not the URL's fault: another replica or another provider may succeed.
       if (!file.ok && isOurs(file.refusal)) throw new Fault('overloaded', 'a name could not be looked up');
       if (!file.ok) throw badInput(param, `The URL ${file.refusal.sentence}`);
       return { mediaType: file.mediaType, base64: file.bytes.toString('base64') };
@@ -137,7 +138,7 @@ export function createMediaLoader(fetchFile: FetchFile): MediaLoader {
   };
 }
 
-/** The loader of a service: what it fetches goes through the one guarded dialer. */
+/** The loader for a service; it fetches through the guarded dialer. */
 export function createGuardedMediaLoader(allow: AllowList, clock: Clock): MediaLoader {
   return createMediaLoader(createFetchFile({ dialer: createDialer({ allow, clock }), clock }));
 }

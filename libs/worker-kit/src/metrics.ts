@@ -1,4 +1,4 @@
-/** Metrics of a worker. Labels are closed sets: classes, sources, buckets. Money is exact until it is scraped; the ledger is what counts. */
+/** Metrics of a worker. Labels come from closed sets: classes, sources, buckets. Money is exact until it is scraped; the ledger is authoritative. */
 import type { FailureClass__Output } from '@signalbox/contracts/worker';
 import type { TokenCounts } from '@signalbox/kernel/tokens';
 import type { Metrics } from '@signalbox/runtime/metrics';
@@ -37,7 +37,7 @@ export function createWorkerMetrics(metrics: Metrics): WorkerMetrics {
     { labels: { payer: 'byok' }, value: Number(sums.byok) },
   ];
   metrics.observed('counter', 'signalbox_worker_cost_nano_usd_total', 'Cost of attempts at the card they were sent with, in nano-dollars, by who pays the provider.', ['payer'], () => byPayer(costs));
-  // A single attempt may cost more than the reference: no counter.
+  // Not a counter: an attempt may cost more than the reference, so the value can fall.
   metrics.observed('gauge', 'signalbox_worker_savings_nano_usd', 'Cost of the reference model less the cost, in nano-dollars, since the start.', ['payer'], () => byPayer(saved));
   const inFlight = metrics.gauge('signalbox_worker_in_flight', 'Attempts under way.');
   const draining = metrics.gauge('signalbox_worker_draining', 'Attempts under way whose client is gone.');
@@ -65,7 +65,7 @@ export function createWorkerMetrics(metrics: Metrics): WorkerMetrics {
   };
 }
 
-/** The write-ahead log: what waits on this disk is money that the ledger does not know yet. */
+/** Metrics of the write-ahead log. Records that wait on this disk are money that the ledger does not know of yet. */
 export function observeJournal(metrics: Metrics, journal: Pick<OpenJournal, 'state' | 'isRegistered' | 'recordsWritten' | 'recordsRefused' | 'recordsAfter' | 'unbookedMs'>): void {
   const one = (value: number) => [{ labels: {}, value }];
   metrics.observed('gauge', 'signalbox_worker_wal_unshipped_records', 'Records written that the bus has not taken.', [], () => one(journal.recordsAfter(journal.state().shippedSeq)));

@@ -1,4 +1,4 @@
-/** Tells routing, and the other replicas of this worker, how attempts went: batched, at most once, never awaited. Failures and the ends of probes go at once. */
+/** Tells routing and the other replicas of this worker how attempts went: batched, at most once, never awaited. Failures and ends of probes are sent at once. */
 import type { Bus, Subscription } from '@signalbox/bus/bus';
 import type { AttemptObserved, AttemptsObserved, AttemptsObserved__Output, CredentialObserved } from '@signalbox/contracts/events';
 import { messageCodec } from '@signalbox/contracts/load';
@@ -6,12 +6,12 @@ import type { Clock, Timer } from '@signalbox/kernel/clock';
 import type { Log } from '@signalbox/runtime/log';
 import type { ProbeStep } from './endpoint-breakers.js';
 
-/** Statistics over minutes are as good a second late. */
+/** A second's delay does not matter to statistics over minutes. */
 const BATCH_MS = 1_000;
-/** Between batches that hold a failure: breakers elsewhere count it before the next call, and a storm of failures is no storm of messages. */
+/** Least time between batches that contain a failure. Short, so that breakers elsewhere count it before the next call, but many failures do not cause as many messages. */
 const FAILURES_MS = 20;
 const BATCH_MAX = 1_024;
-/** A replica that has nothing to tell is heard of as often. */
+/** How often a replica announces itself, even if it has nothing else to tell. */
 export const HELLO_MS = 60_000;
 
 const PROBE_FIELDS = { sent: 'probedEndpointIds', begun: 'begunEndpointIds', void: 'voidEndpointIds' } as const satisfies Record<ProbeStep, keyof AttemptsObserved>;
@@ -21,25 +21,25 @@ const subjectOf = (provider: string): string => `attempts.v1.${provider}`;
 
 export interface Observations {
   observe(attempt: AttemptObserved): void;
-  /** One call was let through to an endpoint whose breaker was open, or has left its place to the next. Announced at once. */
+  /** A probe was sent to an endpoint whose breaker was open, or the next one may follow. Announced at once. */
   observeProbe(endpointId: string, step: ProbeStep): void;
-  /** What a credential met, for the other replicas; the last word of each model counts. Announced as failures are. */
+  /** What was learnt about a credential, for the other replicas; the latest for each model counts. Sent as soon as failures are. */
   observeCredential(credential: CredentialObserved): void;
-  /** Lets the other replicas know of this one, now and every minute. */
+  /** Announces this replica to the others, now and every minute. */
   start(): void;
-  /** Announces what waits, and nothing of its own accord any more. */
+  /** Sends what is waiting and stops the regular announcements. */
   stop(): void;
 }
 
 export interface ObservationsOptions {
   readonly bus: Bus;
   readonly provider: string;
-  /** This replica. */
+  /** Id of this replica. */
   readonly origin: string;
   readonly clock: Clock;
-  /** Of its credentials; 0 or absent = none. */
+  /** Mark of its set of credentials; 0 or absent = none. */
   readonly pool?: number;
-  /** Whether a credential of the operator's may be asked: routing, which leaves the provider out while all are benched, hears of one that was mended, or of another replica's. */
+  /** Whether any of the operator's credentials is usable. Routing leaves the provider out while all are benched; this tells it when one works again, or when another replica has one. */
   readonly hasCredential?: () => boolean;
 }
 
@@ -47,7 +47,7 @@ export function createObservations({ bus, provider, origin, clock, pool = 0, has
   const codec = codecOf();
   let attempts: AttemptObserved[] = [];
   const credentials = new Map<string, CredentialObserved>(); // kept: of limits and refusals that were met, not of attempts.
-  /** Of calls that others wait for: how they end is told at once. */
+  /** Endpoints being probed. Other calls wait for these, so their end is announced at once. */
   const probing = new Set<string>(); // kept: by endpoint that is tried again.
   let timer: Timer | undefined;
   let dueAtMs = Infinity;
@@ -95,7 +95,7 @@ export function createObservations({ bus, provider, origin, clock, pool = 0, has
     },
     observeCredential: (credential) => {
       credentials.set(`${String(credential.mark)} ${credential.model ?? ''}`, credential);
-      // The attempt that met it is observed in the same turn, and takes it along.
+      // The attempt that caused it is observed in the same turn, and its flush includes this.
       flushAt(Math.max(clock.monotonicMs(), flushedAtMs + FAILURES_MS));
     },
     start: greet,
@@ -106,12 +106,12 @@ export function createObservations({ bus, provider, origin, clock, pool = 0, has
   };
 }
 
-/** Hands on what the other replicas of this provider's worker announce, until stopped. What cannot be read is skipped. */
+/** Passes on what other replicas of this provider's worker announce, until stopped. Messages that cannot be decoded are skipped and logged. */
 export function listenToObservations(bus: Bus, provider: string, origin: string, log: Log, hear: (news: AttemptsObserved__Output) => void): Promise<Subscription> {
   const codec = codecOf();
   const own = Buffer.from(origin);
   return bus.listen(subjectOf(provider), ({ payload }) => {
-    // Its own come back, by far the most where there is one replica: the id alone tells, and is in no other's.
+    // A replica receives its own messages too, mostly nothing else if it is alone. They are recognised undecoded by the id, which no other's contain.
     if (Buffer.from(payload.buffer, payload.byteOffset, payload.byteLength).includes(own)) return;
     let news: AttemptsObserved__Output;
     try {

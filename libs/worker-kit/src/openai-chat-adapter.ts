@@ -18,7 +18,7 @@ export interface OpenAiChatAdapterOptions {
   /** Path included; `/chat/completions` and `/images/generations` are appended. */
   readonly baseUrl: string;
   readonly quirks?: ChatQuirks;
-  /** Fetches what a host with the quirk `inlinesImages` is not given the address of; needed for such a host. */
+  /** Fetches images for a host with the quirk `inlinesImages`, which takes no URLs; required for such a host. */
   readonly media?: MediaLoader;
   /** Sent with each request, lower-case names. */
   readonly extraHeaders?: Readonly<Record<string, string>>;
@@ -36,7 +36,7 @@ export function createOpenAiChatAdapter({ provider, baseUrl, quirks = NO_QUIRKS,
   ];
   const prepare = (secret: Secret | undefined) => ({ stream: headersOf('text/event-stream', secret), whole: headersOf('application/json', secret) });
   const bare = prepare(undefined);
-  // The headers of a credential are put together once.
+  // The headers of each credential are built once.
   const prepared = new WeakMap<Secret, ReturnType<typeof prepare>>();
   const preparedFor = (secret: Secret | undefined): ReturnType<typeof prepare> => {
     if (secret === undefined) return bare;

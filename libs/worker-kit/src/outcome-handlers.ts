@@ -1,4 +1,4 @@
-/** What edge tells of attempts, one or several at a time, into the journal. */
+/** RPC handlers that write the outcomes told by edge into the journal, one or several at a time. */
 import type { OutcomeRequest__Output, OutcomesRequest__Output } from '@signalbox/contracts/worker';
 import { Fault } from '@signalbox/kernel/fault';
 import type { Journal } from './journal.js';
@@ -8,7 +8,7 @@ export interface OutcomeHandlers {
   readonly Outcomes: (request: OutcomesRequest__Output) => Promise<object>;
 }
 
-/** They answer when all of it is written down that the worker would not conclude by itself. Throw the Faults of the journal, and `bad_message` for an outcome that is none. */
+/** The handlers answer once every outcome that the worker would not conclude by itself is in the log. They throw the journal's Faults, and `bad_message` for a missing outcome. */
 export function outcomeHandlers(journal: Pick<Journal, 'outcome'>): OutcomeHandlers {
   const tell = async ({ requestId, attempt, outcome, followed: isFollowed, reserve: isReserve }: OutcomeRequest__Output): Promise<void> => {
     if (outcome === 'OUTCOME_UNSPECIFIED') throw new Fault('bad_message', 'outcome missing');

@@ -1,12 +1,12 @@
-/** How long the oldest record that is to be booked has waited: times are kept of stretches of the log, not of records. */
+/** How long the oldest unbooked record has waited. Times are kept per stretch of the log, not per record. */
 
 interface Stretch {
-  /** Newest record of it. */
+  /** Newest record of the stretch. */
   lastSeq: number;
   readonly sinceMs: number;
 }
 
-/** A stretch is a second long, or this part of what the oldest has waited: some hundreds of them tell of days. */
+/** A stretch lasts a second, or 1/64 of the time that the oldest has waited if that is longer: a few hundred of them cover days. */
 const STRETCH_MS_MIN = 1_000;
 const PARTS = 64;
 
@@ -26,7 +26,7 @@ export class OwedSince {
     if (kept !== 0) this.stretches = kept === -1 ? [] : this.stretches.slice(kept);
   }
 
-  /** 0 = nothing waits. Of a stretch that is booked in part that of its beginning. */
+  /** Age of the oldest unbooked record; 0 = nothing waits. A partly booked stretch counts from its beginning. */
   ageMs(nowMs: number): number {
     const [oldest] = this.stretches;
     return oldest === undefined ? 0 : nowMs - oldest.sinceMs;

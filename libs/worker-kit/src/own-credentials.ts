@@ -1,6 +1,6 @@
 /**
- * Accounts' own credentials at this provider: asked of accounts by handle, kept for a short while in this process alone,
- * and dropped when accounts says that something of the account has changed.
+ * Accounts' own credentials at this provider. They are fetched from accounts by handle, cached for a short while in this
+ * process only, and dropped when accounts announces a change of the account.
  */
 import type { Bus, Subscription } from '@signalbox/bus/bus';
 import type { ResolveProviderKeyRequest, ResolveProviderKeyResponse__Output } from '@signalbox/contracts/accounts';
@@ -12,28 +12,28 @@ import { Secret } from '@signalbox/runtime/secret';
 import { createCredentialPool, type CredentialPool } from './credentials.js';
 import type { ProviderAdapter } from './provider.js';
 
-/** With a live subscription a credential is asked for again this often, against a lost event; without one each second. */
+/** With a live subscription a credential is fetched again this often, in case an event was lost; without one, every second. */
 const RECHECK_LIVE_MS = 60_000;
 const RECHECK_BLIND_MS = 1_000;
-/** How long one that was asked for works while accounts is away. */
+/** How long a fetched credential may be used while accounts is away. */
 const STALE_MS_MAX = 600_000;
 const KEPT_MAX = 5_000;
 
 export interface OwnCredential {
-  /** Of this one credential: benched when the provider refuses it. */
+  /** A pool of this one credential; it is benched when the provider refuses it. */
   readonly pool: CredentialPool;
-  /** At the account's own address, when it has one. */
+  /** Calls the account's own address, if it has one. */
   readonly adapter: ProviderAdapter;
-  /** The address is the account's: only the guarded dialer may connect to it, and it says nothing of the provider. */
+  /** The address is the account's own: only the guarded dialer may connect to it, and how it behaves tells nothing about the provider. */
   readonly isAtOwnAddress: boolean;
 }
 
 export interface OwnCredentials {
   start(): Promise<void>;
   stop(): Promise<void>;
-  /** Undefined = accounts knows no such credential. Rejects with a Fault when accounts is away and it is not kept. `requestId` of who asks first goes with the question. */
+  /** Undefined = accounts knows no such credential. Rejects with a Fault when accounts is away and the credential is not cached. Concurrent calls share one question, sent with the first caller's `requestId`. */
   resolve(accountId: string, handle: string, requestId?: string): OwnCredential | undefined | Promise<OwnCredential | undefined>;
-  /** How many are kept; for tests. */
+  /** Number of cached credentials; for tests. */
   size(): number;
 }
 
@@ -80,7 +80,7 @@ export function createOwnCredentials({ accounts, bus, clock, adapter, adapterAt 
       kept.delete(handle);
       return undefined;
     }
-    // A handle names one credential for ever: what is known of it, its bench above all, stays.
+    // A handle always names the same credential, so what is known about it (above all its bench) is kept.
     const credential = before?.credential ?? credentialOf(new Secret(answer.secret), answer.baseUrl);
     if (credential !== undefined && begun === generation) keep(handle, { accountId, credential, fetchedAtMs: clock.monotonicMs() });
     return credential;
@@ -103,7 +103,7 @@ export function createOwnCredentials({ accounts, bus, clock, adapter, adapterAt 
         running.clear();
         try {
           const { keyId, accountId } = codec.decode(payload);
-          // Of a single key: no credential changed.
+          // Only one API key was revoked: no credential changed.
           if (keyId !== '') return;
           for (const [handle, entry] of kept) if (entry.accountId === accountId) kept.delete(handle);
         } catch {

@@ -1,51 +1,52 @@
-/** How long an attempt waits: for its provider to take the request, to begin, to go on and to end, and for its client to read on. */
+/** Time-outs of an attempt: for the provider to take the request, to begin, to go on and to end, and for the client to read on. */
 import type { DispatchRequest__Output } from '@signalbox/contracts/worker';
 import type { Clock, Timer } from '@signalbox/kernel/clock';
 
 const FIRST_BYTE_MS_DEFAULT = 10_000;
 const IDLE_MS_DEFAULT = 30_000;
-/** Until the request is on its way: looking up an account's own address and connecting to it may take most of that. */
+/** Until the request is on its way. Looking up and connecting to an account's own address may take most of it. */
 const SEND_MS = 15_000;
-/** Bytes that are no events, such as comments, are signs of life; without an event they are believed for so many times the model's limit, at least for so long, and no longer than a whole answer. */
+/** Bytes that are not events, such as comments, are signs of life. Without an event they count as such for this many times the model's limit, for at least `QUIET_MS_MIN` and at most `WHOLE_ANSWER_MS`. */
 const QUIET_FACTOR = 4;
 const QUIET_MS_MIN = 120_000;
 /** A whole answer may take as long as the longest generation. */
 const WHOLE_ANSWER_MS = 600_000;
-/** For a refusal's body once its status is known: what it says beside that comes at once, or is done without. */
+/** For the body of a refusal after its status. It follows at once, or we do without it. */
 const REFUSAL_MS = 5_000;
 /** After the finish chunk: usage and `[DONE]` follow at once or not at all. */
 const AFTER_FINISH_MS = 2_000;
-/** After usage that came with or behind the finish: a second usage frame and `[DONE]` are on their way, or the host keeps the connection open. */
+/** After usage that came with or after the finish chunk: a second usage frame and `[DONE]` follow at once, or the host keeps the connection open. */
 const AFTER_COMPLETE_MS = 250;
 /**
- * For room at a client, which edge watches: one that takes nothing for a minute it cuts off itself (FAILURES, slow reader).
- * What had been said already, 256 KB and more, leaves to one that takes a kilobyte a second in four minutes, and only then is there room.
+ * For a client to read on. Edge itself cuts off a client that takes nothing for a minute (FAILURES, slow reader), so this only
+ * has to be longer than a slow one needs: one that takes a kilobyte a second empties a backlog of 256 KB and more in over four
+ * minutes, and there is room only then.
  */
 const STALLED_CLIENT_MS = 600_000;
-/** As late as a timer is in a process that runs when it has something to do. */
+/** Usual delay of a timer in a process that was not suspended. */
 const JITTER_MS = 10;
-/** Turns of the event loop for which what came after a silence is laid by until the caller was heard: a connection that ended is closed, then its streams, then their calls, each in a turn of its own. */
+/** Turns of the event loop for which data after a silence is held back, so that a caller that left is noticed first: a lost connection closes, then its streams, then their calls, each in a turn of its own. */
 export const HEARING_TURNS = 16;
-/** Turns in which what lies in the sockets is read, and then worked through. */
+/** Turns in which pending data is read from the sockets and processed. */
 const TURNS = HEARING_TURNS + 4;
 
-/** What did not come in its time: `event` while bytes do come, `end` of a stream that has finished, `refusal` told by its status alone so far, `client` that does not read. */
+/** What did not come in time: `event` if bytes still arrive, `end` of a stream after its finish, `refusal` whose status alone has arrived, `client` that does not read. */
 export type Overdue = 'sent' | 'first-byte' | 'next-byte' | 'event' | 'end' | 'refusal' | 'client';
 
-/** Is told what happens as it happens, from `start` to `stop`. All times are monotonic milliseconds. */
+/** Watches an attempt from `start` to `stop`; its owner reports each event as it happens. All times are monotonic milliseconds. */
 export class Patience {
   readonly startedAt: number;
   private readonly firstByteMs: number;
   private readonly idleMs: number;
-  /** Longest time without an event, whatever else comes. */
+  /** Longest time without an event, whatever else arrives. */
   private readonly quietMs: number;
   private isSent = false;
   private hasHead = false;
   private hasData = false;
-  /** Something of the answer itself has come, be it a thought. */
+  /** Part of the answer itself has arrived, which may be reasoning. */
   private hasOutput = false;
   private dataAt: number;
-  /** When the stream last got on: an event, or output that a transducer keeps back. The start, until then. */
+  /** When the stream last made progress: an event, or output that the transducer still holds back. Until then, the start. */
   private eventAt: number;
   private refusedAt: number | undefined;
   private pausedAt: number | undefined;
@@ -71,12 +72,12 @@ export class Patience {
     this.quietMs = request.stream ? Math.min(WHOLE_ANSWER_MS, Math.max(QUIET_MS_MIN, QUIET_FACTOR * this.firstByteMs)) : WHOLE_ANSWER_MS;
   }
 
-  /** When bytes of the answer last came; the start, until then. */
+  /** When bytes of the answer last arrived; until then, the start. */
   get lastDataAt(): number {
     return this.dataAt;
   }
 
-  /** The stream told how it finished, and has not ended. */
+  /** The stream has given its finish reason, but has not ended. */
   get isFinished(): boolean {
     return this.finishedAt !== undefined;
   }
@@ -103,7 +104,7 @@ export class Patience {
     this.hasHead = true;
   }
 
-  /** The provider refuses, by its status. */
+  /** The status says that the provider refuses. */
   refused(): void {
     this.refusedAt = this.clock.monotonicMs();
     this.rewatch(REFUSAL_MS);
@@ -114,16 +115,16 @@ export class Patience {
     this.dataAt = this.clock.monotonicMs();
   }
 
-  /** With the data that came last the stream got on. `hasOutput`: something of the answer has come by now, not its head alone. */
+  /** The stream made progress with the latest data. `hasOutput`: part of the answer has arrived, not only its head. */
   gotOn(hasOutput: boolean): void {
     this.eventAt = this.dataAt;
     if (!hasOutput || this.hasOutput) return;
     this.hasOutput = true;
-    // The timer may be set for the end of a longer wait.
+    // The timer may still be set for the longer first-byte limit.
     if (this.firstByteMs > this.idleMs) this.rewatch(this.idleMs);
   }
 
-  /** How far the stream has come with the data that came last. */
+  /** State of the stream after the latest data. */
   follow({ isFinished, isComplete }: { readonly isFinished: boolean; readonly isComplete: boolean }): void {
     const wasComplete = this.isComplete;
     this.isComplete = isComplete;
@@ -131,7 +132,7 @@ export class Patience {
       this.finishedAt = this.dataAt;
       this.rewatch(this.afterFinishMs());
     } else if (!isFinished && this.finishedAt !== undefined) {
-      // Of several choices one was over before the next began.
+      // One of several choices ended before the next one began.
       this.finishedAt = undefined;
       this.rewatch(this.idleMs);
     } else if (isComplete && !wasComplete) this.rewatch(AFTER_COMPLETE_MS);
@@ -149,7 +150,7 @@ export class Patience {
     this.rewatch(this.finishedAt === undefined ? this.idleMs : this.afterFinishMs());
   }
 
-  /** It was we who did not read until now. */
+  /** Restarts the idle times: it was we who did not read until now. */
   excuse(): void {
     this.dataAt = this.clock.monotonicMs();
     this.eventAt = this.dataAt;
@@ -168,7 +169,7 @@ export class Patience {
     this.watch(delayMs);
   }
 
-  /** One timer that looks where time stands: re-arming it for each chunk would cost more than the chunk. */
+  /** A single timer checks all limits when it fires: re-arming it for each chunk would cost more than the chunk. */
   private watch(delayMs: number): void {
     if (this.isStopped) return;
     const waitMs = Math.max(1, delayMs);
@@ -177,7 +178,7 @@ export class Patience {
   }
 
   private readonly onWatch = (): void => {
-    // Timers fire before sockets are read: of a process that stood still, what came meanwhile lies there.
+    // Timers fire before sockets are read. If the process was suspended, data that arrived meanwhile is still unread.
     if (this.clock.monotonicMs() - this.watchAt > JITTER_MS) this.lookAfter(TURNS, this.timer);
     else this.look();
   };
@@ -189,14 +190,14 @@ export class Patience {
     else this.onOverdue(what);
   }
 
-  /** Not when it was stopped or watches anew by then. */
+  /** Looks after that many turns, unless it was stopped or re-armed meanwhile. */
   private lookAfter(turns: number, watched: Timer | undefined): void {
     if (this.isStopped || this.timer !== watched) return;
     if (turns === 0) this.look();
     else this.afterTurn(() => this.lookAfter(turns - 1, watched));
   }
 
-  /** What is waited for, and until when. */
+  /** What is being waited for, and until when. */
   private next(nowMs: number): readonly [Overdue, number] {
     if (this.refusedAt !== undefined) return ['refusal', this.refusedAt + REFUSAL_MS];
     if (this.pausedAt !== undefined) return ['client', this.pausedAt + STALLED_CLIENT_MS];
@@ -204,7 +205,7 @@ export class Patience {
     if (!this.isSent) return ['sent', this.startedAt + this.sentWithinMs()];
     if (!this.hasHead || !this.hasData) return ['first-byte', this.startedAt + this.firstByteMs];
     const quietUntil = this.eventAt + this.quietMs;
-    // Some hosts say at once that they answer, and think then.
+    // Some hosts send a head at once and think afterwards.
     const idleMs = this.hasOutput ? this.idleMs : Math.max(this.idleMs, this.firstByteMs);
     return [nowMs >= quietUntil ? 'event' : 'next-byte', Math.min(this.dataAt + idleMs, quietUntil)];
   }

@@ -1,18 +1,18 @@
-/** What is left of a provider's credentials for a model when one was refused or limited. */
+/** Which credentials of a provider remain for a model after one was refused or rate-limited. */
 import type { Credential, CredentialPool } from './credentials.js';
 
-/** A 429 without a hint rests its credential for so long, where another is free. */
+/** How long a credential rests after a 429 without a hint, if another is free. */
 const UNHINTED_REST_MS = 1_000;
 
 export interface PoolState {
   readonly otherCredential: boolean;
-  /** Until the first of them is free; 0 = one is, or nobody knows. */
+  /** Milliseconds until the first of them is free; 0 = one is free, or unknown. */
   readonly retryAfterMs: number;
-  /** Where one is: what the limited one was asked to wait. */
+  /** If another is free: how long the limited one was told to wait. */
   readonly hintMs?: number;
 }
 
-/** `hintMs`: of its 429, 0 = none. */
+/** `hintMs`: wait named by the 429; 0 = none. */
 export function poolAfterLimit(credentials: CredentialPool, credential: Credential, model: string, hintMs: number): PoolState {
   const otherCredential = credentials.hasOther(credential, model);
   const retryAfterMs = credentials.rest(credential, model, hintMs || (otherCredential ? UNHINTED_REST_MS : 0));

@@ -1,6 +1,6 @@
 import type { EndpointBreakers } from './endpoint-breakers.js';
 
-/** An attempt that others wait for: it leaves its place once it has shown something, and else when it is over. */
+/** An attempt that probes an endpoint while others wait. The next one may follow at its first content, or else when it is over. */
 export class Probe {
   private isOpen = true;
 
@@ -9,19 +9,19 @@ export class Probe {
     private readonly endpointId: string,
   ) {}
 
-  /** Content has come. */
+  /** The first content has arrived. */
   readonly begun = (): void => {
     if (!this.isOpen) return;
     this.isOpen = false;
     this.breakers.begun(this.endpointId);
   };
 
-  /** How it ended was recorded. */
+  /** The breaker has recorded how the attempt ended. */
   judged(): void {
     this.isOpen = false;
   }
 
-  /** Without a verdict unless there was one: its client left, or a fault of ours ended it. */
+  /** The attempt is over. Without content or a recorded end (its client left, or a fault of ours ended it) the probe is given back. */
   end(): void {
     if (!this.isOpen) return;
     this.isOpen = false;

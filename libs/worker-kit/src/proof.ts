@@ -1,4 +1,4 @@
-/** What the simulation drives of this library; services take `serve`. */
+/** The parts of this library that the simulation uses. Services use `serve`. */
 export { createCredentialPool } from './credentials.js';
 export { createDispatcher, type Dispatcher } from './dispatch.js';
 export { extendingAt } from './extend-hold.js';

@@ -1,11 +1,11 @@
-/** Warnings that requests cause, and accounts may cause at will: each is one text, and a log that they cannot fill. */
+/** Rate-limited warnings, for events that requests cause: accounts must not be able to fill the log. */
 import type { Clock } from '@signalbox/kernel/clock';
 import type { Log, LogFields } from '@signalbox/runtime/log';
 
-/** A minute. */
+/** One minute. */
 export const WARNING_INTERVAL_MS = 60_000;
 
-/** Says the text at once, and then at most once a minute: of those between, the next line tells the number as `untold`. */
+/** Logs the text at once and then at most once a minute. The next line gives the number of suppressed ones as `untold`. */
 export function rareWarning(log: Pick<Log, 'warn'>, clock: Pick<Clock, 'monotonicMs'>, text: string): (fields: LogFields) => void {
   let nextMs = -Infinity;
   let untold = 0;

@@ -1,4 +1,4 @@
-/** Reading a whole answer with probabilities in megabytes, which one turn of the event loop is too short for. */
+/** Reads a whole answer with megabytes of log probabilities, which would take too long in a single turn of the event loop. */
 import type { DispatchRequest__Output } from '@signalbox/contracts/worker';
 import { failure, type AnswerResult } from '@signalbox/wires/canonical';
 import type { Segment } from '@signalbox/wires/json-bounds';
@@ -9,16 +9,16 @@ import type { ProviderAdapter } from './provider.js';
 export interface SegmentedAnswer {
   readonly adapter: ProviderAdapter;
   readonly request: DispatchRequest__Output;
-  /** HTTP status it came with. */
+  /** HTTP status of the answer. */
   readonly status: number;
   readonly body: Buffer;
-  /** As AnswerTally found them; each has a turn of its own. */
+  /** As found by AnswerTally; each is read in a turn of its own. */
   readonly segments: readonly Segment[];
-  /** Asked after each turn: nobody waits for it any more. */
+  /** Checked after each turn; true when nobody waits for the answer any more. */
   readonly isOver: () => boolean;
 }
 
-/** Undefined when nobody waited for it to the end. */
+/** Undefined when `isOver` became true. */
 export async function readInSteps({ adapter, request, status, body, segments, isOver }: SegmentedAnswer): Promise<AnswerResult | undefined> {
   const elements: Buffer[] = [];
   for (const segment of segments) {
@@ -34,6 +34,6 @@ export async function readInSteps({ adapter, request, status, body, segments, is
   const result = adapter.readAnswer(apart.body, request);
   if (!result.ok) return result;
   const choices = putBack(result.answer.choices, apart.mark, elements);
-  // Without all of them in their places it is an answer that no model writes.
+  // If they cannot all be put back, this is no ordinary answer; it is read in one go.
   return choices === undefined ? adapter.readAnswer(body, request) : { ok: true, answer: { ...result.answer, choices } };
 }

@@ -1,15 +1,15 @@
-/** How long ago requests were admitted, where the clock that says when is quota's store and not this host's. */
+/** How long ago requests were admitted. The time of admission comes from the clock of quota's store, not from this host's. */
 import type { Clock } from '@signalbox/kernel/clock';
 
-/** 10 to 20 min: a clock that was set right is trusted again after that. */
+/** A clock that was corrected is trusted again after 10 to 20 min. */
 const REMEMBERED_MS = 600_000;
 
 /**
- * A host whose clock is behind takes every request for younger than it is, and one that waited too long for fresh. Nothing
- * comes before it was admitted: what seems to shows how far behind the clock is.
+ * A host whose clock is behind would take every request for younger than it is, and one that waited too long for fresh. But no
+ * request arrives before it was admitted: one that seems to shows how far the clock is behind.
  */
 export class ReservationAge {
-  /** The furthest that a request seemed to come from the time to come, now and in the span before. */
+  /** The furthest that a request seemed to come from the future, in the present period and in the one before. */
   private lagMs = 0;
   private earlierLagMs = 0;
   private sinceMs: number;
@@ -18,7 +18,7 @@ export class ReservationAge {
     this.sinceMs = clock.monotonicMs();
   }
 
-  /** Milliseconds since the reservation, never too few; Infinity where the request itself shows that the clock is further behind than was known. */
+  /** Milliseconds since the reservation, never too few. Infinity if the request itself shows that the clock is further behind than was known. */
   ageMs(reservedAtMs: number): number {
     const nowMs = this.clock.monotonicMs();
     if (nowMs - this.sinceMs >= REMEMBERED_MS) {

@@ -1,4 +1,4 @@
-/** A worker as a service: doors, journal, dispatch, and the order in which they open and close. */
+/** A worker as a service: listeners, journal, dispatch, and the order in which they open and close. */
 import { join } from 'node:path';
 import type { Bus } from '@signalbox/bus/bus';
 import { connectNatsBus } from '@signalbox/bus/connect';
@@ -30,24 +30,24 @@ import { outcomeHandlers } from './outcome-handlers.js';
 import { openJournal } from './wal.js';
 
 const NEIGHBOUR_DEADLINE_MS = 2_000;
-/** Longest wait for the usage of clients that left: then their attempts end by themselves. */
+/** Longest wait for the usage of clients that left; by then their attempts have ended by themselves. */
 const LEFT_BEHIND_MS_MAX = 60_000;
-/** 5 s: what was written last is in the ledger within two; below what a supervisor's grace leaves behind both drains. */
+/** 5 s: the last records are in the ledger within two, and a supervisor's grace period leaves more than this after both drains. */
 const END_WAIT_MS = 5_000;
 
 export interface WorkerOptions {
-  /** Name as in the table of services, such as `worker-openai`. */
+  /** Name of the service, such as `worker-openai`. */
   readonly name: string;
   readonly config: WorkerConfig;
   readonly surroundings: Surroundings;
   readonly adapter: ProviderAdapter;
-  /** The provider works without a credential (a local host): dispatched without one when none is set. */
+  /** The provider may be called without a credential, as a local host: when none is configured, it is. */
   readonly isCredentialOptional?: boolean;
-  /** Given when all services share one process; else NATS_URL is used. Not closed by the worker when given. */
+  /** Shared bus, if all services run in one process; the worker does not close it. Absent: it connects to NATS_URL. */
   readonly bus?: Bus;
-  /** For tests; else the write-ahead log in WAL_DIR/<provider>. */
+  /** For tests. Absent: the write-ahead log in WAL_DIR/<provider>. */
   readonly journal?: Journal;
-  /** The same provider at the address of an account's own; without it such credentials are not served. */
+  /** The same provider at an account's own address; without it, credentials with such an address are not served. */
   readonly adapterAt?: (baseUrl: string) => ProviderAdapter;
 }
 
@@ -141,7 +141,7 @@ export function serveWorker(options: WorkerOptions): Service {
         doors,
         tracer,
         tls,
-        // Whoever has its log has its attempts: what is told of them must not reach another.
+        // Attempts belong to the process that has their log: outcomes must not reach another.
         instance: book.state().writer,
         handlers: {
           unary: {
@@ -177,7 +177,7 @@ export function serveWorker(options: WorkerOptions): Service {
     isStopping = true;
     if (running === undefined) return;
     await running.stopDoors();
-    // Drains of clients that are gone go on after the doors closed, but not for ever.
+    // Attempts whose clients left go on after the listeners closed, but not for ever.
     const { dispatcher } = running;
     await new Promise<void>((resolve) => {
       const timer = clock.setTimer(Math.min(config.DRAIN_MS, LEFT_BEHIND_MS_MAX), resolve, { unref: true });

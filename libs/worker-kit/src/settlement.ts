@@ -1,7 +1,7 @@
 /**
- * Tells quota what becomes of holds: they live, or they have turned into a charge. Batched, repeated until
- * acknowledged or until the ledger has the fact; losing one is harmless since the ledger's totals follow. When quota's
- * store was lost, all that is under way and all that the ledger does not have yet is told again.
+ * Tells quota what becomes of holds: they are still in use, or have turned into a charge. Messages are batched and repeated
+ * until they are acknowledged or the ledger has the fact; losing one is harmless, since the ledger's totals follow. After a
+ * loss of quota's store, everything that is under way or not yet in the ledger is told again.
  */
 import type { Draw__Output, PeriodSet__Output } from '@signalbox/contracts/common';
 import type { FinishRequest, HeartbeatRequest, HeartbeatResponse__Output, LiveHold, ReregisterRequest } from '@signalbox/contracts/quota';
@@ -11,25 +11,25 @@ import type { CallOptions, RpcClient } from '@signalbox/rpc/call';
 
 /** 10 s: a third of the hold's lease of 30 s. */
 const HEARTBEAT_MS = 10_000;
-/** 2 s: so long accounts with limits stay closed after a loss of quota's store; an idle worker asks after it, too. */
+/** 2 s: accounts with limits stay closed for as long after a loss of quota's store, so even an idle worker asks this often. */
 const PRESENCE_MS = 2_000;
-/** 250 ms: a request that is over by then needs no heartbeat, its charge says it all. */
+/** 250 ms: a request that is over by then needs no heartbeat, since its charge ends the hold. */
 const FIRST_HEARTBEAT_MS = 250;
-/** 10 ms: gathers what a busy worker finishes. */
+/** 10 ms, to batch what a busy worker finishes. */
 const GATHER_MS = 10;
-/** 250 ms, for what was served from an advance: there is much room, and nobody waits for what such a hold gives back. */
+/** 250 ms, for requests served from an advance: an advance has ample room, so nobody waits for what such a hold gives back. */
 const GATHER_DRAWN_MS = 250;
 const RETRY_MS = 500;
-/** 500 ms, twice: what no limit watches begins all the same where quota does not answer. */
+/** 500 ms, twice: a request that no limit watches starts anyway if quota does not answer. */
 const TELL_DEADLINE_MS = 500;
 const TELL_TRIES_MAX = 2;
 const BATCH_MAX = 512;
 /** At the limit the oldest is dropped; the ledger's totals correct quota. */
 export const FINISHED_MAX = 50_000;
-/** Of a list that is full: whatever is left of it moves up, so not one at a time. */
+/** Entries dropped at once from a full list. Dropping moves all the others, so it must not happen for each one. */
 const DROPPED_AT_ONCE = 1_000;
 
-/** A hold that has turned into a charge, as quota's contract tells it. */
+/** A hold that has turned into a charge, in the terms of quota's contract. */
 export interface FinishedHold {
   readonly accountId: string;
   readonly keyId: string;
@@ -40,36 +40,36 @@ export interface FinishedHold {
   readonly tokens: string;
   readonly byok: boolean;
   readonly periods: PeriodSet__Output | null;
-  /** What it was served with out of an advance. */
+  /** The part of an advance that served the request. */
   readonly draw?: Draw__Output | null;
 }
 
 export interface Settlement {
-  /** The hold is in use from now on: told after 250 ms, then every 10 s until `released`. */
+  /** The hold is in use from now on: quota is told after 250 ms, then every 10 s until `released`. */
   live(accountId: string, requestId: string, draw?: Draw__Output | null): void;
   /** The hold is no longer in use by this attempt. */
   released(requestId: string): void;
-  /** `seq` is that of the outcome in the log. */
+  /** The hold has turned into a charge; `seq` is that of the outcome in the log. */
   finished(hold: FinishedHold, seq: number): void;
-  /** As `finished`, by an earlier process: quota is told only after a loss. */
+  /** Like `finished`, but in an earlier process: quota is told only after a loss of its store. */
   finishedBefore(hold: FinishedHold, seq: number): void;
-  /** As `finishedBefore`, where another log may have more of the request: it is told as held, which takes nothing from what others tell. */
+  /** Like `finishedBefore`, if another worker's log may have more rounds of the request: it is reported as held, which does not conflict with what others report. */
   finishedInPart(hold: FinishedHold, seq: number): void;
-  /** The ledger has everything up to `seq`: what is still queued below need not be told. */
+  /** The ledger has everything up to `seq`: what is queued up to there need not be told. */
   committed(seq: number): void;
-  /** From now on what is known here is complete, and is told whenever quota's store begins a new life. */
+  /** From now on the facts known here are complete; they are told whenever quota's store begins a new life. */
   begin(): void;
-  /** Resolves once the present life of quota's store was told all that is known here, `begin` being past. Rejects with the fault of the call. */
+  /** Tells the present life of quota's store all that is known here; does nothing before `begin`. Rejects with the fault of the call. */
   tell(): Promise<void>;
-  /** True when `epoch` is the life of quota's store that was heard of last. */
+  /** True if `epoch` is the latest known life of quota's store. */
   isPresent(epoch: string): boolean;
-  /** True when that life was heard of for longer than `ageMs`: what was admitted since then was admitted in it. */
+  /** True if that life has been known for longer than `ageMs`, so that what was admitted within `ageMs` was admitted in it. */
   isPresentFor(ageMs: number): boolean;
-  /** Tells quota of a request under way that no limit watched, where it has no hold. Resolves also where quota can not be told: the next heartbeat does. */
+  /** Tells quota of a request that no limit watched, if quota has no hold of it. Resolves even if quota cannot be reached: the next heartbeat tells it. */
   tellUnwatched(accountId: string, requestId: string, draw?: Draw__Output | null): Promise<void>;
   /** Asks quota whether the request has a hold, in that life of its store. Rejects with the fault of the call. */
   confirm(accountId: string, requestId: string, epoch: string, draw?: Draw__Output | null): Promise<boolean>;
-  /** What became of holds is told now, and not when more has been gathered. Resolves also where quota can not be told, which is tried once for at most 500 ms: the ledger's totals follow. */
+  /** Sends queued charges now. Tries once, for at most 500 ms, and resolves even if quota cannot be reached: the ledger's totals follow. */
   flush(): Promise<void>;
   close(): void;
 }
@@ -78,9 +78,9 @@ interface LiveUse {
   readonly accountId: string;
   readonly requestId: string;
   readonly draw: Draw__Output | null;
-  /** Attempts that use it. */
+  /** Number of attempts that use the hold. */
   uses: number;
-  /** Told, or just being told. */
+  /** Quota has been told, or is being told. */
   isTold: boolean;
 }
 
@@ -100,9 +100,9 @@ export interface SettlementOptions {
   readonly writer: string;
   readonly quota: RpcClient;
   readonly clock: Clock;
-  /** Every attempt between its start and its outcome, started or about to be, as that life of quota's store is told of it. */
+  /** The holds of all attempts that are about to start or have no outcome yet, as reported to that life of quota's store. */
   liveHolds(epoch: string): readonly LiveHold[];
-  /** Of these requests those that no limit watched as they were admitted: in which life of quota's store, and whether in any, nobody looked. */
+  /** Those of these requests that no limit watched when they were admitted; it is not known whether any life of quota's store has them. */
   unwatchedHolds(requestIds: ReadonlySet<string>): readonly LiveHold[];
 }
 
@@ -112,18 +112,18 @@ export function createSettlement({ writer, quota, clock, liveHolds, unwatchedHol
   let isSending = false;
   let sending: Promise<void> = Promise.resolve();
   let isClosed = false;
-  /** Finished, and not known to be in the ledger. */
+  /** Finished holds that are not known to be in the ledger. */
   let unbooked: Finished[] = [];
-  /** Up to here facts were dropped from `unbooked`: until the ledger has them nothing complete can be told. */
+  /** Entries up to this sequence were dropped from `unbooked`. Until the ledger has them, no complete report is possible. */
   let droppedSeq = 0;
   let ledgerSeq = 0;
-  /** Life of quota's store that was told everything, or is being told; empty = not known. */
+  /** Life of quota's store that was, or is being, told everything; empty = none. */
   let epoch = '';
   let epochSinceMs = 0;
   let isComplete = false;
   let beats = 0;
   let gather: Timer | undefined;
-  /** When that is over; it is brought forward, but never where quota has just failed. */
+  /** When the gathering ends. It may be brought forward, except after quota has just failed. */
   let gatherEndMs = Infinity;
   let isRetrying = false;
   let firstBeat: Timer | undefined;
@@ -133,28 +133,28 @@ export function createSettlement({ writer, quota, clock, liveHolds, unwatchedHol
   const sendBeat = async (live: readonly Pick<LiveUse, 'accountId' | 'requestId' | 'draw'>[], options?: CallOptions): Promise<void> => {
     const request: HeartbeatRequest = { writer, holds: live.map(({ accountId, requestId, draw }) => ({ accountId, requestId, draw })) };
     const { epoch: present, unheldRequestIds } = await quota.unary<HeartbeatRequest, HeartbeatResponse__Output>('Heartbeat', request, options);
-    // A life that is met just now is told everything, but nobody waits for that.
+    // A new life of the store is told everything in the background, which includes these.
     const wasMet = present === epoch;
     learn(present);
     if ((wasMet || options !== undefined) && unheldRequestIds.length > 0) await tellUnheld(present, new Set(unheldRequestIds), options);
   };
-  /** A limit that is set by now counts what is under way, too. */
+  /** Tells quota of requests under way that it has no hold of: a limit that was set meanwhile must count them. */
   const tellUnheld = async (present: string, requestIds: ReadonlySet<string>, options?: CallOptions): Promise<void> => {
     const live = unwatchedHolds(requestIds);
     if (live.length > 0) await quota.unary<ReregisterRequest, object>('Reregister', { writer, epoch: present, live: live.slice(0, BATCH_MAX), finished: [], last: false }, options);
   };
   const heartbeat = (live: readonly LiveUse[]): void => {
-    // A lost heartbeat is made good by the next one.
+    // The next heartbeat makes up for a lost one.
     for (let i = 0; i < live.length; i += BATCH_MAX) sendBeat(live.slice(i, i + BATCH_MAX)).catch(() => undefined);
   };
 
-  /** From the moment its life is known here, a hold of another one is no longer taken for held. */
+  /** Notes a new life of quota's store and reports everything to it. From then on, holds of other lives do not count as held. */
   const learn = (present: string): void => {
     if (isClosed || !isComplete || present === '' || present === epoch || droppedSeq > ledgerSeq) return;
     epoch = present;
     epochSinceMs = clock.monotonicMs();
     report(present).catch(() => {
-      // Told again with the next heartbeat.
+      // Report again with the next heartbeat.
       if (epoch === present) epoch = '';
     });
   };
@@ -175,7 +175,7 @@ export function createSettlement({ writer, quota, clock, liveHolds, unwatchedHol
   const beatFirst = (): void => {
     firstBeat?.cancel();
     firstBeat = undefined;
-    // Most of what began since the last time is over by now.
+    // Most requests that began since the last time are over by now.
     const begun: LiveUse[] = [];
     for (const hold of holds.values()) {
       if (hold.isTold) continue;
@@ -214,11 +214,11 @@ export function createSettlement({ writer, quota, clock, liveHolds, unwatchedHol
     isRetrying = false;
     if (!isSending) sending = send();
   };
-  // Whatever goes to quota takes along what else is to be told, since each message wakes quota and its store. Charges go first: quota holds them back for the next word that somebody waits for.
+  // Every message wakes quota and its store, so whatever is sent takes along what else is waiting. Charges go first: quota holds them back until the next message that somebody waits for.
   const sendWaiting = (): void => {
     if (gather !== undefined && !isRetrying) sendGathered();
   };
-  /** Of what began, once half its time has passed: what is over soon is not told of at all. */
+  /** Sends the first heartbeats early if half their delay has passed. Requests that end sooner are never told of. */
   const beatBegun = (): void => {
     if (firstBeat !== undefined && clock.monotonicMs() - firstBeatArmedMs >= FIRST_HEARTBEAT_MS / 2) beatFirst();
   };
@@ -231,7 +231,7 @@ export function createSettlement({ writer, quota, clock, liveHolds, unwatchedHol
       const request: FinishRequest = { writer, finished: batch.map(({ hold }) => hold) };
       await quota.unary('Finish', request, options);
       isSending = false;
-      // What came meanwhile gathers as ever, unless its time came too or there is much of it.
+      // What was added meanwhile is gathered as usual, unless its time is over or there is a full batch.
       if (queue.length > 0 && (gather === undefined || queue.length >= BATCH_MAX)) schedule(0);
     } catch {
       isSending = false;
@@ -288,7 +288,7 @@ export function createSettlement({ writer, quota, clock, liveHolds, unwatchedHol
         try {
           return await sendBeat([{ accountId, requestId, draw }], { deadlineMs: TELL_DEADLINE_MS });
         } catch {
-          // Told by heartbeats, then.
+          // Heartbeats tell it.
         }
       }
     },
@@ -300,7 +300,7 @@ export function createSettlement({ writer, quota, clock, liveHolds, unwatchedHol
     },
     committed: (seq) => {
       const [oldest] = queue;
-      // What was drawn is told in any case: the ledger's word of a request gives back nothing of its advance.
+      // Charges of requests served from an advance are always told: the ledger's totals give nothing back to an advance.
       if (oldest !== undefined && oldest.seq <= seq) queue = queue.filter((entry) => entry.seq > seq || isDrawn(entry.hold));
       ledgerSeq = seq;
       const [first] = unbooked;

@@ -1,7 +1,7 @@
 /**
- * Carries the log to the ledger: contiguous ranges of it on the bus, at least once, until billing's watermark
- * says that they are committed. The bus is transport only: what it lost is sent again from the watermark.
- * Records travel as the bytes that stand in the log.
+ * Ships the log to the ledger: publishes contiguous ranges on the bus, at least once, until billing's watermark says that
+ * they are committed. The bus is transport only: what it loses is sent again from the watermark. Records are sent as the
+ * bytes that are in the log.
  */
 import type { Bus } from '@signalbox/bus/bus';
 import type { DeregisterRequest, DeregisterResponse__Output, RegisterRequest, RegisterResponse__Output, WatermarkRequest, WatermarkResponse__Output } from '@signalbox/contracts/billing';
@@ -16,27 +16,27 @@ import { WaitingRecords, type RecordBatch } from './waiting-records.js';
 
 export const usageCodec = messageCodec<UsageRecorded, UsageRecorded__Output>('signalbox.events.v1.UsageRecorded');
 
-/** Records of one message. */
+/** Most records in one message. */
 const BATCH_RECORDS = 256;
-/** Messages that are sent before any of them is confirmed: a log that grows faster than answers come is not left behind. */
+/** Most messages sent before any of them is confirmed, so that shipping keeps up with a log that grows fast. */
 const BATCHES_MAX = 8;
-/** 50 ms: what one request writes goes together. */
+/** 50 ms, so that the records of one request are sent together. */
 const GATHER_MS = 50;
-/** 300 ms from one sending to the next, unless much waits: each wakes this process, the bus and billing, whatever it carries. The ledger lags by as much, and by billing's own wait. */
+/** At least 300 ms between two sends, unless much is waiting: each one wakes this process, the bus and billing, however little it carries. The ledger lags by this and by billing's own delay. */
 const SPACING_MS = 300;
 const WATERMARK_BUSY_MS = 1_000;
-/** While somebody waits for the ledger, as a start does after a kill. */
+/** While somebody waits for the ledger, as recovery does after a kill. */
 const WATERMARK_AWAITED_MS = 20;
-/** From a question at the end that came to nothing to the next. */
+/** Between two tries to reach billing at the end. */
 const AWAY_MS = 250;
 const WATERMARK_IDLE_MS = 15_000;
-/** 30 s without progress of the watermark: what was sent is taken for lost and sent again. */
+/** After 30 s without progress of the watermark, what was sent counts as lost and is sent again. */
 const STALL_MS = 30_000;
 const BACKOFF_MIN_MS = 100;
 const BACKOFF_MAX_MS = 5_000;
-/** Records waiting in memory, also while the bus is away; beyond it they are read from the log again. */
+/** Most records that wait in memory, also while the bus is away; beyond that they are read from the log again. */
 const WAITING_MAX = 8_192;
-/** Records that wait for no gathering. */
+/** This many waiting records are sent without gathering more. */
 const MUCH = BATCH_RECORDS * BATCHES_MAX;
 const SHARDS = 16;
 
@@ -47,31 +47,31 @@ export interface ShippingOptions {
   readonly billing: RpcClient;
   readonly clock: Clock;
   readonly log: Log;
-  /** Newest sequence that is written. */
+  /** Newest sequence written. */
   lastSeq(): number;
   /** When the oldest attempt without an end was reserved, in milliseconds since the epoch; 0 = there is none. */
   openSinceMs(): number;
-  /** Ended attempts and outcomes with `after` < seq, ascending, at most `limit`: from the files. */
+  /** Reads ended attempts and outcomes with `after` < seq from the files, ascending, at most `limit`. */
   read(after: number, limit: number): readonly ShippedRecord[];
   /** The ledger answered for the first time, with its watermark. */
   onRegistered(ledgerSeq: number): void;
   onLedger(ledgerSeq: number): void;
-  /** Somebody waits until the ledger has all that is written. */
+  /** True while somebody waits until the ledger has everything that is written. */
   isAwaited(): boolean;
 }
 
 export interface Shipping {
   /** Starts registration in the background. */
   begin(): void;
-  /** All records of one write that are now in the log, ascending. */
+  /** The records of one write, now in the log, ascending. */
   add(records: readonly ShippedRecord[]): void;
   shippedSeq(): number;
   ledgerSeq(): number;
-  /** How long the oldest record that is to be booked has waited; of what an earlier process wrote since this one began. 0 = none waits. */
+  /** How long the oldest unbooked record has waited; records of an earlier process count from the start of this one. 0 = none waits. */
   unbookedMs(): number;
   /** Sends what is waiting now; resolves when it is with the bus, or when the bus refused it (it is retried later). */
   flush(): Promise<void>;
-  /** Nothing more is written, and nothing is open: once the ledger has it all, billing is told that the writer has ended. Resolves then, or after `waitMs` and two calls: it is waited for as one that was killed, then. */
+  /** To be called when nothing more is written and no attempt is open. Waits until the ledger has everything and then tells billing that the writer has ended. Gives up after `waitMs` and two calls; billing then waits for the writer as if it had been killed. */
   end(waitMs: number): Promise<void>;
   close(): void;
 }
@@ -83,14 +83,14 @@ interface Message {
   readonly payload: Buffer;
 }
 
-/** `usage.v1.<shard>` of a writer: always the same, so that one writer's ranges stay in order. */
+/** Subject of a writer, `usage.v1.<shard>`: always the same, so that its ranges stay in order. */
 function usageSubject(writer: string): string {
   let sum = 0;
   for (let i = 0; i < writer.length; i += 1) sum = (sum * 31 + writer.charCodeAt(i)) >>> 0;
   return `usage.v1.${sum % SHARDS}`;
 }
 
-/** A UsageRecorded of records that are encoded already: fields of a protobuf message may stand in any order, one after the other. */
+/** Builds a UsageRecorded from records that are already encoded, by concatenation: the fields of a protobuf message may come in any order. */
 export function joinUsage(range: { readonly writer: string; readonly firstSeq: number; readonly lastSeq: number }, { fields }: RecordBatch): Buffer {
   return Buffer.concat([usageCodec.encode(range), fields]);
 }
@@ -99,25 +99,25 @@ export function createShipping(options: ShippingOptions): Shipping {
   const { writer, provider, bus, billing, clock, log } = options;
   const subject = usageSubject(writer);
   const waiting = new WaitingRecords();
-  /** True when records after `shipped` are missing from `waiting` and must be read from the files. */
+  /** Records after `shipped` are missing from `waiting` and must be read from the files. */
   let isBehind = false;
   let isRegistered = false;
   let shipped = 0;
-  /** Times that the log was sent again: the bus would take what it lost, or what the ledger lost, for a double. */
+  /** How often the log was sent again. Part of the message ids, since the bus would otherwise drop what is sent again as a duplicate. */
   let resends = 0;
   let ledger = 0;
-  /** Of the latest report that billing answered; empty = there was none, or a billing of before does not name it. */
+  /** Id of the latest report that billing answered; empty = none yet, or billing runs an earlier version without these ids. */
   let reportId = '';
-  /** Newest record that is to be booked; of what an earlier process wrote that may be any. */
+  /** Newest record that is to be booked. Which one that is in an earlier process's log is not known, so it starts at the end. */
   let owed = options.lastSeq();
   const owedSince = new OwedSince();
   if (owed > 0) owedSince.written(owed, clock.monotonicMs());
   let progressAtMs = clock.monotonicMs();
   let shippedAtMs = -Infinity;
   let isShipping = false;
-  /** What is being sent, or was sent last. */
+  /** The current or last run of `ship`. */
   let shipping = Promise.resolve();
-  /** How many wait until nothing is left. */
+  /** Number of callers of `flush` that are waiting. */
   let flushes = 0;
   let backoffMs = BACKOFF_MIN_MS;
   let isClosed = false;
@@ -140,14 +140,14 @@ export function createShipping(options: ShippingOptions): Shipping {
     isBehind = records.length === WAITING_MAX && (records.at(-1)?.seq ?? shipped) < options.lastSeq();
   }
 
-  /** The oldest of what waits, as messages of contiguous ranges. */
+  /** The oldest waiting records, as messages of contiguous ranges. */
   function nextMessages(): Message[] {
     const messages: Message[] = [];
     let first = shipped + 1;
     for (let passed = 0; messages.length < BATCHES_MAX; passed += BATCH_RECORDS) {
       const batch = waiting.oldest(BATCH_RECORDS, passed);
       if (batch === undefined) break;
-      // Starts at the end of the range carry nothing to book but belong to the sequence.
+      // Start records at the end of the range have nothing to book, but the range must cover their sequences.
       const last = passed + BATCH_RECORDS >= waiting.count && !isBehind ? options.lastSeq() : batch.newestSeq;
       messages.push({ first, last, payload: joinUsage({ writer, firstSeq: first, lastSeq: last }, batch) });
       first = last + 1;
@@ -155,15 +155,15 @@ export function createShipping(options: ShippingOptions): Shipping {
     return messages;
   }
 
-  /** By its whole range: a later message that ends where this one does may begin earlier. */
+  /** Names the whole range, since a later message with the same end may begin earlier. */
   const messageIdOf = ({ first, last }: Message): string => `${writer}:${first}-${last}${resends === 0 ? '' : `:${resends}`}`;
 
-  /** Resolves when the bus has all of them; what it has of them up to the first that it refused is not sent again. */
+  /** Resolves when the bus has all messages. Messages before the first that it refused are not sent again. */
   async function send(messages: readonly Message[]): Promise<void> {
     const answers = await Promise.allSettled(messages.map((message) => bus.publish(subject, message.payload, { messageId: messageIdOf(message) })));
     const refusedAt = answers.findIndex(({ status }) => status === 'rejected');
     const stored = messages[(refusedAt === -1 ? messages.length : refusedAt) - 1];
-    // A watermark that moved meanwhile has moved `shipped`: start again from there.
+    // If the watermark moved `shipped` meanwhile, continue from there.
     if (!isClosed && stored !== undefined && shipped + 1 === messages[0]?.first) {
       shipped = stored.last;
       waiting.dropUpTo(stored.last);
@@ -173,7 +173,7 @@ export function createShipping(options: ShippingOptions): Shipping {
     if (refused?.status === 'rejected') throw refused.reason;
   }
 
-  /** What waits. What comes meanwhile gathers for the next time, or is sent too where it is much, or while somebody waits for all of it. */
+  /** Sends what is waiting. What arrives meanwhile is gathered for the next run, or sent in this one if it is much or a `flush` waits. */
   async function ship(): Promise<void> {
     if (isShipping || !isRegistered || isClosed) return;
     isShipping = true;
@@ -204,9 +204,9 @@ export function createShipping(options: ShippingOptions): Shipping {
     if (!isShipping) shipping = ship();
   }
 
-  /** What is there is sent when it is time. */
+  /** Schedules sending of what is waiting. */
   function offer(): void {
-    // What the bus refused is tried again by itself, and takes along what came since.
+    // A retry is scheduled already and will send these records too.
     if (timers.has('ship')) return;
     const spacingMs = options.isAwaited() ? 0 : shippedAtMs + SPACING_MS - clock.monotonicMs();
     if (waiting.count >= MUCH) start();
@@ -240,7 +240,7 @@ export function createShipping(options: ShippingOptions): Shipping {
     options.onLedger(ledger);
   }
 
-  /** True = billing answered. */
+  /** Asks for the watermark; true if billing answered. */
   async function poll(): Promise<boolean> {
     let isAnswered = false;
     try {
@@ -250,7 +250,7 @@ export function createShipping(options: ShippingOptions): Shipping {
       reportId = answer.reportId;
       seen(Number(answer.ledgerSeq));
     } catch {
-      // Billing is away: the log waits; nothing else depends on it.
+      // Billing is away: the log waits, and nothing else depends on it.
     }
     const isBusy = ledger < shipped;
     for (const name of ['watermark', 'watermark-busy']) {
@@ -261,7 +261,7 @@ export function createShipping(options: ShippingOptions): Shipping {
     return isAnswered;
   }
 
-  /** True = it is told, and the ledger took it. A report that came between is behind its name, and is made anew. */
+  /** Tells billing that the writer has ended; true if it accepted. False if the named report is no longer the latest: another poll gets a new one. */
   async function deregister(): Promise<boolean> {
     const lastSeq = options.lastSeq();
     if (reportId === '' || ledger < lastSeq) return false;
@@ -273,7 +273,7 @@ export function createShipping(options: ShippingOptions): Shipping {
     const endMs = clock.monotonicMs() + waitMs;
     while (isRegistered) {
       const isAnswered = await poll();
-      // A billing of before names no report: it is not to be told.
+      // An earlier version of billing names no report and cannot be told.
       const isOver = isAnswered && (reportId === '' || (await deregister().catch(() => false)));
       if (isOver || clock.monotonicMs() >= endMs) return;
       await new Promise<void>((resolve) => clock.setTimer(isAnswered ? WATERMARK_AWAITED_MS : AWAY_MS, resolve));

@@ -1,10 +1,10 @@
-/** What the span of an attempt tells: names of OpenTelemetry's gen_ai conventions, figures, no content. */
+/** Attributes of an attempt's span: named after OpenTelemetry's gen_ai conventions; figures, no content. */
 import type { DispatchRequest__Output } from '@signalbox/contracts/worker';
 import { completionTokens, promptTokens } from '@signalbox/kernel/tokens';
 import type { Span, SpanAttributes } from '@signalbox/runtime/span';
 import type { AttemptEnd } from './journal.js';
 
-/** The conventions' names of providers, where they differ from the catalog's ids. */
+/** Provider names of the conventions, where they differ from the catalog's ids. */
 const PROVIDER_NAMES: Readonly<Record<string, string>> = {
   'amazon-bedrock': 'aws.bedrock',
   'azure-openai': 'azure.ai.openai',
@@ -14,7 +14,7 @@ const PROVIDER_NAMES: Readonly<Record<string, string>> = {
   xai: 'x_ai',
 };
 
-/** Before the provider is asked. */
+/** Sets what is known before the provider is called. */
 export function nameSpan(span: Span, { model, provider, requestId, attempt, stream, byok, decisionId }: DispatchRequest__Output): void {
   span.rename(`chat ${model}`);
   span.set({
@@ -29,7 +29,7 @@ export function nameSpan(span: Span, { model, provider, requestId, attempt, stre
   });
 }
 
-/** Once the journal has its end. */
+/** Set once the journal has the attempt's end. */
 export function endedAttributes({ tokens, costNanoUsd, source, status, failure, ttftMs, finishReason }: AttemptEnd): SpanAttributes {
   return {
     'gen_ai.usage.input_tokens': promptTokens(tokens),
@@ -38,7 +38,7 @@ export function endedAttributes({ tokens, costNanoUsd, source, status, failure, 
     'http.response.status_code': status,
     'signalbox.time_to_first_token_ms': ttftMs,
     'signalbox.usage_source': source,
-    // Exact: text, as everywhere outside the ledger.
+    // As text, so that it is exact.
     'signalbox.cost_nano_usd': String(costNanoUsd),
     ...(failure === 'FAILURE_CLASS_UNSPECIFIED' ? {} : { 'error.type': failure }),
   };

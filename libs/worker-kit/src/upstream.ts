@@ -8,80 +8,80 @@ import { Gunzipped, isGzip } from './gunzipped.js';
 import type { ResponseHeaders, UpstreamRequest } from './provider.js';
 
 const CONNECT_MS = 3_000;
-/** As many as an edge has requests in work. */
+/** As many as an edge handles requests at once. */
 const CONNECTIONS_MAX = 4_096;
-/** To an address that a client gave. */
+/** To one address that an account gave. */
 const GUARDED_CONNECTIONS_MAX = 64;
 const GUARDED_POOLS_MAX = 256;
-/** Requests that wait for one of those connections, with their bodies; more fail at once. */
+/** Most requests that wait for such a connection, with their bodies in memory; more fail at once. */
 const GUARDED_WAITING_MAX = 256;
-/** What is said of our reading: without it any coding would do (RFC 9110, section 12.5.3). Who compresses all the same is read where it is gzip. */
+/** Asks for an uncompressed answer; without it any coding would be acceptable (RFC 9110, section 12.5.3). If a host compresses anyway, gzip can be read. */
 const PLAIN = ['accept-encoding', 'identity'];
-/** After the end of an answer: the rest of its last event and the end of the body, or nothing. */
+/** Bytes accepted after the end of an answer: at most the rest of its last event and the end of the body are expected. */
 const REST_BYTES_MAX = 4_096;
 
 export interface UpstreamListener {
-  /** A connection has been had, and the request is on its way. */
+  /** There is a connection, and the request is on its way. */
   onSent?(): void;
   onHead(status: number, headers: ResponseHeaders): void;
   onData(bytes: Buffer): void;
   onEnd(): void;
-  /** `connect`: not a byte of the request left. Called at most once, and never after `onEnd`. */
+  /** `connect`: not a byte of the request was sent. Called at most once, and never after `onEnd`. */
   onError(kind: 'connect' | 'disconnected'): void;
 }
 
 export interface UpstreamCall {
   pause(): void;
   resume(): void;
-  /** The answer is complete: the listener hears nothing more, and the connection serves again once the little that may follow has been read. */
+  /** The answer is complete: the listener is called no more, and the connection is reused once the few remaining bytes have been read. */
   release(): void;
-  /** Cuts the connection; the listener hears nothing more. Safe to call twice, and after `release`. */
+  /** Closes the connection; the listener is called no more. Safe to call twice, and after `release`. */
   abort(): void;
-  /** The provider has been given the request: all of it is written to a connection that stands. False once that is cut. */
+  /** The provider has been sent the request: all of it was written to a connection that is still open. False once that is closed. */
   isSent(): boolean;
 }
 
-/** A connection that is kept for one request, or will be. */
+/** A place among the connections: one connection is reserved for a request, or the request waits for one. */
 export interface Place {
-  /** Until it is, or never will be: then the request cannot connect. Undefined = it is. */
+  /** Pending while the request waits; resolves when the connection is reserved, or when there will be none and the request will fail to connect. Undefined = already reserved. */
   readonly turn: Promise<void> | undefined;
-  /** It is not needed, unless a request was posted with it. Safe to call twice. */
+  /** Gives the place back, unless a request was posted with it. Safe to call twice. */
   leave(): void;
 }
 
 export interface Upstream {
-  /** Connections are shared out between accounts; who has none yet comes before who has many. Absent: there are enough. */
+  /** Takes a place. Connections are shared between accounts: one that has none comes before one that has many. Absent: there are always enough. */
   enter?(request: Pick<UpstreamRequest, 'origin' | 'isGuarded'>, accountId: string): Place;
-  /** Without a place it waits for one itself. */
+  /** Sends a request; without a place, it takes one and waits for it. */
   post(request: UpstreamRequest, requestId: string, listener: UpstreamListener, place?: Place): UpstreamCall;
   close(): Promise<void>;
 }
 
 const NOBODY: UpstreamListener = { onHead: () => undefined, onData: () => undefined, onEnd: () => undefined, onError: () => undefined };
 
-/** Where nobody may connect: the request itself is told so. */
+/** The place when no connection is allowed: the request will be told when it is posted. */
 const NO_PLACE: Place = { turn: undefined, leave: () => undefined };
 
-/** What one client of a pool is connected by at present. */
+/** The present socket of one client of a pool. */
 interface Wire {
   socket: Socket | undefined;
 }
 
 class Exchange implements DispatchHandler, UpstreamCall {
-  /** Of the client that serves it, as soon as there is one. */
+  /** Socket holder of the client that serves this exchange, once there is one. */
   wire: Wire | undefined;
   private controller: DispatchController | undefined;
-  /** What the request is written to, from the moment that it is. */
+  /** The socket the request is written to, once writing has begun. */
   private socket: Socket | undefined;
   private isOver = false;
-  /** It ended before its answer did. */
+  /** The connection ended before the answer did. */
   private isBroken = false;
-  /** Bytes that may follow what was complete. */
+  /** Bytes that may still follow a complete answer. */
   private restBytes = Infinity;
-  /** Of an answer that came compressed. */
+  /** Unpacks an answer that is compressed. */
   private gunzipped: Gunzipped | undefined;
 
-  /** `seat`: of the connection that it has, or waits for. */
+  /** `seat`: its place among the connections. */
   constructor(
     private listener: UpstreamListener,
     private readonly seat: Seat | undefined,
@@ -121,7 +121,7 @@ class Exchange implements DispatchHandler, UpstreamCall {
     if (this.isOver) return;
     this.isOver = true;
     this.isBroken = true;
-    // What came before it is heard first.
+    // What arrived before the error is delivered first.
     if (this.gunzipped === undefined) this.listener.onError(this.controller === undefined ? 'connect' : 'disconnected');
     else this.gunzipped.end();
   }
@@ -145,18 +145,18 @@ class Exchange implements DispatchHandler, UpstreamCall {
   }
 
   abort(): void {
-    // An end may wait for its turn.
+    // The call of `onEnd` may still be pending.
     this.listener = NOBODY;
     this.stopGunzip();
     if (this.isOver) return;
     this.isOver = true;
-    // undici knows no way out of its own queue: it would hold the body until the turn came, and cut that connection then.
+    // Waiting requests are in our own queue and can leave it. In undici's queue, the body would be held until its turn and the connection then closed.
     if (this.seat?.state === 'waiting') this.seat.giveBack();
     this.controller?.abort(new Error('aborted'));
   }
 
   isSent(): boolean {
-    // What is left of the body waits in the socket until the kernel has taken it.
+    // What the kernel has not taken yet is still buffered in the socket.
     return this.socket !== undefined && !this.socket.destroyed && this.socket.writableLength === 0;
   }
 
@@ -183,10 +183,10 @@ class Exchange implements DispatchHandler, UpstreamCall {
   }
 }
 
-/** What a request is dispatched with. */
+/** Options of a dispatched request. */
 type Posted = DispatchOptions & { readonly exchange: Exchange };
 
-/** One connection of a pool, which tells an exchange what it is written to: its pool and the handler's wrapping hide it. */
+/** One connection of a pool. It tells the exchange which socket it uses, since undici's pool and handler wrappers hide that. */
 class Connection extends Client {
   constructor(
     origin: URL,
@@ -214,12 +214,12 @@ function openConnection(origin: URL, options: object): Connection {
   return new Connection(origin, { ...options, connect: remembering }, wire);
 }
 
-/** Who has a connection to an origin, or waits for one. */
+/** A place of one request at an origin: it has a connection or waits for one. */
 class Seat implements Place {
   turn: Promise<void> | undefined;
   /** `lost`: there is no connection, and will be none. */
   state: 'waiting' | 'had' | 'lost' | 'left' = 'lost';
-  /** It was posted with, and is given back when that is over. */
+  /** A request was posted with it; it is given back when that is over. */
   isPosted = false;
   onTurn: () => void = () => undefined;
 
@@ -245,10 +245,10 @@ class Seat implements Place {
   }
 }
 
-/** The connections to one origin, and who waits for one of them. */
+/** The connections to one origin, and the queue for them. */
 class Line {
   private readonly shares: Shares;
-  /** By account, each in the order in which they came. */
+  /** By account, each in the order of arrival. */
   private readonly waiting = new Map<string, Set<Seat>>(); // kept: empty while a connection is free.
   private waitingCount = 0;
   private isClosed = false;
@@ -262,7 +262,7 @@ class Line {
     this.shares = new Shares(connectionsMax);
   }
 
-  /** It is lost where too many wait. */
+  /** Takes a seat; its state is `lost` if too many wait already. */
   seat(accountId: string): Seat {
     const seat = new Seat(accountId, this);
     if (this.shares.hasRoom(accountId)) {
@@ -295,7 +295,7 @@ class Line {
     this.closeIfIdle();
   }
 
-  /** What runs, or waits, is let run out. */
+  /** Closes the pool once the requests that run or wait are over. */
   retire(): void {
     this.isRetired = true;
     this.closeIfIdle();
@@ -323,7 +323,7 @@ class Line {
     if (seats.size === 0) this.waiting.delete(seat.accountId);
   }
 
-  /** The next is the first in line of the account that has the fewest. */
+  /** Gives free connections to the accounts that have the fewest, each time to their longest waiting request. */
   private goOn(): void {
     while (this.waitingCount > 0) {
       let fewest = Infinity;
@@ -343,18 +343,18 @@ class Line {
   }
 }
 
-/** `dialer` connects to origins that clients gave; without one, requests to those fail to connect. */
+/** `dialer` connects to origins that accounts gave; without one, requests to those fail to connect. */
 export function createUpstream(origin: string, dialer?: Dialer, connectionsMax = CONNECTIONS_MAX): Required<Upstream> {
   const open = (at: string): Line => new Line(new Pool(at, { factory: openConnection, connections: connectionsMax, connect: { timeout: CONNECT_MS }, headersTimeout: 0, bodyTimeout: 0, pipelining: 1 }), connectionsMax);
   const own = open(origin);
-  /** By origin: those that an adapter names beside its own, a handful. */
+  /** Other origins that an adapter names, a handful. */
   const others = new Map<string, Line>(); // kept: by origin.
   const otherOf = (at: string): Line => {
     let other = others.get(at);
     if (other === undefined) others.set(at, (other = open(at)));
     return other;
   };
-  /** By origin, the one used longest ago first. */
+  /** Origins that accounts gave, the one used longest ago first. */
   const guarded = new Map<string, Line>(); // kept: by origin, the latest.
   const guardedOf = (at: string): Line | undefined => {
     if (dialer === undefined) return undefined;
@@ -368,7 +368,7 @@ export function createUpstream(origin: string, dialer?: Dialer, connectionsMax =
     }
     return line;
   };
-  // Also where its origin is the provider's own, what a client gave is dialed with care: the pool of that one would not look at the address.
+  // An origin that an account gave uses the guarded dialer even if it equals the provider's own: the provider's pool would not check the address.
   const lineOf = ({ origin: other, isGuarded }: Pick<UpstreamRequest, 'origin' | 'isGuarded'>): Line | undefined => (isGuarded === true ? guardedOf(other ?? origin) : other === undefined || other === origin ? own : otherOf(other));
   return {
     enter: (request, accountId) => {

@@ -1,6 +1,6 @@
 /**
- * Records on their way to the ledger, as they stand in the message that will carry them: many wait, and long enough to be
- * a burden to the collector as objects.
+ * Records on their way to the ledger, kept encoded as in the message that will carry them. Many wait for long enough that as
+ * objects they would burden the garbage collector.
  */
 import type { ShippedRecord } from './wal-files.js';
 import { FRAME } from './wal-frame.js';
@@ -8,9 +8,9 @@ import { FRAME } from './wal-frame.js';
 /** Tags of UsageRecorded: `ended` = 4 and `outcomes` = 5, both length-delimited. */
 const ENDED_TAG = 0x22;
 const OUTCOMES_TAG = 0x2a;
-/** A tag and a length of 32 bits. */
+/** A tag of one byte and a length of up to 32 bits. */
 const PREFIX_BYTES_MAX = 6;
-/** 128 KiB: what waits of some hundred attempts. */
+/** 128 KiB: the waiting records of a few hundred attempts. */
 const SPACE_BYTES = 131_072;
 
 export interface RecordBatch {
@@ -21,7 +21,7 @@ export interface RecordBatch {
 
 export class WaitingRecords {
   private space = Buffer.allocUnsafeSlow(SPACE_BYTES);
-  /** By record, ascending: its sequence, and where its bytes end. */
+  /** For each record, ascending: its sequence, and where its bytes end. */
   private seqs: number[] = [];
   private ends: number[] = [];
 
@@ -29,7 +29,7 @@ export class WaitingRecords {
     return this.seqs.length;
   }
 
-  /** Sequences ascend. */
+  /** Appends a record; sequences must ascend. */
   add({ seq, kind, payload }: ShippedRecord): void {
     let at = this.used();
     this.room(at + PREFIX_BYTES_MAX + payload.length);
@@ -48,14 +48,14 @@ export class WaitingRecords {
     this.ends.push(at + payload.length);
   }
 
-  /** The oldest ones but `passed` of them, at most `most`; undefined when there are none. */
+  /** The oldest records after the first `passed`, at most `most`; undefined when there are none. */
   oldest(most: number, passed = 0): RecordBatch | undefined {
     const end = Math.min(passed + most, this.seqs.length);
     const newestSeq = end > passed ? this.seqs[end - 1] : undefined;
     return newestSeq === undefined ? undefined : { newestSeq, fields: this.space.subarray(passed === 0 ? 0 : this.ends[passed - 1], this.ends[end - 1]) };
   }
 
-  /** Forgets those up to `seq`. */
+  /** Drops the records up to `seq`. */
   dropUpTo(seq: number): void {
     const kept = this.seqs.findIndex((each) => each > seq);
     const count = kept === -1 ? this.seqs.length : kept;
@@ -64,7 +64,7 @@ export class WaitingRecords {
     this.space.copyWithin(0, from, this.used());
     this.seqs = this.seqs.slice(count);
     this.ends = this.ends.slice(count).map((end) => end - from);
-    // A long row of them must not hold its space for ever.
+    // Space that grew for a long queue must not be kept for ever.
     if (this.seqs.length === 0 && this.space.length > 8 * SPACE_BYTES) this.space = Buffer.allocUnsafeSlow(SPACE_BYTES);
   }
 

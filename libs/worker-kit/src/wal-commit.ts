@@ -1,6 +1,6 @@
 /**
- * Group commit: all records of an event-loop turn in one write(2). When the disk refuses, starts fail, checkpoints are
- * dropped, and the rest waits and is written again.
+ * Group commit: one write(2) for all records of an event-loop turn. If the disk refuses it, starts fail, checkpoints are
+ * dropped, and the other records wait to be written again.
  */
 import type { Clock, Timer } from '@signalbox/kernel/clock';
 import { Fault } from '@signalbox/kernel/fault';
@@ -10,15 +10,15 @@ import { FRAME, FrameBuffer, type FrameKind } from './wal-frame.js';
 
 const SYNC_MS = 1_000;
 const RETRY_WRITE_MS = 500;
-/** 10 ms: what may wait goes with the next write, or after that. */
+/** 10 ms: a record that may wait goes with the next write, or by itself after this. */
 const LAZY_MS = 10;
 const WAITING_MAX = 100_000;
 
 export interface LogEntry {
   readonly kind: Exclude<FrameKind, typeof FRAME.head>;
-  /** Encoded for the sequence that it gets; asked again when the disk refused. */
+  /** The encoded record with its sequence. Called again after the disk refused a write. */
   payload(seq: number): Buffer;
-  /** The record is with the operating system. */
+  /** The operating system has the record. */
   written(seq: number): void;
   failed(fault: Fault): void;
 }
@@ -30,7 +30,7 @@ export interface GroupCommitOptions {
   readonly log: Log;
   /** Calls back when the present turn of the event loop is over. */
   afterTurn(callback: () => void): void;
-  /** What the ledger books of one write, ascending. */
+  /** Called with those records of a write that the ledger books, ascending. */
   onShippable(records: readonly ShippedRecord[]): void;
 }
 
@@ -47,14 +47,14 @@ export class GroupCommit {
 
   constructor(private readonly options: GroupCommitOptions) {}
 
-  /** Queues a record for the write of this turn; it is told how that went. */
+  /** Queues a record for the write of this turn; the entry is told the result. */
   add(entry: LogEntry): void {
     if (!this.admit(entry) || this.isArmed || this.retryTimer !== undefined) return;
     this.isArmed = true;
     this.options.afterTurn(this.write);
   }
 
-  /** As `add`, for a record that loses nothing when a kill comes first: it may wait 10 ms for another. */
+  /** Like `add`, but the record may wait 10 ms for others. For records whose loss in a kill does not matter. */
   addLazily(entry: LogEntry): void {
     if (!this.admit(entry) || this.isArmed || this.retryTimer !== undefined) return;
     this.lazyTimer ??= this.options.clock.setTimer(
@@ -71,12 +71,12 @@ export class GroupCommit {
     return this.waiting.length === 0;
   }
 
-  /** Records written by this process, checkpoints apart. */
+  /** Records written by this process, without checkpoints. */
   get written(): number {
     return this.records;
   }
 
-  /** Records that the disk refused, and those behind them: tried again twice a second. */
+  /** Records that the disk refused and those queued behind them; retried twice a second. */
   get refusedRecords(): number {
     return this.retryTimer === undefined ? 0 : this.waiting.length;
   }
@@ -129,7 +129,7 @@ export class GroupCommit {
     this.armSync();
   };
 
-  /** Puts what waits into frames. A record that cannot be encoded fails by itself. */
+  /** Encodes the waiting records into frames. A record that cannot be encoded fails alone. */
   private encode(first: number): { readonly group: readonly LogEntry[]; readonly shippable: readonly ShippedRecord[]; readonly next: number } {
     const { waiting: group, frames } = this;
     let shippable: ShippedRecord[] = [];
@@ -152,7 +152,7 @@ export class GroupCommit {
       group[kept] = entry;
       kept += 1;
       if (kind === FRAME.end || kind === FRAME.outcome) {
-        // Most writes have one: a list that is made with it is no longer than that.
+        // Most writes have exactly one; a list created with it has no spare capacity.
         if (shippable.length === 0) shippable = [{ seq, kind, payload }];
         else shippable.push({ seq, kind, payload });
       }

@@ -1,28 +1,28 @@
-/** Outcomes of attempts that edge tells nothing of: when its word is no longer waited for, what is taken for it, and what was. */
+/** Outcomes that edge did not tell: when to stop waiting for it, what to conclude, and what was concluded. */
 import type { LiveMap } from '@signalbox/kernel/live-map';
 import { attemptKey, type LiveAttempt } from './wal-attempt.js';
 import { concludedOutcome, isWhole, restsOnCalls, type AttemptEvent } from './wal-events.js';
 
 /**
- * 30 s without a word of edge after an end, or after the start of this process: edge died before it told, and the outcome
- * is concluded. Sooner, a 0 for an attempt that edge has moved on from would free the hold that the next one draws on.
+ * 30 s after an end, or after the start of this process, without a word from edge: edge is dead, and the outcome is concluded.
+ * Sooner, concluding a charge of 0 for an attempt that edge has moved on from could free the hold that the next one uses.
  */
 const CONCLUDE_MS = 30_000;
-/** 10 min: rounds of one request are told of together, once the last has ended. Of those that edge tends it is known when edge dies. */
+/** 10 min: edge tells the outcomes of all rounds of a request together, once the last has ended. Not for attempts that edge tends, where its death is noticed sooner. */
 const CONCLUDE_ROUND_MS = 600_000;
-/** 30 min: no request of edge lasts longer, so no word of it comes later. */
+/** 30 min: no request lasts longer at edge, so edge tells nothing later. */
 const CONCLUDED_KEPT_MS = 1_800_000;
 const CONCLUDED_MAX = 10_000;
 
 export class Conclusions {
   constructor(
-    /** Between start and outcome, by key. */
+    /** Attempts between start and outcome, by key. */
     private readonly open: LiveMap<string, LiveAttempt>,
-    /** Outcomes that the worker concluded by itself, by key, oldest first: the word of edge that may still come counts more. */
+    /** Attempts whose outcome the worker concluded, by key, oldest first. An outcome that edge tells later overrides it. */
     private readonly concluded: Map<string, LiveAttempt>,
   ) {}
 
-  /** The attempt of that key, where its outcome was concluded. */
+  /** The attempt with that key, if its outcome was concluded. */
   get(key: string): LiveAttempt | undefined {
     return this.concluded.get(key);
   }
@@ -42,15 +42,16 @@ export class Conclusions {
   }
 
   /**
-   * Edge never told: nobody is charged for rounds whose request broke off before it was answered, nor for what a process that
-   * died had of an answer while another one was kept in reserve: with its first word edge would have said so of that one.
+   * The outcome to conclude when edge never told one. Nobody is charged for rounds of a request that broke off before it was
+   * answered. Nor for the part that a process which died had of an answer while an earlier answer was kept in reserve: had the
+   * client been given any of it, edge would have told the outcome of the one in reserve.
    */
   outcomeOf({ event }: LiveAttempt): 'DELIVERED' | 'DISCARDED' {
     if (event.deliveredUnknown && event.retryOf.some((earlier) => this.isInReserve(event.requestId, earlier))) return 'DISCARDED';
     return restsOnCalls(event) && !this.isAnsweredLater(event) ? 'DISCARDED' : concludedOutcome(event);
   }
 
-  /** Open attempts whose outcome edge has had its time to tell. `nowMs` is monotonic. */
+  /** Open attempts whose outcome edge has had enough time to tell. `nowMs` is monotonic. */
   *due(nowMs: number): Iterable<LiveAttempt> {
     for (const attempt of this.open.values()) {
       const { endedAtMs, tendedAtMs, told, rounds } = attempt;
@@ -59,7 +60,7 @@ export class Conclusions {
     }
   }
 
-  /** Lets go of what no word comes of any more. `nowMs` is monotonic. */
+  /** Drops concluded attempts that edge will tell nothing about any more. `nowMs` is monotonic. */
   forgetOld(nowMs: number): void {
     for (const { key, endedAtMs } of this.concluded.values()) {
       if (endedAtMs !== undefined && nowMs - endedAtMs <= CONCLUDED_KEPT_MS) break;
@@ -67,7 +68,7 @@ export class Conclusions {
     }
   }
 
-  /** A whole answer that another was to take the place of, and of which edge has said nothing. */
+  /** A complete answer that was kept in reserve, and of which edge has told nothing. */
   private isInReserve(requestId: string, number: number): boolean {
     const key = attemptKey(requestId, number);
     const attempt = this.open.get(key) ?? this.concluded.get(key);

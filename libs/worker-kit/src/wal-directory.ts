@@ -1,4 +1,4 @@
-/** Identity of a log's directory: one writer id for ever, one living process at a time. */
+/** Identity and lock of a log's directory: one permanent writer id, one live process at a time. */
 import { closeSync, existsSync, fsyncSync, linkSync, mkdirSync, openSync, readFileSync, renameSync, unlinkSync, writeFileSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Clock, RandomBytes } from '@signalbox/kernel/clock';
@@ -9,11 +9,11 @@ import { syncDirectory } from './directory-sync.js';
 
 const IDENTITY = 'writer.json';
 const LOCK = 'lock';
-/** Beside the lock: whoever had the log last did not end in an orderly way, and nothing was written since. */
+/** File that marks a log whose last process did not shut down in order, as long as no later one has written and closed it. */
 const TORN = 'torn';
-/** Beside the lock, which tells by number: of processes in other containers only the kernel knows. */
+/** File for a kernel lock. The other lock file names a process id, which means nothing for processes in other containers. */
 const KERNEL_LOCK = 'lock.kernel';
-/** In a lock: whoever gets the kernel's one knows its writer to be gone. */
+/** Content of a lock whose holder also had the kernel lock: whoever gets the kernel lock knows that the holder is gone. */
 const HAD_KERNEL_LOCK = 'kernel';
 
 export interface WriterIdentity {
@@ -37,7 +37,7 @@ function identityIn(text: string): Partial<WriterIdentity> | undefined {
   }
 }
 
-/** The directory's writer, made at first use and durable before this returns. */
+/** The directory's writer; created at first use, and durable before this returns. */
 export function ensureIdentity(directory: string, provider: string, clock: Clock, randomBytes: RandomBytes): WriterIdentity {
   mkdirSync(directory, { recursive: true, mode: 0o700 });
   const known = readIdentity(directory);
@@ -55,10 +55,10 @@ export function ensureIdentity(directory: string, provider: string, clock: Clock
 
 const heldHere = new Set<string>(); // kept: by folder.
 
-/** Of a system's error, such as `EACCES`. */
+/** Code of a system error, such as `EACCES`. */
 export const codeOf = (error: unknown): unknown => (typeof error === 'object' && error !== null && 'code' in error ? error.code : undefined);
 
-/** True when the process runs and is the one that took the lock: a number that the system gave away again has another start time. */
+/** True if the process runs and is the one that took the lock. A process id that was reused has another start time. */
 function isHolderAlive(holder: string): boolean {
   const [id = '', startedAt = ''] = holder.split(' ');
   const pid = Number(id);
@@ -69,12 +69,12 @@ function isHolderAlive(holder: string): boolean {
     return codeOf(error) === 'EPERM';
   }
   const { state, startTime } = statOf(pid);
-  // A killed process keeps its number until its parent asks for its end; it writes no more.
+  // A zombie keeps its process id until its parent reaps it; it writes no more.
   if (state === 'Z' || state === 'X') return false;
   return startTime === '' || startedAt === '' || startTime === startedAt;
 }
 
-/** State letter and start time (clock ticks since boot) of a process, where the system tells them; else empty. */
+/** State letter and start time (clock ticks since boot) of a process; empty where the system does not tell. */
 function statOf(pid: number): { readonly state: string; readonly startTime: string } {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
@@ -101,10 +101,10 @@ export function isDirectoryInUse(directory: string): boolean {
   return heldHere.has(directory) || holderOf(directory) !== undefined;
 }
 
-/** All that was ever written there is on the disk: no process died with its lock, or what came after it was written and closed. */
+/** True if everything that was written is on disk: no process died while it held the lock, or a later one has written and closed the log. */
 export const isWhole = (directory: string): boolean => !existsSync(join(directory, LOCK)) && !existsSync(join(directory, TORN));
 
-/** Set before the lock is taken, which may be that of who died; taken back while it is held. A mark too many only leaves numbers out. */
+/** Sets or removes the mark. It is set before the lock of a dead process may be taken over, and removed while the lock is held. A needless mark only makes the log skip sequence numbers. */
 export function setTorn(directory: string, isTorn: boolean): void {
   const path = join(directory, TORN);
   if (isTorn) writeFileSync(path, '', { mode: 0o600 });
@@ -112,8 +112,8 @@ export function setTorn(directory: string, isTorn: boolean): void {
 }
 
 /**
- * Takes the directory for this process; answers the function that gives it back. The lock of a process that died does
- * not stand in the way. Throws a Fault `store_unavailable` that a person can read when a living process holds it.
+ * Locks the directory for this process and returns the function that unlocks it. The lock of a dead process is taken over.
+ * Throws a Fault `store_unavailable`, with a text for people, if a live process holds it.
  */
 export function lockDirectory(directory: string): () => void {
   const path = join(directory, LOCK);
@@ -123,7 +123,7 @@ export function lockDirectory(directory: string): () => void {
   if (kernelLock.state === 'held') throw refuse(kernelLock.by);
   try {
     noteHolder(path, refuse, kernelLock.state === 'taken');
-    // With a mark of before: should the power fail, both tell that what follows may be lost.
+    // Makes the lock, and an earlier mark, durable: after a power failure they tell that later records may be lost.
     syncDirectory(directory);
   } catch (error) {
     release(kernelLock);
@@ -141,7 +141,7 @@ function release(lock: FileLock): void {
   if (lock.state === 'taken') lock.release();
 }
 
-/** Makes the file that tells other processes of this machine who holds the directory; throws what `refuse` answers when a living one does. `isOurs`: the kernel gave us its lock. */
+/** Creates the file that tells other processes on this machine who holds the directory. Throws the result of `refuse` if a live one does. `isOurs`: we have the kernel lock. */
 function noteHolder(path: string, refuse: (holder: string) => Fault, isOurs: boolean): void {
   const mine = `${path}.${process.pid}`;
   writeFileSync(mine, `${process.pid} ${statOf(process.pid).startTime}${isOurs ? ` ${HAD_KERNEL_LOCK}` : ''}`, { mode: 0o600 });

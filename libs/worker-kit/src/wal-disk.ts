@@ -1,4 +1,4 @@
-/** Where a log lies: the files of one directory in service, whatever a simulation gives it in tests. */
+/** Storage of a log: the files of one directory in production, anything that a simulation provides in tests. */
 import { unlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Clock, RandomBytes } from '@signalbox/kernel/clock';
@@ -6,36 +6,36 @@ import { codeOf, ensureIdentity, isWhole, lockDirectory, setTorn, type WriterIde
 import type { Frame } from './wal-frame.js';
 import { coolSegment, createSegment, dropOldestCold, firstSeqOf, freeBytesAt, listSegments, pruneCold, readSegment, type SegmentFile, type SegmentWriter } from './wal-segment.js';
 
-/** The log of one writer. Every call throws the system's error. */
+/** The storage of one writer's log. Every call may throw a system error. */
 export interface WalDisk {
-  /** The log's writer, made at first use and durable before this returns. */
+  /** The log's writer; created at first use, and durable before this returns. */
   identity(provider: string, clock: Clock, randomBytes: RandomBytes): WriterIdentity;
-  /** Its last process ended in an orderly way, or there was none: all that it wrote is on the disk. To be asked before `lock`. */
+  /** True if the last process shut down in order, or there was none, so that everything it wrote is on disk. To be called before `lock`. */
   isWhole(): boolean;
-  /** False once something was written behind what may be lost: numbers go on from there. Survives this process. */
+  /** Durable mark that records may be lost. It is removed once later records have been written and closed, since the sequence then continues after them. */
   setTorn(isTorn: boolean): void;
-  /** Takes the log for this process; answers the function that gives it back. Throws a Fault `store_unavailable` when a living process holds it. */
+  /** Locks the log for this process and returns the function that unlocks it. Throws a Fault `store_unavailable` if a live process holds it. */
   lock(): () => void;
   /** All segments, oldest first, cold ones included. */
   list(): readonly SegmentFile[];
-  /** Hands over a segment's frames; answers how many places did not verify. */
+  /** Calls back with each frame of a segment; returns the number of damaged places. */
   read(file: SegmentFile, onFrame: (frame: Frame) => void): number;
   /** Sequence of the first record that a segment may hold; undefined when its head is damaged. */
   firstSeq(file: SegmentFile): number | undefined;
-  /** A new segment that begins with these frames; after an error its number is free. */
+  /** Creates a segment that begins with these frames; after an error its number is free. */
   create(number: number, head: Buffer): SegmentWriter;
-  /** Moves a segment aside; it can still be read. Safe to repeat. */
+  /** Marks a segment as cold; it can still be read. Safe to repeat. */
   cool(number: number): void;
-  /** Removes cold segments that were last written before `beforeMs` (epoch), and the oldest beyond 64 GiB or as much as is free beside them: only such as `mayGo`, by number. */
+  /** Removes cold segments that were last written before `beforeMs` (epoch), and the oldest ones as long as cold segments take more than 64 GiB or more than is free on the disk. Only those for which `mayGo(number)` is true. */
   prune(beforeMs: number, mayGo: (number: number) => boolean): void;
-  /** Removes the oldest cold segment that `mayGo`, by its number; false when there is none. */
+  /** Removes the oldest cold segment for which `mayGo(number)` is true; false if there is none. */
   makeRoom(mayGo: (number: number) => boolean): boolean;
 }
 
-/** Of a disk, or of what this user may have of it. */
+/** The disk, or this user's quota of it, is full. */
 const FULL: ReadonlySet<unknown> = new Set(['ENOSPC', 'EDQUOT']);
 
-/** A write that a full disk refuses is tried again, each time with the oldest of what is cold and `mayGo` gone. Throws the system's error. */
+/** Repeats a write that a full disk refuses, each time after removing the oldest cold segment that `mayGo`. Throws the system error if that does not help. */
 export function withRoom<T>(disk: Pick<WalDisk, 'makeRoom'>, mayGo: (number: number) => boolean, write: () => T): T {
   for (;;) {
     try {
@@ -46,7 +46,7 @@ export function withRoom<T>(disk: Pick<WalDisk, 'makeRoom'>, mayGo: (number: num
   }
 }
 
-/** A directory of local files. */
+/** Storage in a local directory. */
 export function localDisk(directory: string): WalDisk {
   return {
     identity: (provider, clock, randomBytes) => ensureIdentity(directory, provider, clock, randomBytes),

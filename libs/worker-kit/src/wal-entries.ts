@@ -1,4 +1,4 @@
-/** The records of an attempt on their way to the log. */
+/** The records of an attempt, queued for the log. */
 import type { Fault } from '@signalbox/kernel/fault';
 import type { TokenCounts } from '@signalbox/kernel/tokens';
 import type { LiveAttempt, Told } from './wal-attempt.js';
@@ -6,7 +6,7 @@ import type { LogEntry } from './wal-commit.js';
 import { encodedEnd, encodedHead, encodedStart, endedCodec, outcomeCodec } from './wal-events.js';
 import { FRAME } from './wal-frame.js';
 
-/** Told when a record is written, or will never be. */
+/** Notified when a record was written, or will never be. */
 export interface AttemptBook {
   started(attempt: LiveAttempt): void;
   notStarted(attempt: LiveAttempt): void;
@@ -56,11 +56,11 @@ export class CheckEntry implements LogEntry {
   }
 
   written(): void {
-    // Nobody waits for it.
+    // Nobody waits for a checkpoint.
   }
 
   failed(): void {
-    // The next one says more.
+    // The next checkpoint replaces it.
   }
 }
 
@@ -117,7 +117,7 @@ export class OutcomeEntry implements LogEntry {
   }
 }
 
-/** An outcome that came before the end: kept for the case that this process does not live to write both. */
+/** An outcome that arrived before the end, recorded in case this process dies before it can write both. */
 export class EarlyOutcomeEntry implements LogEntry {
   readonly kind = FRAME.outcome;
 
@@ -134,12 +134,12 @@ export class EarlyOutcomeEntry implements LogEntry {
   }
 
   written(): void {
-    // It is written again with the end.
+    // The outcome is written again after the end.
     this.settle();
   }
 
   failed(fault: Fault): void {
-    // It is written with the end.
+    // The outcome is still written after the end.
     this.settle(fault);
   }
 }

@@ -1,4 +1,4 @@
-/** The event of an attempt from its start to its outcome, and what is concluded when nobody tells how it went. */
+/** The event of an attempt from its start to its outcome, and what is concluded if nobody tells the outcome. */
 import type { Draw__Output } from '@signalbox/contracts/common';
 import type { AttemptEnded, AttemptEnded__Output, OutcomeTold, OutcomeTold__Output } from '@signalbox/contracts/events';
 import { messageCodec } from '@signalbox/contracts/load';
@@ -14,7 +14,7 @@ export const outcomeCodec = messageCodec<OutcomeTold, OutcomeTold__Output>('sign
 /** The event of an attempt; changed in place as more becomes known, so that it is built once. */
 export type AttemptEvent = AttemptEnded__Output;
 
-/** What is known before the provider is asked. The tokens are the estimated prompt. */
+/** The event as known before the provider is called; its tokens are the estimated prompt. */
 export function startedEvent(record: AttemptStart): AttemptEvent {
   const { periods } = record;
   return {
@@ -56,7 +56,7 @@ export function startedEvent(record: AttemptStart): AttemptEvent {
   };
 }
 
-/** The rounds before it, as its start told of them; undefined for a request that is not asked in rounds. */
+/** The earlier rounds, as in its start record; undefined for a request that is not asked in rounds. */
 export function roundsOf({ rounds, earlierNanoUsd, earlierTokens }: AttemptEvent): EarlierRounds | undefined {
   return rounds ? { earlierNanoUsd: BigInt(earlierNanoUsd), earlierTokens: BigInt(earlierTokens) } : undefined;
 }
@@ -87,7 +87,7 @@ export function completeEvent(event: AttemptEvent, end: AttemptEnd): void {
   event.endedAtMs = String(end.endedAtMs);
 }
 
-/** What stays as it is from the start of an attempt to its end, encoded once. To be asked before anything else is known. */
+/** The fields that do not change from start to end, encoded once. Must be called on the event as `startedEvent` made it. */
 export function encodedHead(event: AttemptEvent): Buffer {
   const { seq, tokens } = event;
   event.seq = '0';
@@ -98,26 +98,26 @@ export function encodedHead(event: AttemptEvent): Buffer {
   return head;
 }
 
-/** The record of a start; `head` as of `encodedHead`. */
+/** The record of a start; `head` is from `encodedHead`. */
 export function encodedStart({ seq, tokens }: AttemptEvent, head: Buffer): Buffer {
   return endedCodec.encodeBehind(head, { seq, tokens });
 }
 
-/** The record of an end; without a `head` all of the event is encoded. */
+/** The record of an end; without a `head` the whole event is encoded. */
 export function encodedEnd(event: AttemptEvent, head: Buffer | undefined): Buffer {
   if (head === undefined) return endedCodec.encode(event);
   const { seq, tokens, costNanoUsd, savingsNanoUsd, toldNanoUsd, source, flags, status, failure, ttftMs, totalMs, finishReason, endedAtMs, deliveredUnknown, callsOnly, undelivered, clientLeft } = event;
   return endedCodec.encodeBehind(head, { seq, tokens, costNanoUsd, savingsNanoUsd, source, flags, status, failure, ttftMs, totalMs, finishReason, endedAtMs, deliveredUnknown, callsOnly, undelivered, clientLeft, ...(toldNanoUsd === undefined ? {} : { toldNanoUsd }) });
 }
 
-/** `delivered` with the estimated prompt where it tells none. */
+/** `delivered`, with the estimated prompt if it has no prompt tokens. */
 export function withPrompt(delivered: TokenCounts, promptTokens: number): TokenCounts {
   return totalTokens(delivered) > completionTokens(delivered) ? delivered : { ...delivered, inputUncached: promptTokens };
 }
 
 /**
- * Ends an attempt whose process died: the event's tokens are those of its last checkpoint; nothing delivered costs
- * nothing (BILLING, section 5).
+ * Ends an attempt whose process died, with the tokens of its last checkpoint. If nothing was delivered it costs nothing
+ * (BILLING, section 5).
  */
 export function orphanEvent(event: AttemptEvent, nowMs: number): void {
   const delivered = event.tokens ?? NO_TOKENS;
@@ -135,12 +135,12 @@ export function orphanEvent(event: AttemptEvent, nowMs: number): void {
   event.deliveredUnknown = true;
 }
 
-/** Its client hung up by itself and owes what is booked, by the word of edge that its end was written upon. Ends of before `client_left` tell it where no status came, since nothing else is estimated there (`isPromptOwed` of endings.ts). */
+/** The client hung up, as edge said when the end was written, and owes what is booked. Records older than the field `client_left` show it by an estimate without a status, which has no other cause (`isPromptOwed` in endings.ts). */
 function isOwed({ clientLeft, status, flags }: AttemptEvent): boolean {
   return clientLeft || (status === 0 && flags.includes('estimated'));
 }
 
-/** Nobody saw it unless a later round answered, and nobody left before it ended. */
+/** A round of tool calls only, whose client did not leave: nobody saw it unless a later round answered. */
 export function restsOnCalls({ callsOnly, clientLeft }: AttemptEvent): boolean {
   return callsOnly && !clientLeft;
 }
@@ -148,13 +148,13 @@ export function restsOnCalls({ callsOnly, clientLeft }: AttemptEvent): boolean {
 /** The provider ended the answer by itself. */
 export const isWhole = ({ finishReason }: AttemptEvent): boolean => finishReason !== '' && finishReason !== 'error';
 
-/** What the worker takes for the outcome when edge never told one: delivered when there was output or a whole answer, and somebody to hand it to, or when its client left and owes it. */
+/** The outcome that the worker concludes if edge never told one: delivered if there was output or a complete answer that could be handed over, or if the client left and owes it. */
 export function concludedOutcome(event: AttemptEvent): 'DELIVERED' | 'DISCARDED' {
   if (event.undelivered) return 'DISCARDED';
   return completionTokens(event.tokens ?? NO_TOKENS) > 0 || isWhole(event) || isOwed(event) ? 'DELIVERED' : 'DISCARDED';
 }
 
-/** What quota is told at once; undefined when another attempt answers. The rounds before are part of what was delivered. */
+/** What quota is told at once; undefined if another attempt answers instead. A delivered charge includes the earlier rounds. */
 export function finishedHold(event: AttemptEvent, outcome: ToldOutcome, rounds?: EarlierRounds, draw: Draw__Output | null = null): FinishedHold | undefined {
   if (outcome === 'SUPERSEDED') return undefined;
   const isDelivered = outcome === 'DELIVERED';

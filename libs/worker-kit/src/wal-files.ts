@@ -1,15 +1,15 @@
-/** The log as a row of segments: where it goes on, what is read again, and what may go. */
+/** The log as a sequence of segments: appending, reading again, and removing old ones. */
 import { withRoom, type WalDisk } from './wal-disk.js';
 import { FRAME, FrameBuffer } from './wal-frame.js';
 import { LEAP, type Leaps } from './wal-leaps.js';
 import type { SegmentFile, SegmentWriter } from './wal-segment.js';
 
-/** 16 MiB: some 20,000 attempts. */
+/** 16 MiB: about 20,000 attempts. */
 const SEGMENT_BYTES = 16 * 1_024 * 1_024;
-/** 72 h of segments that are in the ledger, for a ledger restored from an older backup, as long as there is room. */
+/** Segments that are in the ledger are kept for 72 h if there is room, for a ledger that is restored from an older backup. */
 const COLD_MS = 72 * 3_600_000;
 
-/** A record that the ledger books, as it stands in the log. */
+/** A record that the ledger books, as in the log. */
 export interface ShippedRecord {
   readonly seq: number;
   readonly kind: typeof FRAME.end | typeof FRAME.outcome;
@@ -17,7 +17,7 @@ export interface ShippedRecord {
   readonly payload: Buffer;
 }
 
-/** Newest sequence of a segment that nothing is appended to any more: the next one's head tells it. */
+/** Newest sequence of a segment that is no longer written: taken from the head of the next one. */
 function newestOf(disk: WalDisk, file: SegmentFile, next: SegmentFile | undefined): number {
   const first = next === undefined ? undefined : disk.firstSeq(next);
   if (first !== undefined) return first - 1;
@@ -28,7 +28,7 @@ function newestOf(disk: WalDisk, file: SegmentFile, next: SegmentFile | undefine
   return newest;
 }
 
-/** Newest sequence by number of the log's cold segments, which hold no open attempt and are not read through. */
+/** Newest sequence of each cold segment, by number. Cold segments hold no open attempt and are not read in full. */
 export function coldSequences(disk: WalDisk, files: readonly SegmentFile[]): Map<number, number> {
   const newest = new Map<number, number>();
   for (const [index, file] of files.entries()) if (file.isCold) newest.set(file.number, newestOf(disk, file, files[index + 1]));
@@ -43,14 +43,14 @@ function createHeaded(disk: WalDisk, number: number, writer: string, nextSeq: nu
 
 export class LogFiles {
   private segment: SegmentWriter;
-  /** Sequences below it may have been given to records that the log lost. */
+  /** Least sequence for the next record: lower ones may have been given to records that the log lost. */
   private leastSeq: number;
-  /** What the ledger said last that it has: one that was restored from a backup lacks a part of what is cold. Until it speaks, what is cold is believed to be there. */
+  /** Latest watermark of the ledger. A ledger that was restored from a backup may lack part of the cold segments. Until it is known, they are assumed to be in the ledger. */
   private ledgerSeq = Infinity;
-  /** What closing a full segment threw. */
+  /** Error from closing a full segment. */
   private failure: Error | undefined;
 
-  /** `newest`: newest sequence of every segment that is there, by number. `isWhole`: nothing behind it can be lost. `leaps`: those of before. Begins a new segment; throws the system's error. */
+  /** Begins a new segment; throws the system error. `newest`: newest sequence of every existing segment, by number. `isWhole`: no records can be lost after it. `leaps`: the earlier ones. */
   constructor(
     private readonly disk: WalDisk,
     private readonly writer: string,
@@ -65,7 +65,7 @@ export class LogFiles {
     newest.set(this.segment.number, newestSeq);
   }
 
-  /** Newest sequence that is written. */
+  /** Newest sequence written. */
   get lastSeq(): number {
     return this.newestSeq;
   }
@@ -75,17 +75,17 @@ export class LogFiles {
     return Math.max(this.leastSeq, this.newestSeq + 1);
   }
 
-  /** Records above a sequence; none is counted that only has its number left out. */
+  /** Number of records above a sequence, without the numbers that were skipped. */
   recordsAfter(seq: number): number {
     return this.leaps.between(seq, this.newestSeq);
   }
 
-  /** Number of the segment that is written to. */
+  /** Number of the segment that is being written. */
   get openSegment(): number {
     return this.segment.number;
   }
 
-  /** Appends whole frames, of which `newestSeq` is the newest sequence. After an error nothing of them is there. Throws the system's error. */
+  /** Appends whole frames; `newestSeq` is their newest sequence. Throws the system error, and then none of them is in the log. */
   append(frames: Buffer, newestSeq: number): void {
     if (this.segment.bytes >= SEGMENT_BYTES) this.rotate();
     withRoom(this.disk, this.isInLedger, () => this.segment.append(frames));
@@ -93,12 +93,12 @@ export class LogFiles {
     this.newest.set(this.segment.number, newestSeq);
   }
 
-  /** Sequences up to `seq` are taken: the ledger knows them, though the log lost them. */
+  /** Skips sequences up to `seq`, which the ledger knows although the log lost them. */
   skipTo(seq: number): void {
     this.newestSeq = Math.max(this.newestSeq, seq);
   }
 
-  /** Ended attempts and outcomes above a sequence, ascending; segments that end below it are not read. */
+  /** Ended attempts and outcomes above a sequence, ascending; older segments are not read. */
   read(after: number, limit: number): readonly ShippedRecord[] {
     const found: ShippedRecord[] = [];
     for (const file of this.disk.list()) {
@@ -111,12 +111,12 @@ export class LogFiles {
     return found;
   }
 
-  /** The ledger has all up to `seq`, and no more is known to be there. */
+  /** The ledger's watermark is `seq`. */
   booked(seq: number): void {
     this.ledgerSeq = seq;
   }
 
-  /** Moves segments aside that are wholly in the ledger, oldest first, up to the one where the oldest open attempt began; removes cold ones of old. */
+  /** Marks segments as cold that are wholly in the ledger, oldest first, up to the one where the oldest open attempt began. Removes old cold ones. */
   cool(oldestOpen: number, nowMs: number): void {
     const keep = Math.min(oldestOpen, this.segment.number);
     for (const [number, newest] of [...this.newest].sort(([a], [b]) => a - b)) {
@@ -133,7 +133,7 @@ export class LogFiles {
     this.segment.sync(done);
   }
 
-  /** Throws where anything that was written may not be on the disk, be it in a segment of before: the log is then no whole one. */
+  /** Throws if anything that was written, also in an earlier segment, may not be on disk: then the log must not count as whole. */
   close(): void {
     this.segment.close();
     if (this.failure !== undefined) throw this.failure;
@@ -149,7 +149,7 @@ export class LogFiles {
     try {
       full.close();
     } catch (error) {
-      // It can be read as long as the power does not fail.
+      // It can still be read, unless the power fails.
       this.failure ??= error as Error;
     }
   }

@@ -4,13 +4,13 @@
  */
 import { crc32 } from 'node:zlib';
 
-/** Numbers on disk: never used twice. */
+/** These numbers are on disk: never reuse one. */
 export const FRAME = {
-  /** First of each segment. Payload: the writer's id; sequence: of the next record. */
+  /** First frame of each segment. Payload: the writer's id; sequence: that of the next record. */
   head: 1,
-  /** Payload: AttemptEnded with what is known before the provider is asked; its tokens are the estimated prompt. */
+  /** Payload: AttemptEnded with what is known before the provider is called; its tokens are the estimated prompt. */
   start: 2,
-  /** Payload: AttemptEnded with identity and tokens alone; sequence 0. */
+  /** Payload: AttemptEnded with only the identity and tokens; sequence 0. */
   check: 3,
   /** Payload: AttemptEnded. */
   end: 4,
@@ -20,14 +20,14 @@ export const FRAME = {
 export type FrameKind = (typeof FRAME)[keyof typeof FRAME];
 
 export interface Frame {
-  /** Kinds of a later version are passed over by the reader of the log. */
+  /** Readers skip kinds of later versions. */
   readonly kind: number;
   readonly seq: number;
-  /** A view of the bytes that were read. */
+  /** A view of the bytes that were read, not a copy. */
   readonly payload: Buffer;
 }
 
-/** No UTF-8 text holds these bytes: only a frame's begin looks like one, so that reading finds its way after damage. */
+/** These bytes cannot occur in UTF-8 text, so that after damage the reader finds the beginning of the next frame. */
 const MARKER = Buffer.from([0xf8, 0xfb, 0xfe, 0xfa]);
 const MARKER_NUMBER = MARKER.readUInt32LE(0);
 const LENGTH_AT = 4;
@@ -37,14 +37,14 @@ const SEQ_AT = 13;
 const SEQ_BYTES = 6;
 const PAYLOAD_AT = SEQ_AT + SEQ_BYTES;
 
-/** 64 KiB: what some hundred attempts write in a turn. */
+/** 64 KiB: what a few hundred attempts write in a turn. */
 const BUFFER_BYTES = 65_536;
 
-/** Frames of one write, put together in space that is used again. */
+/** Collects the frames of one write in a buffer that is reused. */
 export class FrameBuffer {
   private space = Buffer.allocUnsafeSlow(BUFFER_BYTES);
   private used = 0;
-  /** Kind and sequence of the frame that is added. */
+  /** Kind and sequence of the frame being added. */
   private readonly head = Buffer.alloc(1 + SEQ_BYTES);
 
   add(kind: FrameKind, seq: number, payload: Uint8Array): void {
@@ -69,7 +69,7 @@ export class FrameBuffer {
 
   clear(): void {
     this.used = 0;
-    // One great write must not hold its space for ever.
+    // Space that grew for a large write must not be kept for ever.
     if (this.space.length > 16 * BUFFER_BYTES) this.space = Buffer.allocUnsafeSlow(BUFFER_BYTES);
   }
 
@@ -87,7 +87,7 @@ function frameAt(bytes: Buffer, at: number): Frame | undefined {
   return { kind: bytes.readUInt8(at + KIND_AT), seq: bytes.readUIntLE(at + SEQ_AT, SEQ_BYTES), payload: bytes.subarray(at + PAYLOAD_AT, end) };
 }
 
-/** Hands over each frame that verifies, in order, and answers how many damaged places were passed over (a torn tail is one). */
+/** Calls back with each valid frame, in order; returns the number of damaged places that were skipped (a torn tail is one). */
 export function readFrames(bytes: Buffer, onFrame: (frame: Frame) => void): number {
   let damaged = 0;
   let at = 0;

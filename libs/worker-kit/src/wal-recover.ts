@@ -1,10 +1,10 @@
-/** Brings the logs of writers that no process holds into the ledger. */
+/** Ships logs that no process holds to the ledger. */
 import { existsSync, readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { openJournal, type JournalOptions, type OpenJournal } from './wal.js';
 import { holderOf, isDirectoryInUse, readIdentity } from './wal-directory.js';
 
-/** Directories with a writer's identity, at most two levels below the root. */
+/** Directories that have a writer's identity, at most two levels below the root. */
 function writerDirectories(root: string): readonly string[] {
   if (!existsSync(root)) return [];
   const found: string[] = [];
@@ -13,7 +13,7 @@ function writerDirectories(root: string): readonly string[] {
     if (depth === 0) return;
     for (const name of readdirSync(directory)) {
       const path = join(directory, name);
-      // A lock may be given back meanwhile.
+      // A lock file may disappear meanwhile.
       if (statSync(path, { throwIfNoEntry: false })?.isDirectory() === true) walk(path, depth - 1);
     }
   };
@@ -21,15 +21,15 @@ function writerDirectories(root: string): readonly string[] {
   return found;
 }
 
-/** Living processes, other than this one, that hold a log below the root. */
+/** Live processes, other than this one, that hold a log below the root. */
 export function walHolders(walRoot: string): readonly number[] {
   return [...new Set(writerDirectories(walRoot).map(holderOf))].filter((pid) => pid !== undefined);
 }
 
 /**
- * Brings the logs of writers that no process holds into the ledger, also of providers that are no longer configured:
- * opens each directory below `walRoot`, books what was left open, and waits until its watermark is its newest sequence.
- * Resolves with the writers that were read; those in use by a living process are left alone. Safe to call again.
+ * Ships the logs that no process holds to the ledger, also those of providers that are no longer configured: opens each
+ * directory below `walRoot`, books what was left open, and waits until the watermark reaches the newest sequence. Resolves
+ * with the writers that were recovered; logs in use by a live process are skipped. Safe to call again.
  */
 export async function recoverDirectories(walRoot: string, options: Omit<JournalOptions, 'directory' | 'provider'>): Promise<readonly string[]> {
   const recover = async (directory: string): Promise<string | undefined> => {
@@ -44,7 +44,7 @@ export async function recoverDirectories(walRoot: string, options: Omit<JournalO
     let endWaitMs: number | undefined;
     try {
       await journal.recover();
-      // The ledger has it all: no wait.
+      // The ledger has everything: no need to wait.
       endWaitMs = 0;
       return journal.state().writer;
     } finally {

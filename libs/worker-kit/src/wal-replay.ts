@@ -1,4 +1,4 @@
-/** Reads what earlier processes wrote: which attempts they left open, and how far the sequence came. */
+/** Reads what earlier processes wrote: the attempts they left open, and the latest sequence. */
 import { LiveMap } from '@signalbox/kernel/live-map';
 import type { Log } from '@signalbox/runtime/log';
 import { attemptKey, LiveAttempt } from './wal-attempt.js';
@@ -12,25 +12,25 @@ import { Leaps } from './wal-leaps.js';
 export interface FinishedBefore {
   readonly seq: number;
   readonly hold: FinishedHold;
-  /** Another log may have more of the request. */
+  /** Another worker's log may have more rounds of the request. */
   readonly isPart: boolean;
 }
 
 export interface Replayed {
-  /** Without an end or an outcome, by key. */
+  /** Attempts without an end or an outcome, by key. */
   readonly open: LiveMap<string, LiveAttempt>;
-  /** Outcomes that the worker concluded by itself: edge's word may still come. */
+  /** Attempts whose outcome the worker concluded; edge may still tell another. */
   readonly concluded: Map<string, LiveAttempt>;
-  /** What outcomes made of holds, in order: those that the ledger may not have yet, the newest at most. */
+  /** Holds that outcomes finished, in order, as far as the ledger may not have them; only the newest if there are many. */
   readonly finished: readonly FinishedBefore[];
   /** Newest sequence of each segment, by number. */
   readonly newest: Map<number, number>;
   readonly lastSeq: number;
-  /** Of the segments that were read. */
+  /** Skipped sequences in the segments that were read. */
   readonly leaps: Leaps;
 }
 
-/** Throws the system's error. Damaged places are passed over and logged. `nowMs` is monotonic. */
+/** Replays the segments that are not cold. Damaged places are skipped and logged. Throws the system error. `nowMs` is monotonic. */
 export function replayLog(disk: WalDisk, nowMs: number, log: Log): Replayed {
   const files = disk.list();
   const newest = coldSequences(disk, files);
@@ -56,14 +56,14 @@ export function replayLog(disk: WalDisk, nowMs: number, log: Log): Replayed {
     const key = attemptKey(told.requestId, told.attempt);
     const attempt = open.get(key);
     if (attempt !== undefined && attempt.endedAtMs === undefined) {
-      // Its end is not written yet: the word is kept until then.
+      // Its end is not written yet: keep the outcome until then.
       if (told.outcome !== 'OUTCOME_UNSPECIFIED') attempt.early = { outcome: told.outcome, byEdge: told.toldByEdge, isFollowed: told.followed };
       return;
     }
     const known = attempt ?? concluded.get(key);
     const hold = known === undefined || told.outcome === 'OUTCOME_UNSPECIFIED' || told.followed ? undefined : finishedHold(known.event, told.outcome, known.rounds);
     const isPart = known?.rounds !== undefined && !told.toldByEdge;
-    // A round that was given up here says nothing of those that another log has.
+    // A round that was discarded here tells nothing about rounds in another log.
     if (hold !== undefined && (!isPart || told.outcome === 'DELIVERED')) finished.push({ seq, hold, isPart });
     if (finished.length > 2 * FINISHED_MAX) finished = finished.slice(-FINISHED_MAX);
     open.delete(key);
@@ -80,7 +80,7 @@ export function replayLog(disk: WalDisk, nowMs: number, log: Log): Replayed {
       const event = endedCodec.decode(payload);
       const attempt = new LiveAttempt(event, event.tokens?.inputUncached ?? 0, segment, roundsOf(event));
       attempt.isStarted = true;
-      // An edge that lives says so again: no longer wait than for others.
+      // An edge that is alive will say so again, so there is no need to wait longer than for other attempts.
       attempt.tendedAtMs = nowMs;
       open.set(attempt.key, attempt);
     } else if (kind === FRAME.check) check(endedCodec.decode(payload));

@@ -1,6 +1,6 @@
 /**
- * Files of the write-ahead log: numbered segments of frames. What a crash tore apart is left out when read;
- * nothing is ever appended to a file of an earlier process.
+ * Files of the write-ahead log: numbered segments of frames. Frames that a crash left incomplete are skipped when read; nothing
+ * is ever appended to a file of an earlier process.
  */
 import { closeSync, existsSync, fdatasync, fsyncSync, ftruncateSync, openSync, readdirSync, readFileSync, readSync, renameSync, statfsSync, statSync, unlinkSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
@@ -10,7 +10,7 @@ import { FRAME, readFrames, type Frame } from './wal-frame.js';
 const NAME = /^(wal|cold)-(\d{12})\.log$/;
 /** 64 GiB. */
 const COLD_BYTES_MAX = 64 * 1_024 ** 3;
-/** A segment's first frame: its header and a writer's id. */
+/** Bound for a segment's first frame: its header and a writer's id. */
 const HEAD_BYTES_MAX = 256;
 
 export interface SegmentFile {
@@ -29,7 +29,7 @@ export function listSegments(directory: string): readonly SegmentFile[] {
   return found.sort((a, b) => a.number - b.number);
 }
 
-/** Hands over a segment's frames; answers how many places did not verify. */
+/** Calls back with each frame of a segment; returns the number of damaged places. */
 export function readSegment(path: string, onFrame: (frame: Frame) => void): number {
   return readFrames(readFileSync(path), onFrame);
 }
@@ -50,20 +50,20 @@ export function firstSeqOf(path: string): number | undefined {
   }
 }
 
-/** Moves a segment aside; it can still be read. Safe to repeat. */
+/** Renames a segment to a cold one; it can still be read. Safe to repeat. */
 export function coolSegment(directory: string, number: number): void {
   const digits = String(number).padStart(12, '0');
   const from = join(directory, `wal-${digits}.log`);
   if (existsSync(from)) renameSync(from, join(directory, `cold-${digits}.log`));
 }
 
-/** Bytes that nobody uses of the file system of a directory, as this user may. */
+/** Free bytes that this user may use in the directory's file system. */
 export function freeBytesAt(directory: string): number {
   const { bavail, bsize } = statfsSync(directory);
   return bavail * bsize;
 }
 
-/** Removes cold segments that were last written before `beforeMs` (epoch), and the oldest beyond as much as `freeBytes` would leave free: what the ledger has takes half of what the log may grow by at most. Only such as `mayGo`, by number. */
+/** Removes cold segments that were last written before `beforeMs` (epoch), and the oldest ones as long as cold segments take more than 64 GiB or more than half of the space that they and `freeBytes` make up. Only those for which `mayGo(number)` is true. */
 export function pruneCold(directory: string, beforeMs: number, freeBytes: number, mayGo: (number: number) => boolean): void {
   const cold = listSegments(directory)
     .filter((segment) => segment.isCold)
@@ -78,26 +78,26 @@ export function pruneCold(directory: string, beforeMs: number, freeBytes: number
   }
 }
 
-/** Removes the oldest cold segment that `mayGo`, by its number; false when there is none. */
+/** Removes the oldest cold segment for which `mayGo(number)` is true; false if there is none. */
 export function dropOldestCold(directory: string, mayGo: (number: number) => boolean): boolean {
   const oldest = listSegments(directory).find((segment) => segment.isCold && mayGo(segment.number));
   if (oldest !== undefined) unlinkSync(oldest.path);
   return oldest !== undefined;
 }
 
-/** The open end of the log. */
+/** The segment that is being written. */
 export interface SegmentWriter {
   readonly number: number;
   readonly bytes: number;
-  /** One write(2) of whole frames; after an error the file is as it was before. Throws the system's error. */
+  /** Appends whole frames, normally in one write(2). Throws the system error, and then the file is as it was before. */
   append(frames: Buffer): void;
-  /** Makes what is written durable in the background, at first its name too. */
+  /** Makes what was written durable in the background; the first time, the file's name too. */
   sync(done: () => void): void;
-  /** Durable, and closed. Throws the system's error, also one that `sync` met: what it could not write may be lost, and no later sync would tell. */
+  /** Makes everything durable and closes the file. Throws the system error, also an earlier one of `sync`: data that it could not write may be lost, and no later sync would report it. */
   close(): void;
 }
 
-/** Opens a new segment. Throws when the file exists: numbers are never used twice. */
+/** Creates a segment. Throws if the file exists: numbers are never reused. */
 export function createSegment(directory: string, number: number): SegmentWriter {
   const descriptor = openSync(join(directory, `wal-${String(number).padStart(12, '0')}.log`), 'wx', 0o600);
   let bytes = 0;

@@ -1,21 +1,21 @@
-/** What stands between a request and the start of its attempt: billing must know the writer, quota must still have the hold or be told of it, and edge must not have given it up. */
+/** Conditions for the start of an attempt: billing knows the writer, quota still has the hold or is told of it, and edge has not given the attempt up. */
 import type { Clock } from '@signalbox/kernel/clock';
 import { Fault } from '@signalbox/kernel/fault';
 import type { AttemptStart } from './journal.js';
 import { ReservationAge } from './reservation-age.js';
 import type { Settlement } from './settlement.js';
 
-/** 5 s: below the first-byte time-out of every caller. */
+/** 5 s, less than the first-byte time-out of every caller. */
 const REGISTRATION_WAIT_MS = 5_000;
-/** An attempt whose link broke may come after the word, by another link, that it was given up. */
+/** Most attempts remembered as given up before they arrived. That happens if the link broke and another link brought the outcome first. */
 const FORETOLD_MAX = 10_000;
-/** A lease lasts 30 s; clocks may be ahead by some. */
+/** A lease lasts 30 s; this leaves room for clocks that are ahead. */
 const FRESH_MS = 15_000;
 
 export class StartGate {
   private readonly ages: ReservationAge;
   private readonly waiters = new Set<() => void>(); // kept: of a start alone.
-  /** Keys of attempts that edge gave up before they came, oldest first. */
+  /** Keys of attempts that edge gave up before they arrived, oldest first. */
   private readonly foretold = new Set<string>(); // kept: names alone, of attempts that were given up before they came.
   private isKnown = false;
 
@@ -37,20 +37,20 @@ export class StartGate {
     this.waiters.clear();
   }
 
-  /** Undefined: it may start now. Rejects with a Fault `billing_unavailable` or `quota_unavailable`. */
+  /** Resolves when the attempt may start; undefined if it may start now. Rejects with a Fault `billing_unavailable` or `quota_unavailable`. */
   pass(record: AttemptStart): Promise<void> | undefined {
     return this.isKnown ? this.holds(record) : this.registered().then(() => this.holds(record));
   }
 
   /**
-   * What no limit watched starts in any case, but quota is told first where it may have forgotten it: when its store has begun
-   * another life since the admission, or a lease may have ended. A limit that was set by then leaves others only what this
-   * leaves. `written`: its start, from which on it counts as under way.
+   * A request that no limit watched always starts, but quota is told first if it may have forgotten the request: if its store
+   * has begun another life since the admission, or the lease may have expired. A limit that was set meanwhile must count it.
+   * `written` resolves when the start is in the log; from then on the attempt is under way.
    */
   told({ holdEpoch = '', attempt, accountId, requestId, periods, draw = null }: AttemptStart, written: Promise<void>): Promise<void> {
     if (holdEpoch !== '') return written;
     const ageMs = this.ages.ageMs(Number(periods.reservedAtMs));
-    // A later attempt follows one that was under way: such a hold does not end by time.
+    // A later attempt follows one that was under way, so its hold does not expire by time.
     if (this.settlement.isPresentFor(ageMs) && (ageMs < FRESH_MS || attempt > 1)) return written;
     return written.then(() => this.settlement.tellUnwatched(accountId, requestId, draw));
   }
@@ -61,14 +61,15 @@ export class StartGate {
     if (oldest !== undefined) this.foretold.delete(oldest);
   }
 
-  /** True, once, for what was foretold. */
+  /** True, once, for a key that was passed to `foretell`. */
   wasForetold(key: string): boolean {
     return this.foretold.delete(key);
   }
 
   /**
-   * What quota has forgotten does not start: a limit may have no room for it any more. Quota is asked when its store has
-   * another life, when a lease may have ended before the request came here, and after an attempt that may have been concluded.
+   * An attempt whose hold quota has lost does not start: the limits may have no room for it any more. Quota is asked if its
+   * store has begun another life, if the lease may have expired before the request arrived, and for every later attempt, since
+   * the earlier one may have been concluded and its hold freed.
    */
   private holds({ holdEpoch = '', attempt, accountId, requestId, periods, draw = null }: AttemptStart): Promise<void> | undefined {
     if (holdEpoch === '') return undefined;

@@ -1,4 +1,4 @@
-/** What a write-ahead log is opened with, and what it offers beside being a journal. */
+/** Options of a write-ahead log, and what it offers beyond the journal's interface. */
 import type { Bus } from '@signalbox/bus/bus';
 import type { Clock, RandomBytes } from '@signalbox/kernel/clock';
 import type { RpcClient } from '@signalbox/rpc/call';
@@ -7,9 +7,9 @@ import type { Journal } from './journal.js';
 import type { WalDisk } from './wal-disk.js';
 
 export interface JournalOptions {
-  /** Of this worker alone: a second living process is refused. */
+  /** Used by this worker alone: a second live process is refused. */
   readonly directory: string;
-  /** Recorded with the writer at billing. */
+  /** Registered with billing together with the writer. */
   readonly provider: string;
   readonly clock: Clock;
   readonly randomBytes: RandomBytes;
@@ -26,25 +26,25 @@ export interface JournalOptions {
 export interface OpenJournal extends Journal {
   /** True once billing knows the writer; stays true when billing goes away later. */
   isRegistered(): boolean;
-  /** By this process. */
+  /** Number of records written by this process. */
   recordsWritten(): number;
-  /** Records that wait for a disk that refuses them. */
+  /** Number of records that wait because the disk refused a write. */
   recordsRefused(): number;
-  /** Records that stand in the log above a sequence. */
+  /** Number of records in the log above a sequence. */
   recordsAfter(seq: number): number;
-  /** How long the oldest record that is to be booked has waited for the ledger, in milliseconds; 0 = none does. */
+  /** How long the oldest unbooked record has waited for the ledger, in milliseconds; 0 = none waits. */
   unbookedMs(): number;
   /**
-   * For callers who know that no edge of before is left: concludes at once what an earlier process left open, instead of
-   * after 30 s. Resolves when all that is in the log is in the ledger; waits for billing and the bus as long as it takes,
-   * rejects with a Fault `cancelled` at `close`.
+   * For callers who know that no earlier edge is alive: concludes what an earlier process left open at once instead of after
+   * 30 s. Resolves when the whole log is in the ledger. Waits for billing and the bus as long as it takes; rejects with a Fault
+   * `cancelled` at `close`.
    */
   recover(): Promise<void>;
-  /** Writes what is waiting, makes it durable and hands it to the bus if that is there. */
+  /** Writes what is waiting, makes it durable and, if the bus is reachable, publishes it. */
   flush(): Promise<void>;
   /**
-   * Writes what is waiting and gives the directory back. With `endWaitMs` the ledger is waited for, so long and two calls more, to
-   * tell billing that this writer has ended; not where an attempt is without its outcome. Safe to call twice.
+   * Writes what is waiting and unlocks the directory. With `endWaitMs` it also waits for the ledger, for that long and two calls
+   * more, and then tells billing that this writer has ended; not if an attempt has no outcome yet. Safe to call twice.
    */
   close(endWaitMs?: number): Promise<void>;
 }

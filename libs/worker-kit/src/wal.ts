@@ -1,8 +1,8 @@
 /**
- * The write-ahead log of a worker: the one record of money facts, on local disk (BILLING, sections 2 and 3).
+ * The write-ahead log of a worker on local disk: the only record of money facts (BILLING, sections 2 and 3).
  *
- * Durability: promises resolve after write(2), so a kill of the process loses nothing; fdatasync runs in the
- * background at most once a second, so a power failure or a crash of the system can lose the last second.
+ * Durability: promises resolve after write(2), so a kill of the process loses nothing. fdatasync runs in the background, at
+ * most once a second, so a power failure or a crash of the system can lose the last second.
  */
 import type { Clock, Timer } from '@signalbox/kernel/clock';
 import { Fault } from '@signalbox/kernel/fault';
@@ -30,7 +30,7 @@ export type { JournalOptions, OpenJournal } from './wal-terms.js';
 
 const CONCLUDE_SWEEP_MS = 1_000;
 const COOL_MS = 60_000;
-/** Before the log is open, nobody has asked the ledger what it has. */
+/** While the log is being opened, the ledger's watermark is unknown and every cold segment is assumed to be booked. */
 const anyMayGo = (): boolean => true;
 
 interface Opened {
@@ -49,14 +49,14 @@ class WriteAheadLog implements OpenJournal, AttemptBook {
   private readonly commit: GroupCommit;
   private readonly settlement: Settlement;
   private readonly shipping: Shipping;
-  /** Between start and outcome, by key. */
+  /** Attempts between start and outcome, by key. */
   private readonly open: LiveMap<string, LiveAttempt>;
   private readonly conclusions: Conclusions;
-  /** What an earlier process left without an end or an outcome. */
+  /** Attempts that an earlier process left without an end or an outcome. */
   private readonly leftovers: Set<LiveAttempt>;
   private readonly gate: StartGate;
   private recoveryWaiters: { resolve: () => void; reject: (fault: Fault) => void }[] = [];
-  /** No edge can tell of leftovers any more. */
+  /** No edge is left that could tell the outcome of leftovers. */
   private isAlone = false;
   private isClosed = false;
   private lastCoolMs: number;
@@ -110,7 +110,7 @@ class WriteAheadLog implements OpenJournal, AttemptBook {
     const attempt = this.open.get(attemptKey(requestId, attemptNumber));
     if (attempt === undefined || attempt.isEnding) return Promise.resolve();
     completeEvent(attempt.event, end);
-    // It holds the cards of the start.
+    // The encoded head has the cards of the start.
     if (end.cards !== undefined) attempt.head = undefined;
     return this.writeEnd(attempt);
   }
@@ -126,13 +126,13 @@ class WriteAheadLog implements OpenJournal, AttemptBook {
     if (attempt.endedAtMs === undefined || !this.isRegistered()) {
       if (attempt.early === undefined || (byEdge && !attempt.early.byEdge)) {
         attempt.early = told;
-        // It stands in memory alone: whoever must not lose it waits, and tells it again.
+        // The outcome is only in memory. The caller waits until it is written, and tells it again if it is not.
         if (byEdge && attempt.telling === undefined && !this.isForeseen(attempt, told)) attempt.promiseTelling();
         if (attempt.isStarted) this.keepEarly(attempt);
       }
     } else if (attempt.told === undefined) this.writeOutcome(attempt, told);
     else if (byEdge && !attempt.told.byEdge) {
-      // Written also where it says the same: that edge gave it itself keeps a later attempt from taking its place.
+      // Written even if it is the same: an outcome told by edge cannot be overridden by a later attempt.
       this.conclusions.delete(key);
       this.writeOutcome(attempt, told);
     }
@@ -175,7 +175,7 @@ class WriteAheadLog implements OpenJournal, AttemptBook {
       if (this.isRegistered()) this.concludeLeftovers();
       this.checkRecovered();
     });
-    // A writer that ends here is not waited for after a loss of quota's store. Away, quota waits until it counts as lost.
+    // Quota then does not wait for this writer after a loss of its store. If quota is away now, it waits until the writer counts as lost.
     await this.settlement.tell().catch(() => undefined);
   }
 
@@ -188,7 +188,7 @@ class WriteAheadLog implements OpenJournal, AttemptBook {
   async close(endWaitMs?: number): Promise<void> {
     if (this.isClosed) return;
     this.isClosed = true;
-    // Outcomes that follow from ends are written in a second turn.
+    // Writing an end may queue its outcome, so flush twice.
     for (let turn = 0; turn < 2; turn += 1) this.commit.flush();
     this.commit.close();
     this.sweepTimer?.cancel();
@@ -227,7 +227,7 @@ class WriteAheadLog implements OpenJournal, AttemptBook {
     if (!told.byEdge && attempt.told === told) this.conclusions.add(attempt);
     const hold = told.isFollowed === true ? undefined : finishedHold(event, told.outcome, attempt.rounds, attempt.draw);
     if (hold === undefined) return;
-    // Edge alone knows which round is the last: the ledger's totals end the hold.
+    // Only edge knows which round is the last. Without its word, the ledger's totals end the hold.
     if (attempt.rounds !== undefined && !told.byEdge) {
       if (told.outcome === 'DELIVERED') this.settlement.finishedInPart(hold, seq);
     } else this.settlement.finished(hold, seq);
@@ -237,7 +237,7 @@ class WriteAheadLog implements OpenJournal, AttemptBook {
     if (attempt.told === told) attempt.told = undefined;
   }
 
-  /** A life that admitted the request has its hold, which grows within the account's limits only: it is told of no amount. */
+  /** Holds of all open attempts. A life that admitted a request has its hold already, which grows only within the account's limits, so it is told no amount. */
   private liveHolds(epoch: string): LiveHold[] {
     return [...this.open.values()].map((attempt) => liveHoldOf(attempt, attempt.heldIn === epoch ? NOTHING_HELD : attempt.held));
   }
@@ -271,12 +271,12 @@ class WriteAheadLog implements OpenJournal, AttemptBook {
     else this.commit.add(new OutcomeEntry(this, attempt, told, attempt.takeTelling()));
   }
 
-  /** True for what recovery would conclude anyway: it is not lost with the process. */
+  /** True if recovery would conclude the same outcome anyway, so that losing it does not matter. */
   private isForeseen({ event }: LiveAttempt, { outcome, isReserve }: Told): boolean {
     return isReserve !== true && !restsOnCalls(event) && outcome === concludedOutcome(event);
   }
 
-  /** Whoever reads the log after a kill would conclude that it was delivered. */
+  /** Records an early outcome other than DELIVERED: after a kill, recovery could otherwise conclude that the answer was delivered. */
   private keepEarly(attempt: LiveAttempt): void {
     const { early } = attempt;
     if (this.isRegistered() && early?.byEdge === true && early.outcome !== 'DELIVERED') this.commit.add(new EarlyOutcomeEntry(attempt, early, attempt.takeTelling()));
@@ -296,7 +296,7 @@ class WriteAheadLog implements OpenJournal, AttemptBook {
     this.checkRecovered();
   }
 
-  /** Ends for what an earlier process left open; outcomes only where edge told one. Its holds stay in use until then. */
+  /** Writes ends for attempts that an earlier process left open, and outcomes where edge told one. Their holds stay in use until the outcome. */
   private bookLeftovers(): void {
     for (const attempt of this.leftovers) {
       const { event } = attempt;
@@ -305,10 +305,10 @@ class WriteAheadLog implements OpenJournal, AttemptBook {
         if (attempt.early !== undefined) this.writeOutcome(attempt, attempt.early);
       } else if (!attempt.isEnding) {
         orphanEvent(attempt.event, this.clock.nowMs());
-        // The end is written in this turn or retried; an outcome that was told follows from it.
+        // The end is written in this turn or retried; an outcome that was told is written after it.
         void this.writeEnd(attempt).catch(() => undefined);
       }
-      // What its process held for it is not in the log; with the rounds before it will not cost more than this.
+      // The log does not contain what was held. With the earlier rounds, it cannot cost more than this.
       const { earlierNanoUsd, earlierTokens } = attempt.rounds ?? NO_ROUNDS;
       attempt.held = { amountNanoUsd: String(BigInt(event.costNanoUsd) + earlierNanoUsd), tokens: String(BigInt(totalTokens(event.tokens ?? NO_TOKENS)) + earlierTokens) };
     }
@@ -362,9 +362,9 @@ class WriteAheadLog implements OpenJournal, AttemptBook {
 }
 
 /**
- * Opens (or makes) the log of one worker: replays it, then registers with billing in the background, books what an
- * earlier process left open, and sends on what the ledger lacks. Rejects with a Fault `store_unavailable` when a living
- * process holds the directory or the disk does not take the first write.
+ * Opens or creates the log of one worker. Replays it, then registers with billing in the background, books what an earlier
+ * process left open, and ships what the ledger lacks. Rejects with a Fault `store_unavailable` if a live process holds the
+ * directory or the disk does not take the first write.
  */
 export async function openJournal(options: JournalOptions): Promise<OpenJournal> {
   const { directory, clock, log } = options;
@@ -381,7 +381,7 @@ export async function openJournal(options: JournalOptions): Promise<OpenJournal>
   const isWhole = disk.isWhole();
   let unlock = (): void => undefined;
   try {
-    // Before the lock of who died is taken over, and given back on an error. Who only reads this log leaves it as it was.
+    // Must come before taking over the lock of a dead process, which an error below would remove. A process that writes nothing leaves the mark.
     if (!isWhole) withRoom(disk, anyMayGo, () => disk.setTorn(true));
     unlock = withRoom(disk, anyMayGo, () => disk.lock());
     const replayed = replayLog(disk, clock.monotonicMs(), log);

@@ -1,4 +1,4 @@
-/** A composed worker in a test: started with a journal that forgets, asked over its real door. */
+/** Test helper: starts a composed worker with a journal that stores nothing, and calls it over its real listener. */
 import type { Bus } from '@signalbox/bus/bus';
 import { createMemoryBus } from '@signalbox/bus/memory';
 import type { DispatchEvent__Output, DispatchRequest } from '@signalbox/contracts/worker';
@@ -11,7 +11,7 @@ import { randomBytes } from '@signalbox/runtime/random';
 import type { Journal } from '../journal.js';
 
 export interface AskedWorker {
-  /** One dispatch with the client's `fields`; every event of it. Streamed unless `over` says otherwise. */
+  /** Dispatches a request with the client's `fields` and resolves with all events. Streamed unless `over` says otherwise. */
   ask(fields: Readonly<Record<string, unknown>>, over?: DispatchRequest): Promise<readonly DispatchEvent__Output[]>;
   stop(): Promise<void>;
 }
@@ -30,10 +30,10 @@ export const FORGETFUL: Journal = {
   state: () => ({ writer: 'wrt_1', lastSeq: 0, shippedSeq: 0, ledgerSeq: 0 }),
 };
 
-/** Neighbours that nobody answers at, for a configuration. */
+/** Settings with addresses at which nobody answers. */
 export const NO_NEIGHBOURS = { WAL_DIR: '/nonexistent', QUOTA_ADDRS: '127.0.0.1:1', BILLING_ADDRS: '127.0.0.1:1' } as const;
 
-/** `shared` is for replicas, which have a bus in common, and for time that moves by hand. */
+/** `shared`: a bus that several replicas share, or a fake clock. */
 export async function startAskedWorker(compose: (around: WorkerSurroundings) => Service, shared: { readonly bus?: Bus; readonly clock?: Clock } = {}): Promise<AskedWorker> {
   const { clock = systemClock, bus = createMemoryBus({ clock }) } = shared;
   const service = compose({ surroundings: { clock, randomBytes, log: silentLog, withProcessMetrics: false }, options: { bus, journal: FORGETFUL } });
@@ -43,7 +43,7 @@ export async function startAskedWorker(compose: (around: WorkerSurroundings) => 
   return {
     ask: (fields, over = {}) => {
       asked += 1;
-      // An endpoint of its own each time: failures that a test asks for open no breaker before the next one.
+      // A new endpoint each time, so that failures that a test provokes open no breaker for the next dispatch.
       const request: DispatchRequest = {
         requestId: `chatcmpl-asked-worker-${String(asked)}`, attempt: 1, accountId: 'acct_1', keyId: 'key_1', endpointId: `endpoint-${String(asked)}`, model: 'm', provider: 'p', providerModelId: 'm',
         card: { id: 'c', inputUncached: '1000000', cacheRead: '500000', outputText: '2000000', outputReasoning: '2000000' }, periods: { day: '2026-01-01' }, heldNanoUsd: '0',
@@ -63,7 +63,7 @@ export async function startAskedWorker(compose: (around: WorkerSurroundings) => 
   };
 }
 
-/** Content of all chunks together. */
+/** Concatenated content of all chunks. */
 export function contentOf(events: readonly DispatchEvent__Output[]): string {
   const choices = events.flatMap((event) => (event.chunk ? (JSON.parse(event.chunk.choices.toString()) as { delta: { content?: string | null } }[]) : []));
   return choices.map((choice) => choice.delta.content ?? '').join('');
@@ -84,7 +84,7 @@ interface CanonicalMessage {
   readonly tool_calls?: readonly { readonly index?: number; readonly id?: string; readonly function?: { readonly name?: string; readonly arguments?: string } }[];
 }
 
-/** What a client puts together of one choice, streamed or whole. */
+/** The answer as a client would assemble it, streamed or whole; one choice. */
 export function answerOf(events: readonly DispatchEvent__Output[]): GatheredAnswer {
   const answer: GatheredAnswer = { content: '', reasoning_content: '', reasoning_details: [], tool_calls: [], finish_reason: '' };
   const choices = events.flatMap((event) => JSON.parse(String(event.chunk?.choices ?? event.body?.choices ?? '[]')) as { delta?: CanonicalMessage; message?: CanonicalMessage; finish_reason: string | null }[]);

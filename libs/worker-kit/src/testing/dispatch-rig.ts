@@ -1,4 +1,4 @@
-/** A dispatcher in a test: asked directly, over a fake provider, with a journal and a quota that remember what they were told. */
+/** Test helper: a dispatcher that is called directly, with a fake provider and with a journal and a quota that record their calls. */
 import type { AttemptObserved } from '@signalbox/contracts/events';
 import type { DispatchEvent, DispatchRequest__Output } from '@signalbox/contracts/worker';
 import type { Clock } from '@signalbox/kernel/clock';
@@ -34,7 +34,7 @@ export const CARD = {
 /** 20,000 nano-dollars at `CARD`. */
 export const USAGE = { prompt_tokens: 10, completion_tokens: 5, total_tokens: 15 };
 
-/** What the wire says of `providerModelId: 'unsendable'`. */
+/** What the wire answers for `providerModelId: 'unsendable'`. */
 export const UNSENDABLE: Failure = { ...failure('BAD_REQUEST'), publicMessage: 'This provider takes no sound.', publicParam: 'messages.[0]' };
 
 export function requestOf(over: Partial<DispatchRequest__Output> = {}): DispatchRequest__Output {
@@ -94,7 +94,7 @@ export const chunk = (choices: readonly object[], more: object = {}): string =>
   sse({ id: 'x', object: 'chat.completion.chunk', created: 1, model: 'm', choices, ...more });
 export const text = (content: string): string => chunk([{ index: 0, delta: { content }, finish_reason: null }]);
 
-/** The choices of all chunks, as a client is given them. */
+/** The choices of all chunks, as the client gets them. */
 export function choicesOf(
   events: readonly DispatchEvent[],
 ): { readonly index: number; readonly delta: { readonly content?: string }; readonly finish_reason: string | null }[] {
@@ -103,9 +103,9 @@ export function choicesOf(
 
 export interface DispatchRig {
   readonly provider: FakeProvider;
-  /** Of the breakers; of the whole dispatcher once it is given to `use`. */
+  /** Clock of the breakers; of the whole dispatcher once passed to `use`. */
   readonly clock: FakeClock;
-  /** What was journaled, and that the last event was written, in order. */
+  /** Journal calls and the writing of the last event, in order. */
   readonly log: string[];
   readonly starts: AttemptStart[];
   readonly ends: AttemptEnd[];
@@ -113,15 +113,15 @@ export interface DispatchRig {
   /** What quota was asked to hold: nano-dollars and tokens. */
   readonly extended: string[];
   readonly observed: AttemptObserved[];
-  /** Bytes of all answers that the dispatcher has worked through. */
+  /** Bytes of all answers that the dispatcher has processed. */
   readBytes(): number;
-  /** Answers of quota in order; the last one stays. */
+  /** Quota's answers in order; the last one is repeated. */
   grants: (boolean | Fault | Promise<boolean>)[];
-  /** Another dispatcher in the place of the one on the system's clock with the one credential `sk-secret-one`. */
+  /** Replaces the dispatcher. The first one has the system's clock and one credential, `sk-secret-one`. */
   use(clock: Clock, over?: Partial<DispatchOptions> & { readonly secrets?: readonly string[] }): void;
   dispatch: Dispatcher['dispatch'];
   stopAttempt: Dispatcher['stop'];
-  /** One attempt and all its events. `leave` ends the call before its end, as a cancel or with another reason. */
+  /** Runs one attempt and resolves with all its events. `leave` aborts the call, by default as a cancellation. */
   run(request: DispatchRequest__Output, onEvent?: (event: DispatchEvent, leave: (code?: FaultCode) => void) => void): Promise<DispatchEvent[]>;
   stop(): Promise<void>;
 }

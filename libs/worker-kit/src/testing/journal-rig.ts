@@ -1,4 +1,4 @@
-/** A write-ahead log in a test: on a directory of its own, with a bus in memory and a ledger and a quota that remember what they were told. */
+/** Test helper: a write-ahead log in its own directory, with an in-memory bus and with a ledger and a quota that record their calls. */
 import { afterEach } from '@jest/globals';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -24,7 +24,7 @@ afterEach(() => {
   for (const directory of directories.splice(0)) rmSync(directory, { recursive: true, force: true });
 });
 
-/** A ledger that commits whatever the bus delivers, and a quota that takes everything. */
+/** The ledger commits whatever the bus delivers, and quota accepts everything. */
 export async function journalRig() {
   const clock = createFakeClock();
   const newDirectory = (): string => {
@@ -89,13 +89,13 @@ export async function journalRig() {
     mark = 0n;
     ranges.length = 0;
   };
-  /** Of a journal whose edges are all gone. */
+  /** Recovers a journal as if no edge were left. */
   const recover = async (journal: OpenJournal): Promise<void> => {
     const recovered = journal.recover();
     await clock.advanceAsync(3_000);
     await recovered;
   };
-  /** One that was admitted `agoMs` ago. */
+  /** Start of a request that was admitted `agoMs` ago. */
   const startOf = (requestId: string, agoMs = 0): AttemptStart => ({ ...start(requestId), periods: { day: 'd', week: 'w', month: 'm', plan: 'p', reservedAtMs: String(clock.nowMs() - agoMs) } });
   return { clock, directory, bus, usage, finished, alive, connection, ends, told, store, restoreLedger, recover, startOf, newDirectory, open: (at = directory, disk = localDisk(at)) => openJournal({ directory: at, disk, provider: 'sim', clock, randomBytes, log: silentLog, bus, quota, billing }) };
 }
@@ -116,5 +116,5 @@ export const END: AttemptEnd = { tokens: { ...NO_TOKENS, inputUncached: 3, outpu
 /** A round that called tools. */
 export const CALLS_END: AttemptEnd = { ...END, finishReason: 'tool_calls', callsOnly: true };
 export const FIRST_ROUND: EarlierRounds = { earlierNanoUsd: 0n, earlierTokens: 0n };
-/** After one that ended with `END`. */
+/** A second round, after a first that ended with `END`. */
 export const SECOND_ROUND: EarlierRounds = { earlierNanoUsd: 7n, earlierTokens: 7n };
