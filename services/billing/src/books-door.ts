@@ -1,4 +1,4 @@
-/** The door for reports, bills and proofs: message in, books out. */
+/** RPC handlers for reports, bills and verification. */
 import type {
   AdjustCostRequest__Output, AdjustCostResponse, ClosePeriodsResponse, DeadEventsRequest__Output, DeadEventsResponse, GetRequestRequest__Output, GetRequestResponse, ImportProviderUsageRequest__Output, ImportProviderUsageResponse,
   PeriodsRequest__Output, PeriodsResponse, ReconcileResponse, RecountRequest__Output, RecountResponse, RequestsRequest__Output, RequestsResponse, RequestSummary, ResolveDeadEventRequest__Output, ResolveDeadEventResponse, StatementRequest__Output, StatementResponse,
@@ -17,7 +17,7 @@ import { createVerification } from './domain/verification.js';
 
 const LIMIT_MAX = 100;
 const USAGE_LIMIT_MAX = 1_000;
-/** 10^6 USD: what one attempt may cost at most. */
+/** 10^6 USD, the most that one attempt may cost. */
 const COST_MAX = 1_000_000_000_000_000n;
 const DAYS_MAX = 10_000;
 
@@ -27,14 +27,14 @@ export interface BooksDoorOptions {
   readonly clock: Clock;
   readonly ledgerNow: LedgerNow;
   readonly periodSeconds: number | undefined;
-  /** Told of each comparison. */
+  /** Called after each reconciliation. */
   readonly onReconciled: (unreconciledNanoUsd: bigint) => void;
 }
 
 const limitOf = (limit: number, most: number): number => Math.min(limit === 0 ? 20 : limit, most);
 const isGroup = (text: string): text is Group => (GROUPS as readonly string[]).includes(text);
 
-/** When the first attempt began; 0 where no row says so. */
+/** When the first attempt began; 0 if no row has that. */
 function startedAt({ attempts }: RequestView): number {
   const known = attempts.map(({ startedAtMs }) => startedAtMs).filter((atMs) => atMs > 0);
   return known.length === 0 ? 0 : Math.min(...known);
@@ -54,7 +54,7 @@ function summaryOf(request: RequestView): RequestSummary {
 }
 
 const isPlainKind = ({ kind }: ReconcileRow): boolean => kind === 'provider' || kind === 'account';
-/** A provider that reported nothing is not reconciled, and not in dispute either. */
+/** Sum of the absolute differences, in nano-USD. A provider that reported nothing is not reconciled, but not in dispute either. */
 export function unreconciledOf(rows: readonly ReconcileRow[]): bigint {
   let sum = 0n;
   for (const row of rows) {
@@ -118,7 +118,7 @@ export function createBooksHandlers({ books, keeper, clock, ledgerNow, periodSec
       };
     },
     Periods: async ({ accountId, after, limit }: PeriodsRequest__Output): Promise<PeriodsResponse> => {
-      // One that the account has nothing in is a place among the others all the same.
+      // The cursor may be a period in which the account has nothing.
       const afterMs = after === '' ? Number.MAX_SAFE_INTEGER : periodSpan(after, periodSeconds)?.startMs;
       if (afterMs === undefined) return { afterUnknown: true };
       const current = periodAt(clock.nowMs(), periodSeconds);
@@ -184,7 +184,7 @@ export function createBooksHandlers({ books, keeper, clock, ledgerNow, periodSec
     },
     Recount: async ({ accountId, withClosed }: RecountRequest__Output): Promise<RecountResponse> => {
       const accounts = await books.recount(accountId, withClosed);
-      // The last comparison may have been of what is mended by now.
+      // Sums have changed, so the latest reconciliation is out of date.
       if (accounts.length > 0) onReconciled(unreconciledOf(await books.reconcile(clock.nowMs())));
       return {
         accounts: accounts.map(({ accountId: of, usageDays, attemptDays, totals, closedPeriods, brokenInvariants }) => ({

@@ -30,21 +30,21 @@ import { createBillingMetrics } from './metrics.js';
 import { createHandlers } from './server.js';
 
 const STOP_GRACE_MS = 5_000;
-/** 16 messages of at most 256 records: one transaction. Larger ones would hold the event loop of an all-in-one for a third of a second. */
+/** 16 messages of at most 256 records per transaction. Larger ones would block the event loop of an all-in-one process for a third of a second. */
 const BATCH_MESSAGES = 16;
-/** 600 ms from one transaction to the next: each costs as much as 100 requests, so few of them a second. Until then quota counts what is finished. */
+/** 600 ms between transactions: each one costs as much as 100 requests, so there must be few per second. Until a charge is booked, quota counts it as finished. */
 const BATCH_WAIT_MS = 600;
-/** Longest life of a hold that is not dispatched: what was reserved before a boundary has reached its writer by then. */
+/** Longest life of a hold that is not dispatched. A request that was reserved before the end of a period has reached its writer by then. */
 const HOLD_LEASE_MS = 30_000;
 const ACCOUNTS_DEADLINE_MS = 5_000;
 
 export interface BillingNeighbours {
   readonly bus?: Bus;
-  /** Where accounts is, once it is known; absent = ACCOUNTS_ADDRS. */
+  /** Address of accounts, once known; absent = ACCOUNTS_ADDRS. */
   readonly accountsAddress?: Promise<string>;
 }
 
-/** Billing as a service; without a bus it connects to NATS_URL. Start readies the schema and rejects with a Fault when a store is away. */
+/** Billing as a service; without a bus it connects to NATS_URL. `start` prepares the schema and rejects with a Fault if a store is away. */
 export function composeBilling(config: BillingConfig, surroundings: Surroundings, neighbours: BillingNeighbours = {}): Service {
   const { clock, randomBytes, log, withProcessMetrics, doors, tracer, tls } = surroundings;
   const metrics = createBillingMetrics(withProcessMetrics);
@@ -100,7 +100,7 @@ export function composeBilling(config: BillingConfig, surroundings: Surroundings
       await server.stop(STOP_GRACE_MS);
       await decisionKeeper?.stop();
       await subscription?.stop();
-      // Rejected when accounts never was there.
+      // Rejects if accounts was never reached.
       await accounts?.then((client) => client.close(), () => undefined);
       await ownBus?.close();
       await database.close();

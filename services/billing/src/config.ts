@@ -30,7 +30,7 @@ const schema = z.object({
   DECISIONS_KEPT_DAYS: wholeNumberField(1, 365, 7),
   /** Most routing decisions kept. */
   DECISIONS_KEPT_MAX: wholeNumberField(0, 10_000_000, 50_000),
-  /** Used when no bus is given. May hold a password: never logged. */
+  /** NATS server; not used when the composer passes a bus in. May contain a password: never logged. */
   NATS_URL: z.string().default('nats://127.0.0.1:4222'),
 });
 

@@ -1,4 +1,4 @@
-/** The door for events: usage in, ledger rows committed, totals announced. Acknowledges after the commit only. */
+/** Consumes usage events: checks them, commits ledger rows and announces totals. Acknowledges only after the commit. */
 import type { BusMessage, Verdict } from '@signalbox/bus/bus';
 import type { AttemptEnded, AttemptEnded__Output, OutcomeTold, OutcomeTold__Output, TotalsPublished, TotalsPublished__Output, UsageRecorded, UsageRecorded__Output } from '@signalbox/contracts/events';
 import { messageCodec } from '@signalbox/contracts/load';
@@ -15,7 +15,7 @@ const attemptCodec = messageCodec<AttemptEnded, AttemptEnded__Output>('signalbox
 const outcomeCodec = messageCodec<OutcomeTold, OutcomeTold__Output>('signalbox.events.v1.OutcomeTold');
 const totalsCodec = messageCodec<TotalsPublished, TotalsPublished__Output>('signalbox.events.v1.TotalsPublished');
 
-/** A fact that cannot be booked is tried this often, since a newer replica may know it, then kept as a dead event. */
+/** Deliveries of a message with a fact that cannot be booked, since a newer replica may be able to book it. Then the fact is kept as a dead event. */
 export const DELIVERIES_MAX = 5;
 
 export interface ConsumerOptions {
@@ -23,11 +23,11 @@ export interface ConsumerOptions {
   readonly clock: Clock;
   readonly log: Log;
   readonly metrics: BillingMetrics;
-  /** At most once; who missed one sees it by the next one's previous sequence, and asks. */
+  /** Delivered at most once. A receiver notices a missed announcement by the previous sequence in the next one, and asks. */
   announce(subject: string, payload: Uint8Array): void;
-  /** Records the booking of each attempt whose request is traced. Absent: of none. */
+  /** Records a span for the booking of each attempt whose request is traced. Absent: no spans. */
   readonly tracer?: Tracer | undefined;
-  /** Between two messages of a batch: lets others have their turn of the event loop. Absent: a batch is read in one go. */
+  /** Gives others a turn of the event loop between two messages of a batch. Absent: a batch is read in one go. */
   readonly nextTurn?: (() => Promise<void>) | undefined;
 }
 
@@ -45,17 +45,17 @@ export function announceTotals(accounts: readonly AccountTotals[], announce: Con
   for (const totals of accounts) announce(`totals.v1.${totals.accountId}`, totalsCodec.encode(totalsMessage(totals)));
 }
 
-/** Of no sequence at all: what is booked with it moves no watermark. */
+/** An empty range: facts that are booked with it move no watermark. */
 export const NO_RANGE = { first: 1n, last: 0n };
 
 interface Read {
   readonly range: CheckedRange;
   readonly dead: readonly DeadEvent[];
-  /** Attempts of requests that are traced. */
+  /** Attempts whose requests are traced. */
   readonly traced: readonly AttemptEnded__Output[];
 }
 
-/** A message as checked facts; undefined when it cannot be read at all. */
+/** Decodes and checks a message; undefined if it cannot be decoded. */
 function readUsage({ subject, payload }: BusMessage): Read | undefined {
   let usage: UsageRecorded__Output;
   try {
@@ -81,10 +81,10 @@ function readUsage({ subject, payload }: BusMessage): Read | undefined {
   return { range: { writer: usage.writer, range, attempts, outcomes }, dead, traced: usage.ended.filter(({ traceparent }) => traceparent !== '') };
 }
 
-/** True where this version can read the message, whatever its facts are worth. */
+/** True if this version can decode the message, even if its facts cannot be booked. */
 export const isReadable = (message: BusMessage): boolean => readUsage(message) !== undefined;
 
-/** Answers the handler of batches for `Bus.consume`. */
+/** Creates the handler of batches for `Bus.consume`. */
 export function createConsumer({ store, clock, log, metrics, announce, tracer, nextTurn }: ConsumerOptions): (messages: readonly BusMessage[]) => Promise<readonly Verdict[]> {
   async function commit(ranges: readonly CheckedRange[], dead: readonly DeadEvent[]): Promise<void> {
     const startedMs = clock.monotonicMs();
@@ -96,7 +96,7 @@ export function createConsumer({ store, clock, log, metrics, announce, tracer, n
     announceTotals(committed.accounts, announce);
   }
 
-  /** Of the attempts that a batch is about to book. */
+  /** Starts spans for the traced attempts that a batch is about to book. */
   function beginSpans(traced: readonly AttemptEnded__Output[]): readonly Span[] {
     if (tracer === undefined) return [];
     return traced.flatMap(({ requestId, attempt, traceparent }) => tracer.start({ name: 'book usage', kind: 'consumer', requestId, parent: traceparent, attributes: { 'signalbox.request_id': requestId, 'signalbox.attempt': attempt } }) ?? []);
@@ -114,14 +114,14 @@ export function createConsumer({ store, clock, log, metrics, announce, tracer, n
         return 'done';
       }
       if (read !== undefined) {
-        // What stands beside a bad fact is booked at once; the writer's range waits for the last try.
+        // The good facts of the message are booked at once; the writer's watermark waits for the last delivery.
         const isLast = message.deliveries >= DELIVERIES_MAX;
         ranges.push(isLast ? read.range : { ...read.range, range: NO_RANGE });
         if (!isLast) return 'again';
         dead.push(...read.dead);
         return 'poison';
       }
-      // This version will never read it, and those behind it must not wait: kept at once, for later versions (reread.ts).
+      // This version can never read the message and later ones must not wait for it, so it is kept for later versions (reread.ts).
       dead.push({ subject: message.subject, reason: 'undecodable', writer: '', payload: message.payload });
       return 'poison';
     };

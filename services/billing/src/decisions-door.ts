@@ -1,4 +1,4 @@
-/** The doors for decisions of routing: heard on the bus, asked for by calls. Best effort: a decision that is missed is missed. */
+/** Routing decisions: received from the bus and returned by RPCs. Best effort: a decision that is missed is lost. */
 import type { Bus, Subscription } from '@signalbox/bus/bus';
 import type { DecisionRow as DecisionMessage, DecisionsRequest__Output, DecisionsResponse, FeedbackRequest__Output, FeedbackResponse, GetDecisionRequest__Output, GetDecisionResponse } from '@signalbox/contracts/billing';
 import type { DecisionsMade, DecisionsMade__Output } from '@signalbox/contracts/events';
@@ -13,9 +13,9 @@ import type { DecisionRow, DecisionStore } from './domain/decisions.js';
 const SUBJECT = 'decisions.v1';
 const LIMIT_DEFAULT = 100;
 const LIMIT_MAX = 500;
-/** Decisions that wait for the store; beyond it new ones are dropped. */
+/** Most decisions that wait for the store; beyond that new ones are dropped. */
 const WAITING_MAX = 2_000;
-/** Rows of one statement. */
+/** Most rows in one statement. */
 const BATCH_MAX = 200;
 const PRUNE_MS = 600_000;
 const FIRST_PRUNE_MS = 60_000;
@@ -49,7 +49,7 @@ export function createDecisionsHandlers({ decisions, books }: { readonly decisio
 }
 
 export interface DecisionKeeper {
-  /** Stores what was heard. Safe to call twice. */
+  /** Stores what was received. Safe to call twice. */
   stop(): Promise<void>;
 }
 
@@ -62,7 +62,7 @@ export interface KeepOptions {
   readonly keptMax: number;
 }
 
-/** Listens, stores in batches, one at a time, and forgets what is too old or too much. */
+/** Receives decisions, stores them in batches, one at a time, and deletes old ones and those beyond the limit. */
 export async function keepDecisions({ bus, decisions, clock, log, keptMs, keptMax }: KeepOptions): Promise<DecisionKeeper> {
   const waiting: DecisionRow[] = [];
   let work: Promise<void> | undefined;

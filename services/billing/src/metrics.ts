@@ -6,15 +6,15 @@ export interface BillingMetrics {
   rowsBooked(kind: string, count: number): void;
   eventRefused(reason: string): void;
   batchFailed(): void;
-  /** Seconds one transaction of booked facts took. */
+  /** Duration of a transaction that booked facts. */
   committed(seconds: number): void;
-  /** Σ |difference| that the latest comparison found, of whichever replica. */
+  /** Σ |difference| found by the latest reconciliation, of any replica. */
   reconciled(unreconciledNanoUsd: bigint): void;
   deadWaiting(count: number): void;
   periodsClosed(count: number): void;
   /** Periods that are over and cannot close yet. */
   periodsWaiting(count: number): void;
-  /** Writers that are silent, with records that are not booked. */
+  /** Silent writers with records that are not booked. */
   writersSilent(count: number): void;
 }
 

@@ -1,4 +1,4 @@
-/** What the simulation drives of this service; deploy takes `compose`. */
+/** The parts of this service that the simulation uses. Deployments use `compose`. */
 export { createConsumer } from './consumer.js';
 export { book } from './domain/booking.js';
 export { checkAttempt, checkOutcome, type CheckedAttempt, type CheckedOutcome } from './domain/check.js';

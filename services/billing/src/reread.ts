@@ -1,4 +1,4 @@
-/** Messages that were kept because nobody could read them: the first version that can books them and resolves them. */
+/** Retries messages that were kept because no version could read them: the first version that can, books and resolves them. */
 import type { BusMessage, Verdict } from '@signalbox/bus/bus';
 import type { Clock } from '@signalbox/kernel/clock';
 import { Fault } from '@signalbox/kernel/fault';
@@ -6,7 +6,7 @@ import type { Log } from '@signalbox/runtime/log';
 import { DELIVERIES_MAX, isReadable } from './consumer.js';
 import type { BooksStore } from './domain/books.js';
 
-/** Messages looked at in a round; the next round goes on behind them, and from the beginning once all were. */
+/** Most messages in a round. The next round continues after them, and starts over once all have been looked at. */
 const ROUND_MAX = 256;
 const NOTE = 'read by a later version';
 
@@ -18,7 +18,7 @@ export interface RereadOptions {
   readonly log: Log;
 }
 
-/** Answers what does one round; it never rejects. Any number of replicas may do it at once: booking is safe to repeat. */
+/** Returns a function that does one round and never rejects. Any number of replicas may run it at once, since booking is safe to repeat. */
 export function createReread({ books, consume, clock, log }: RereadOptions): () => Promise<void> {
   let after = 0n;
 
@@ -29,7 +29,7 @@ export function createReread({ books, consume, clock, log }: RereadOptions): () 
         after = 0n;
         return;
       }
-      // As at its last try: what of it cannot be booked is kept as dead events of its own.
+      // Treated like a last delivery: facts that cannot be booked are kept as separate dead events.
       const message = { subject: kept.subject, payload: kept.payload, deliveries: DELIVERIES_MAX };
       if (isReadable(message)) {
         const [verdict] = await consume([message]);

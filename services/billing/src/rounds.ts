@@ -1,4 +1,4 @@
-/** What billing does by the clock: closes periods that are over, compares the ledger hourly and at each close. */
+/** Periodic work of billing: closes periods that are over, and reconciles the ledger hourly and at each close. */
 import type { Clock, Timer } from '@signalbox/kernel/clock';
 import { Fault } from '@signalbox/kernel/fault';
 import { periodAt } from '@signalbox/ledger-core/periods';
@@ -15,7 +15,7 @@ export interface RoundsOptions {
   readonly writers: () => Promise<readonly WriterMarkRow[]>;
   readonly hearing: Pick<Hearing, 'until'>;
   readonly keeper: Bookkeeper;
-  /** Reads again what was kept unread. Never rejects. */
+  /** Retries messages that were kept unread. Never rejects. */
   readonly reread: () => Promise<void>;
   readonly clock: Clock;
   readonly ledgerNow: LedgerNow;
@@ -28,14 +28,14 @@ export interface RoundsOptions {
 
 export interface Rounds {
   begin(): void;
-  /** Lets a round in work end. */
+  /** Waits for a running round. */
   stop(): Promise<void>;
 }
 
-/** How often a period that is over is tried again. */
+/** Interval between attempts to close a period that is over. */
 const CLOSE_MS = 60_000;
 const CLOSE_MIN_MS = 1_000;
-/** After the start, when writers have reported. */
+/** First round after the start; writers have reported by then. */
 const FIRST_MS = 20_000;
 
 export function startRounds({ books, writers, hearing, keeper, reread, clock, ledgerNow, log, metrics, everyMs, periodSeconds, unreconciledOf }: RoundsOptions): Rounds {
@@ -67,7 +67,7 @@ export function startRounds({ books, writers, hearing, keeper, reread, clock, le
     metrics.writersSilent(silentWriters(await writers(), hearing.until(nowMs)));
     const period = periodAt(nowMs, periodSeconds).id;
     let hasClosed = false;
-    // Nothing falls due while the period is the same and none is waiting; of a long pause a round closes only some.
+    // Nothing can be due while the period is the same and none is waiting. After a long pause, a round closes only some periods, so try again.
     if (hasWaiting || period !== lastPeriod) {
       const { closed, waiting } = await keeper.closePeriods(nowMs);
       lastPeriod = period;
@@ -77,7 +77,7 @@ export function startRounds({ books, writers, hearing, keeper, reread, clock, le
       metrics.periodsWaiting(new Set(waiting.map((each) => each.period)).size);
     }
     if (hasClosed || clock.monotonicMs() - comparedAtMs >= everyMs) await compare();
-    // Another replica, or an operator, may have compared since: what this one found is not told for an hour beside it.
+    // Another replica or an operator may have reconciled since: show that result instead of our own for the rest of the hour.
     else metrics.reconciled(unreconciledOf(await books.lastReconciled()));
   }
 
@@ -85,7 +85,7 @@ export function startRounds({ books, writers, hearing, keeper, reread, clock, le
     if (isStopped) return;
     const nowMs = clock.nowMs() - aheadMs;
     const current = periodAt(nowMs, periodSeconds);
-    // The terms of a period are those at its end: read then, or as soon as it can be.
+    // The terms of a period are those at its end, so read them then or as soon as possible after.
     const soonMs = lastPeriod === '' || lastPeriod === current.id ? current.endMs - nowMs : CLOSE_MIN_MS;
     timer = clock.setTimer(
       Math.min(delayMs, soonMs),

@@ -1,4 +1,4 @@
-/** The door for calls: message in, ledger call, message out. */
+/** RPC handlers for writers, quota and operators. */
 import type { BookLostRequest__Output, DeclareLostRequest__Output, DeclareLostResponse, DeregisterRequest__Output, DeregisterResponse, LostRequest__Output, LedgerRequest__Output, LedgerResponse, RegisterRequest__Output, RegisterResponse, TotalsRequest__Output, WatermarkRequest__Output, WatermarkResponse, WatermarksResponse } from '@signalbox/contracts/billing';
 import type { TotalsPublished } from '@signalbox/contracts/events';
 import type { Clock } from '@signalbox/kernel/clock';
@@ -12,14 +12,14 @@ import type { LedgerNow, LedgerStore, WriterMarkRow } from './domain/ports.js';
 
 const LEDGER_LIMIT_DEFAULT = 100;
 const LEDGER_LIMIT_MAX = 1_000;
-/** 15 min without a word: nobody waits for this writer any more (BILLING, section 6). Each tells its watermark every 15 s. */
+/** After 15 min without a report, nobody waits for a writer any more (BILLING, section 6). Writers report every 15 s. */
 const LOST_MS = 900_000;
-/** 10^10 tokens: what one request may have cost its plan at most. */
+/** 10^10 tokens: the most that one request may have used of its plan. */
 const LOST_TOKENS_MAX = 10_000_000_000;
-/** Requests in one question for totals. */
+/** Most requests in one call for totals. */
 const ASKED_MAX = 10_000;
 
-/** 60 s: a writer that was heard of in that time is alive, since each reports every 15 s. */
+/** 60 s: a writer that reported within that time is alive, since each reports every 15 s. */
 const ALIVE_MS = 60_000;
 const NOTE_LENGTH_MAX = 200;
 
@@ -28,9 +28,9 @@ export interface LedgerDoorOptions {
   readonly clock: Clock;
   readonly ledgerNow: LedgerNow;
   readonly hearing: Pick<Hearing, 'until'>;
-  /** Handlers of the door for reports, where there is one. */
+  /** Further handlers, for reports. */
   readonly books?: Handlers['unary'];
-  /** At most once, as the consumer's. */
+  /** Delivered at most once, as in the consumer. */
   readonly announce: (subject: string, payload: Uint8Array) => void;
 }
 
@@ -42,7 +42,7 @@ function readLost({ accountId, keyId, requestId, byok, chargeNanoUsd, tokens, pe
   return { accountId, keyId, requestId, byok, chargeNanoUsd: asNanoUsd(charge), tokens: count, periods: { day, week, month, plan } };
 }
 
-/** All that it told of is in the ledger: what is not, its log has lost. */
+/** The ledger has everything that the writer reported, so what it lacks was lost with the log. */
 const isBooked = ({ lastSeq, ledgerSeq, gaps }: WriterMarkRow): boolean => gaps === 0n && ledgerSeq > 0n && ledgerSeq >= lastSeq;
 
 export function createHandlers({ store, clock, ledgerNow, hearing, books = {}, announce }: LedgerDoorOptions): Handlers {
@@ -50,9 +50,9 @@ export function createHandlers({ store, clock, ledgerNow, hearing, books = {}, a
     if (writer === '' || writer.length > 64) throw new Fault('bad_message', 'A writer needs an id.');
     return writer;
   };
-  /** Writers that this process heard of, when, and by the ledger's clock: a ledger that was restored from a backup may not know them, or not that they are back. */
+  /** Writers that reported to this process: when, monotonic, and by the ledger's clock. A ledger that was restored from a backup may not know them, or not know that they are back. */
   const met = new Map<string, { readonly atMs: number; seenAtMs: number }>();
-  /** Whoever is heard of shows that the ledger can hear. Answers when that was. */
+  /** Notes a report of a writer, which also shows that the ledger can receive reports. Returns its time by the ledger's clock. */
   const heard = async (writer: string): Promise<number> => {
     const meeting = { atMs: clock.monotonicMs(), seenAtMs: met.get(known(writer))?.seenAtMs ?? 0 };
     met.set(writer, meeting);
@@ -72,7 +72,7 @@ export function createHandlers({ store, clock, ledgerNow, hearing, books = {}, a
       Register: async (request: RegisterRequest__Output): Promise<RegisterResponse> => ({
         ledgerSeq: String((await store.register(request.writer, request.provider, BigInt(request.lastSeq), await heard(request.writer))).ledgerSeq),
       }),
-      // A ledger restored from before the registration learns the writer here again.
+      // A ledger that was restored from a backup older than the registration learns of the writer here.
       Watermark: async (request: WatermarkRequest__Output): Promise<WatermarkResponse> => {
         const { ledgerSeq, reportId } = await store.register(request.writer, '', BigInt(request.lastSeq), await heard(request.writer), Number(request.openSinceMs), request.owedSeq === undefined ? undefined : BigInt(request.owedSeq));
         return { ledgerSeq: String(ledgerSeq), reportId };

@@ -1,4 +1,4 @@
-/** The sums of one account, as they are kept and as its rows give them. */
+/** The sums of one account: as stored, and as counted again from its ledger rows. */
 import type { Prepared, RunPrepared } from '@signalbox/sql/prepared';
 import { Recount, sumsOf, type Sums } from '../domain/recount.js';
 import { requestsOf, type RequestState } from '../domain/request.js';
@@ -8,7 +8,7 @@ import { storedRows, type KnownRow } from './postgres-commit.js';
 import { READ_ROWS } from './statements.js';
 
 const PAGE_REQUESTS = 200;
-/** Then others have their turn. */
+/** After this many, others get a turn of the event loop. */
 const PART_REQUESTS = 50;
 
 /** Rows of an account in the order of its chain. */
@@ -19,7 +19,7 @@ const USAGE: Prepared = {
   text: `select period, day, provider, key_id, model,
     array[requests, tokens, byok_tokens, prompt_tokens, completion_tokens, cost_nano_usd, charge_nano_usd, adjusted_nano_usd, savings_nano_usd, fees_nano_usd] as figures from usage_days where account_id = $1`,
 };
-/** What is learnt later of a cost counts on the day of its attempt. */
+/** A later correction of a cost counts on the day of its attempt. */
 const ATTEMPTS: Prepared = {
   name: 'billing_proof_attempts',
   text: `with learnt as (select to_char(to_timestamp(e.at_ms / 1000) at time zone 'utc', 'YYYY-MM-DD') as day, e.provider, sum(a.amount_nano_usd)::bigint as amount
@@ -30,7 +30,7 @@ const ATTEMPTS: Prepared = {
 };
 const TOTALS: Prepared = { name: 'billing_proof_totals', text: 'select scope, period_id, array[charge_nano_usd, tokens, byok_tokens] as figures from totals where account_id = $1' };
 
-/** Whoever has a row anywhere: who deletes the end of a chain may delete its head too. */
+/** All accounts with a row in any table. Not only those with a head: whoever deletes the end of a chain may delete its head too. */
 export const ACCOUNTS = `with recursive found as (
     (select account_id from ledger_entries order by account_id limit 1)
     union all select (select e.account_id from ledger_entries e where e.account_id > f.account_id order by e.account_id limit 1) from found f where f.account_id is not null)
@@ -46,7 +46,7 @@ interface UsageRow {
   readonly figures: readonly string[];
 }
 
-/** Of costs without what was learnt of them later. */
+/** Costs are without later corrections. */
 export interface AccountSums {
   readonly usage: Sums;
   readonly attempts: Sums;
@@ -61,7 +61,7 @@ export async function keptSums(run: RunPrepared, accountId: string): Promise<Acc
   };
 }
 
-/** Counts all requests of the account; `look` is shown each, undefined = it has outcomes alone. The transaction of `run` must see one instant. */
+/** Counts all requests of the account again. `look` is called with each; its state is undefined if the request has only outcomes. The transaction of `run` must see a single snapshot. */
 export async function countedSums(run: RunPrepared, accountId: string, look: (requestId: string, state: RequestState | undefined) => void): Promise<Recount> {
   const recount = new Recount();
   for (let after = 0n; ; ) {
@@ -73,7 +73,7 @@ export async function countedSums(run: RunPrepared, accountId: string, look: (re
   }
 }
 
-/** Those that have no row up to `after`: the others were counted with that. */
+/** Counts the requests that have no row up to `after`; the others were counted with an earlier page. */
 async function countRequests(run: RunPrepared, accountId: string, ids: readonly string[], after: bigint, recount: Recount, look: (requestId: string, state: RequestState | undefined) => void): Promise<void> {
   const rowsOf = new Map<string, (KnownRow & { readonly seq: bigint })[]>(ids.map((id) => [id, []]));
   for (const row of await run<KnownRow & { readonly seq: bigint }>(READ_ROWS, [textArray(ids)])) if (row.account_id === accountId) rowsOf.get(row.request_id)?.push(row);

@@ -1,4 +1,4 @@
-/** Terms of accounts, asked of the service that owns them. */
+/** Fetches the terms of accounts from the service that owns them. */
 import type { Account__Output, AccountAnswer__Output, GetAccountRequest, ListAccountsRequest, ListAccountsResponse__Output } from '@signalbox/contracts/accounts';
 import { assert } from '@signalbox/kernel/assert';
 import { Fault } from '@signalbox/kernel/fault';
@@ -10,7 +10,7 @@ import type { AccountsPort, AccountTerms } from '../domain/bookkeeper.js';
 const DEADLINE_MS = 5_000;
 const PAGE_ACCOUNTS = 1_000;
 
-/** Either word makes it one: quota refuses by both. */
+/** Either setting makes it a hard cap, as in quota. */
 function wallOf({ hardCap, policyHardCap, billingAnchorDay }: Account__Output, includedTokens: bigint | null): Pick<BillingTerms, 'hardCap' | 'overshootTokens'> {
   return hardCap || policyHardCap ? { hardCap: true, overshootTokens: overshootOf(includedTokens, billingAnchorDay) } : { hardCap: false };
 }

@@ -1,24 +1,24 @@
 /**
- * Arrays in Postgres' binary form: a batch of rows goes as one array a column, so that a statement stays the same
- * whatever the batch's size, and nothing is quoted on one side and parsed on the other. An array is written while it
- * grows: its elements are held as bytes alone.
+ * Arrays in Postgres' binary format. A batch of rows is sent as one array per column, so that the statement is the same for
+ * every batch size and nothing has to be quoted and parsed. An array is encoded as it grows; its elements are kept only as
+ * bytes.
  */
 
 const HEADER_BYTES = 20;
 const LENGTH_BYTES = 4;
 const INT8_BYTES = 8;
 const INT4_BYTES = 4;
-/** Types by their fixed numbers in Postgres. */
+/** Fixed type ids (OIDs) of Postgres. */
 const TYPE = { int8: 20, int4: 23, text: 25 } as const;
-/** Up to here a loop over the characters beats the call into native code. */
+/** Up to this many characters, a loop is faster than a call into native code. */
 const SHORT_TEXT = 64;
-/** In UTF-8, of one UTF-16 code unit. */
+/** Most bytes in UTF-8 of one UTF-16 code unit. */
 const UNIT_BYTES_MAX = 3;
 
-/** One dimension from 1. */
+/** An array with one dimension, whose indexes start at 1. */
 abstract class GrowingArray {
   protected space: Buffer;
-  /** Of `space`: writes whole numbers of 64 bits without taking them apart into new ones. */
+  /** View of `space`: it writes 64-bit integers without creating intermediate ones. */
   protected view: DataView;
   /** Where the next element goes. */
   protected at = HEADER_BYTES;
@@ -30,7 +30,7 @@ abstract class GrowingArray {
     this.view = new DataView(this.space.buffer);
   }
 
-  /** The parameter; a view of what later elements may go to. */
+  /** The encoded parameter. It is a view, and not to be used after further elements are added. */
   bytes(): Buffer {
     const { space, view, length } = this;
     view.setInt32(0, length === 0 ? 0 : 1);
@@ -52,7 +52,7 @@ abstract class GrowingArray {
 
 /** For a parameter of type `text[]`. */
 export class TextArray extends GrowingArray {
-  /** With space for `elements` of `elementBytes` each; it takes more. */
+  /** Reserves space for `elements` of `elementBytes` each; grows if necessary. */
   constructor(elements: number, elementBytes: number) {
     super(TYPE.text, elements * (LENGTH_BYTES + elementBytes));
   }
@@ -72,7 +72,7 @@ export class TextArray extends GrowingArray {
     this.at += LENGTH_BYTES + length;
   }
 
-  /** Answers how many bytes were written. */
+  /** Writes the text and returns its length in bytes. */
   private text(value: string, at: number): number {
     const { space } = this;
     const { length } = value;
@@ -88,12 +88,12 @@ export class TextArray extends GrowingArray {
 
 /** For a parameter of type `bigint[]`. */
 export class BigintArray extends GrowingArray {
-  /** With space for `elements`; it takes more. */
+  /** Reserves space for `elements`; grows if necessary. */
   constructor(elements: number) {
     super(TYPE.int8, elements * (LENGTH_BYTES + INT8_BYTES));
   }
 
-  /** Throws RangeError beyond 64 bits, and on a number that is not whole. */
+  /** Throws RangeError beyond 64 bits, and for a number that is not an integer. */
   add(value: bigint | number): void {
     const whole = BigInt(value);
     if (BigInt.asIntN(64, whole) !== whole) throw new RangeError('A whole number does not fit into 64 bits.');
@@ -107,7 +107,7 @@ export class BigintArray extends GrowingArray {
 
 /** For a parameter of type `integer[]`. */
 export class IntegerArray extends GrowingArray {
-  /** With space for `elements`; it takes more. */
+  /** Reserves space for `elements`; grows if necessary. */
   constructor(elements: number) {
     super(TYPE.int4, elements * (LENGTH_BYTES + INT4_BYTES));
   }
@@ -123,24 +123,24 @@ export class IntegerArray extends GrowingArray {
   }
 }
 
-/** 32 bytes: an id. */
+/** 32 bytes, enough for an id. */
 const ID_BYTES = 32;
 
-/** One text a row. */
+/** One text per row. */
 export function textsOf<Row>(rows: readonly Row[], pick: (row: Row) => string): Buffer {
   const array = new TextArray(rows.length, ID_BYTES);
   for (const row of rows) array.add(pick(row));
   return array.bytes();
 }
 
-/** One whole number a row. Throws as `BigintArray.add`. */
+/** One integer per row. Throws like `BigintArray.add`. */
 export function bigintsOf<Row>(rows: readonly Row[], pick: (row: Row) => bigint | number): Buffer {
   const array = new BigintArray(rows.length);
   for (const row of rows) array.add(pick(row));
   return array.bytes();
 }
 
-/** One small whole number a row. Throws as `IntegerArray.add`. */
+/** One 32-bit integer per row. Throws like `IntegerArray.add`. */
 export function integersOf<Row>(rows: readonly Row[], pick: (row: Row) => number): Buffer {
   const array = new IntegerArray(rows.length);
   for (const row of rows) array.add(pick(row));

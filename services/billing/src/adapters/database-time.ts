@@ -1,4 +1,4 @@
-/** The database's clock as the ledger's own time. */
+/** The ledger's own time: the clock of the database. */
 import type { Database } from '@signalbox/sql/database';
 import { sql } from 'kysely';
 import type { LedgerNow } from '../domain/ports.js';

@@ -1,12 +1,12 @@
 /**
- * Two rows of the ledger in one of the table: an attempt that is charged in full as it is booked carries the hash of its
- * charge row, which repeats everything else. Most requests are of this kind, and half the table's rows are saved.
+ * Packs two rows of the ledger into one of the table. An attempt that is charged in full when it is booked also holds the hash
+ * of its charge row, which repeats everything else. Most requests are of this kind, which saves half of the table's rows.
  */
 import type { LedgerEntry } from '../domain/open-account.js';
 import { plainChargeDetail } from '../domain/request.js';
 import { BigintArray, IntegerArray, TextArray } from './arrays.js';
 
-/** True when `next` says nothing that `row` does not say: all but kind, sequence, flags and hash. */
+/** True if `next` repeats `row` in everything but kind, sequence, flags and hash. */
 function isPlainCharge(row: LedgerEntry, next: LedgerEntry): boolean {
   return (
     row.kind === 'attempt' && next.kind === 'charge' && next.accountId === row.accountId && next.requestId === row.requestId && next.attempt === row.attempt && next.amountNanoUsd === row.amountNanoUsd
@@ -15,11 +15,11 @@ function isPlainCharge(row: LedgerEntry, next: LedgerEntry): boolean {
   );
 }
 
-/** Makes rows of the table from rows of the ledger, given in their order. */
+/** Turns rows of the ledger, in their order, into rows of the table. */
 export class RowPacker {
   private held: LedgerEntry | undefined;
 
-  /** `write` gets each row of the table, with the hash of the charge row at the next sequence; null when there is none in this row. */
+  /** `write` is called for each row of the table. `chargeHash` is the hash of the charge row at the next sequence if that is packed into this row, else null. */
   constructor(private readonly write: (row: LedgerEntry, chargeHash: string | null) => void) {}
 
   add(row: LedgerEntry): void {
@@ -33,7 +33,7 @@ export class RowPacker {
     this.held = row;
   }
 
-  /** After the last row. */
+  /** To be called after the last row. */
   end(): void {
     const { held } = this;
     this.held = undefined;
@@ -41,7 +41,7 @@ export class RowPacker {
   }
 }
 
-/** A Postgres literal of an array of texts. */
+/** A Postgres literal for a text array. */
 function flagsLiteral(flags: readonly string[]): string {
   return flags.length === 0 ? '{}' : `{${flags.map((flag) => `"${flag.replace(/["\\]/g, '\\$&')}"`).join(',')}}`;
 }
@@ -51,7 +51,7 @@ const NAME_BYTES = 16;
 const HASH_BYTES = 64;
 const DETAIL_BYTES = 512;
 
-/** Rows of the ledger as columns of the table: of a row that was added only its bytes are held. */
+/** Encodes rows of the ledger as columns of the table. Of a row that was added, only its bytes are kept. */
 export class PackedRows {
   private readonly accountId: TextArray;
   private readonly seq: BigintArray;
@@ -74,7 +74,7 @@ export class PackedRows {
   private readonly chargeHash: TextArray;
   private readonly packer = new RowPacker((row, chargeHash) => this.write(row, chargeHash));
 
-  /** With space for so many rows of the table; it takes more. */
+  /** Reserves space for this many rows of the table; grows if necessary. */
   constructor(rows: number) {
     this.accountId = new TextArray(rows, ID_BYTES);
     this.seq = new BigintArray(rows);
@@ -101,7 +101,7 @@ export class PackedRows {
     this.packer.add(row);
   }
 
-  /** Parameters in the order of the table's columns. Call it once, after the last row. */
+  /** The parameters, in the order of the table's columns. To be called once, after the last row. */
   columns(): Buffer[] {
     this.packer.end();
     return [

@@ -1,4 +1,4 @@
-/** The books in Postgres: periods, comparisons, corrections of cost, events kept aside. */
+/** The books in Postgres: periods, reconciliation, cost corrections, dead events. */
 import { assert } from '@signalbox/kernel/assert';
 import { feesOfAttempt } from '@signalbox/kernel/card-fees';
 import { asNanoUsd } from '@signalbox/kernel/money';
@@ -17,16 +17,16 @@ import { createVerifier } from './postgres-verify.js';
 import { LOCK_HEADS, OWN_PERIODS, SHARE_PERIODS } from './statements.js';
 import { termsDigest, termsOf, termsText, type TermsJson } from './written-terms.js';
 
-/** Days before today that are compared with what providers say. */
+/** Days before today that are compared with the providers' figures. */
 const RECONCILED_DAYS = 35;
-/** Runs of the comparison that are kept: a month of hours. */
+/** How long reconciliations are kept: a month. */
 const KEPT_MS = 31 * 86_400_000;
 const DAY_MS = 86_400_000;
-/** Kind of the row that is kept of a comparison without rows. */
+/** Kind of the row that is stored for a reconciliation that found no rows. */
 const NO_ROW = 'none';
-/** Lines of one bill that name a request; one more tells the sum of the rest. */
+/** Most lines of a bill that name a request each; one more has the sum of the rest. */
 const ADJUSTMENT_LINES_MAX = 10_000;
-/** Accounts whose sums differ from their rows, told one by one. */
+/** Most accounts reported whose sums differ from their rows. */
 const ACCOUNT_ROWS_MAX = 1_000;
 
 interface WriterRow {
@@ -43,7 +43,7 @@ const WRITERS = 'select writer, last_seq, ledger_seq, owed_seq, (cardinality(bey
 const DEAD_WAITING = 'select count(*)::bigint as count from dead_events where resolved_at_ms is null';
 const reportOf = (row: WriterRow) => ({ writer: row.writer, lastSeq: row.last_seq, ledgerSeq: row.ledger_seq, owedSeq: row.owed_seq ?? undefined, gaps: row.gaps, reportedAtMs: Number(row.reported_at_ms), openSinceMs: Number(row.open_since_ms), isDeclaredLost: row.lost_at_ms > 0n });
 
-/** In order, so that replicas never wait for each other in a circle; who comes first is who writes. */
+/** Inserts in the order of the accounts, so that replicas cannot deadlock. Terms that exist are kept. */
 async function addTerms(run: RunPrepared, period: string, terms: ReadonlyMap<string, BillingTerms>): Promise<void> {
   const accounts = [...terms];
   await run(
@@ -52,7 +52,7 @@ async function addTerms(run: RunPrepared, period: string, terms: ReadonlyMap<str
   );
 }
 
-/** `graceMs`: how long after a boundary what was held before it may still be on its way to a writer. */
+/** `graceMs`: how long after the end of a period a request that was held before it may still be on its way to a writer. */
 export function createPostgresBooks(database: Pick<Database<unknown>, 'db' | 'transactPrepared'>, { graceMs }: { readonly graceMs: number }): BooksStore {
   const { db } = database;
   const verifier = createVerifier(database);
@@ -66,7 +66,7 @@ export function createPostgresBooks(database: Pick<Database<unknown>, 'db' | 'tr
     }));
   }
 
-  /** Rows of each account against the totals that quota counts by. */
+  /** Accounts whose usage sums differ from the totals that quota uses. */
   async function accountRows(): Promise<readonly ReconcileRow[]> {
     const { rows } = await sql<{ account_id: string; ours: bigint; theirs: bigint }>`select account_id, coalesce(u.sum, 0)::bigint as ours, coalesce(t.charge_nano_usd, 0)::bigint as theirs from
         (select account_id, sum(charge_nano_usd + adjusted_nano_usd) as sum from usage_days group by account_id) u
@@ -75,7 +75,7 @@ export function createPostgresBooks(database: Pick<Database<unknown>, 'db' | 'tr
     return rows.map(({ account_id, ours, theirs }): ReconcileRow => ({ kind: 'account', subject: account_id, day: '', oursNanoUsd: ours, theirsNanoUsd: theirs, status: 'differs', gaps: 0n }));
   }
 
-  /** The row of the correction, inside the transaction of `run`. */
+  /** Books a cost correction inside the transaction of `run`; undefined if there is no such attempt. */
   async function adjust(run: RunPrepared, accountId: string, change: CostChange, openPeriod: string, nowMs: number): Promise<{ readonly seq: bigint; readonly amountNanoUsd: bigint } | undefined> {
     await run(SHARE_PERIODS, []);
     const [head] = await run<{ seq: bigint; hash: string }>(LOCK_HEADS, [textArray([accountId])]);
@@ -89,7 +89,7 @@ export function createPostgresBooks(database: Pick<Database<unknown>, 'db' | 'tr
       [change.requestId, change.attempt, accountId],
     );
     if (head === undefined || row === undefined) return undefined;
-    // Whoever learns a cost learns it of the provider, who knows of no fees.
+    // The corrected cost comes from the provider, which does not know our fees.
     const { feeNanoUsd } = feesOfAttempt(row.amount_nano_usd, row.card_id);
     const amountNanoUsd = asNanoUsd(change.costNanoUsd + feeNanoUsd - row.amount_nano_usd - row.adjusted);
     if (amountNanoUsd === 0n) return { seq: 0n, amountNanoUsd };
@@ -187,7 +187,7 @@ export function createPostgresBooks(database: Pick<Database<unknown>, 'db' | 'tr
         ...(dead === 0n ? [] : [{ ...nothing, kind: 'dead_events' as const, subject: '', gaps: dead }]),
       ];
       await sql`delete from reconciliations where at_ms < ${nowMs - KEPT_MS}::bigint`.execute(db);
-      // That it was made is kept of one that found nothing, too: it is the latest.
+      // A reconciliation that found nothing is stored too, so that it counts as the latest.
       const kept = rows.length > 0 ? rows : [{ ...nothing, kind: NO_ROW, subject: '', status: 'matched', gaps: 0n }];
       const values = kept.map((row) => sql`(${nowMs}::bigint, ${row.kind}, ${row.subject}, ${row.day}, ${row.oursNanoUsd}::bigint, ${row.theirsNanoUsd}::bigint, ${row.status}, ${row.gaps}::bigint)`);
       await sql`insert into reconciliations (at_ms, kind, subject, day, ours_nano_usd, theirs_nano_usd, status, gaps) values ${sql.join(values)} on conflict do nothing`.execute(db);

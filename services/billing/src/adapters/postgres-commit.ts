@@ -1,4 +1,4 @@
-/** One batch of usage as one transaction: its locks, what is known, the booking, its writes. */
+/** Commits a batch of usage in one transaction: locks, reads what is known, books, writes. */
 import { createHash } from 'node:crypto';
 import { assert } from '@signalbox/kernel/assert';
 import { CHAIN_START } from '@signalbox/ledger-core/hash-chain';
@@ -19,7 +19,7 @@ function unique(values: readonly string[]): string[] {
   return [...new Set(values)];
 }
 
-/** `{1,5,9,9}`: first and last of each range, in one row. */
+/** First and last of each range as one flat array: `{1,5,9,9}`. */
 function flatRanges(ranges: readonly SeqRange[]): string {
   return `{${ranges.map(({ first, last }) => `${first},${last}`).join(',')}}`;
 }
@@ -33,7 +33,7 @@ function rangesOf(flat: readonly string[]): SeqRange[] {
 interface WriterRow {
   readonly writer: string;
   readonly ledger_seq: bigint;
-  /** Whole numbers as text: the driver reads arrays of them so. */
+  /** Integers as text, which is how the driver reads arrays of bigint. */
   readonly beyond: readonly string[];
 }
 
@@ -41,7 +41,7 @@ interface Mark extends Progress {
   readonly writer: string;
 }
 
-/** How far each writer is once `ranges` are committed. */
+/** The progress of each writer once `ranges` are committed. */
 function advance(rows: readonly WriterRow[], ranges: readonly CheckedRange[]): Mark[] {
   return rows.map(({ writer, ledger_seq, beyond }) => ({
     writer,
@@ -90,11 +90,11 @@ export async function readRequests(run: RunPrepared, requestIds: readonly string
   return requestsOf((await run<KnownRow>(READ_ROWS, [textArray(requestIds)])).flatMap(storedRows));
 }
 
-/** Closed periods as known to this process; they never open again, so only new ones are read. */
+/** Closed periods that this process knows. They never open again, so only new ones are read. */
 export interface KnownPeriods {
   lastId: bigint;
   readonly closed: Set<string>;
-  /** Period that takes what comes late, at an instant. */
+  /** The open period to which facts of closed periods are booked at that time. */
   openAt(nowMs: number, closed: ReadonlySet<string>): string;
 }
 
@@ -104,7 +104,7 @@ interface Opened {
   readonly rows: readonly KnownRow[];
 }
 
-/** Locks writers and accounts, then reads the requests, so that what another replica booked before is seen: in one round trip unless a writer or an account is new. */
+/** Locks writers and accounts and then reads the requests, so that rows that another replica has booked are seen. Takes one round trip unless a writer or an account is new. */
 async function open(run: RunPrepared, writers: readonly string[], accountIds: readonly string[], requestIds: readonly string[], periods: KnownPeriods, nowMs: number): Promise<Opened> {
   const names = [textArray(writers)];
   const ids = [textArray(accountIds)];
@@ -122,12 +122,12 @@ async function open(run: RunPrepared, writers: readonly string[], accountIds: re
   return lockAndRead();
 }
 
-/** One commit as it is written: nothing of its facts and rows is referenced any more, so that they die young while the store works. */
+/** A commit in encoded form. It no longer references its facts and rows, so that they are collected young while the store works. */
 interface PackedBatch {
   readonly counts: CommittedBatch['rows'];
-  /** Parameters of WRITE_BATCH but the time. */
+  /** Parameters of WRITE_BATCH. */
   readonly columns: readonly Buffer[];
-  /** Accounts whose totals have moved, or requests of which are over, as they are announced; the totals come with the store's answer. */
+  /** Accounts to announce: their totals have changed, or requests of theirs are settled. The totals come with the store's answer. */
   readonly moved: readonly Omit<AccountTotals, 'totals'>[];
   readonly outcomes: readonly CheckedOutcome[];
   readonly refused: readonly DeadEvent[];
@@ -135,7 +135,7 @@ interface PackedBatch {
 
 const factText = (fact: unknown): string => JSON.stringify(fact, (_name, part: unknown) => (typeof part === 'bigint' ? part.toString() : part));
 
-/** Of an account. */
+/** A delta with its account. */
 type Of<Delta> = Delta & { readonly accountId: string };
 
 /** Columns of USAGE. */
@@ -166,7 +166,7 @@ function packSums(accounts: readonly BookedAccount[], marks: readonly Mark[]): B
   ];
 }
 
-/** Books in parts. */
+/** Books the facts in parts, with a turn of the event loop for others before each. */
 async function bookAll(input: BookingInput): Promise<Booking> {
   const parts = bookInParts(input);
   for (;;) {
@@ -176,10 +176,10 @@ async function bookAll(input: BookingInput): Promise<Booking> {
   }
 }
 
-/** Ranges without their facts: to commit one again would move its writer's watermark over what was never booked. */
+/** Ranges whose facts were taken out. Committing one again would move its writer's watermark past facts that were never booked. */
 const emptied = new WeakSet<CheckedRange>();
 
-/** Takes the facts out of `ranges`, locks what they belong to and books them. */
+/** Takes the facts out of `ranges`, locks their writers and accounts, and books them. */
 async function packBatch(run: RunPrepared, ranges: readonly CheckedRange[], periods: KnownPeriods, nowMs: number): Promise<PackedBatch> {
   for (const range of ranges) {
     assert(!emptied.has(range), 'A range is committed once; its message is read again for a second try.');
@@ -221,7 +221,7 @@ interface TotalRow {
   readonly byok_tokens: bigint;
 }
 
-/** Answers the new totals by account. */
+/** Returns the new totals by account. */
 async function writeBatch(run: RunPrepared, columns: readonly Buffer[]): Promise<Map<string, ScopeTotals[]>> {
   const totals = await run<TotalRow>(WRITE_BATCH, columns);
   const sums = new Map<string, ScopeTotals[]>();
@@ -244,11 +244,11 @@ const deadColumns = (dead: readonly DeadEvent[], nowMs: number): unknown[] => [
   textsOf(dead, ({ writer }) => writer), textsOf(dead, ({ payload }) => Buffer.from(payload).toString('hex')), nowMs,
 ];
 
-/** Books everything inside the transaction of `run`: in one round trip to read and one to write and commit, unless a writer or an account is new. */
+/** Books everything inside the transaction of `run`. Takes one round trip to read and one to write and commit, unless a writer or an account is new. */
 export async function commitBatch(run: RunPrepared, conclude: Conclude, ranges: readonly CheckedRange[], dead: readonly DeadEvent[], periods: KnownPeriods, nowMs: number): Promise<CommittedBatch> {
   const { counts, columns, moved, outcomes, refused } = await packBatch(run, ranges, periods, nowMs);
   await nextTurn();
-  // All columns before the first statement: the commit is behind them at once, and must not be where one of them could not be made.
+  // Encode all columns before sending the first statement: the commit is sent right behind the statements, and must not be if encoding one of them throws.
   const lost = [...dead, ...refused];
   const statements: (readonly [Prepared, readonly unknown[]])[] = [];
   if (outcomes.length > 0) statements.push([ADD_OUTCOMES, outcomeColumns(outcomes)]);

@@ -1,9 +1,9 @@
-/** Decisions in Postgres. Ids are in the order of time, so they serve as cursor. */
+/** Decisions in Postgres. Ids ascend with time, so they serve as cursors. */
 import type { Database } from '@signalbox/sql/database';
 import { sql } from 'kysely';
 import type { DecisionRow, DecisionStore } from '../domain/decisions.js';
 
-/** Beyond every date that has a text. */
+/** End of the year 9999, the last date that has an ordinary text. */
 const MS_MAX = 253_402_300_799_999;
 
 interface StoredRow {

@@ -1,4 +1,4 @@
-/** The ledger in Postgres: one transaction a batch, a handful of prepared statements whatever its size. */
+/** The ledger in Postgres: one transaction per batch, with a handful of prepared statements whatever its size. */
 import { isWhole } from '@signalbox/ledger-core/fold';
 import { CHAIN_START } from '@signalbox/ledger-core/hash-chain';
 import { periodAt } from '@signalbox/ledger-core/periods';
@@ -8,11 +8,11 @@ import type { LedgerRowView, LedgerStore, WriterMarkRow } from '../domain/ports.
 import { isSettled } from '../domain/request.js';
 import { commitBatch, readRequests, type KnownPeriods } from './postgres-commit.js';
 
-/** Rows of the table whose requests are named in a rebuild: about as many requests, most of which were charged as they were booked. */
+/** Latest rows of an account whose requests are named when quota rebuilds its counters. This is about as many requests, since most have a single row. */
 const RECENT_ROWS = 2_000;
 /** 70 days: the longest period with an end (a month) and its predecessor. */
 const RECENT_PERIODS_MS = 70 * 86_400_000;
-/** Days that quota may still count by, and two more for clocks: it forgets others, which are most of what is kept. */
+/** Daily totals that quota may still use, with two days to spare for clocks. Older ones, which are most of the rows, are left out. */
 const RECENT_DAYS_MS = 10 * 86_400_000;
 const LEDGER_LIMIT = 1_000;
 
@@ -36,7 +36,7 @@ interface LedgerRow {
   readonly card_id: string;
 }
 
-/** Whether a charge or adjustment row counts the attempt of row `e`. */
+/** Whether a charge or adjustment row includes the attempt of row `e`. */
 const isCharged = (alias: 'a' | 'c') => sql<boolean>`to_jsonb(e.attempt) <@ (${sql.ref(`${alias}.detail`)}::jsonb -> 'charged')`;
 
 /** The ledger over a database whose search path starts with the schema `billing`. */
@@ -47,13 +47,13 @@ export function createPostgresLedger(database: Pick<Database<unknown>, 'db' | 't
     closed: new Set(),
     openAt: (nowMs, closed) => {
       let open = periodAt(nowMs, periodSeconds);
-      // Only a clock that went back finds its own period closed.
+      // The current period can be closed only if the clock was set back.
       while (closed.has(open.id)) open = periodAt(open.endMs, periodSeconds);
       return open.id;
     },
   };
 
-  /** Requests charged last, and those of `asked` that are charged. */
+  /** The latest charged requests, and those of `asked` that are charged. */
   async function chargedRequests(accountId: string, asked: readonly string[]): Promise<readonly string[]> {
     const { rows } = await sql<{ request_id: string }>`select request_id from (select seq, kind, charge_hash, request_id from ledger_entries where account_id = ${accountId} order by seq desc limit ${RECENT_ROWS}) r
         where kind = 'charge' or charge_hash is not null
@@ -63,8 +63,9 @@ export function createPostgresLedger(database: Pick<Database<unknown>, 'db' | 't
   }
 
   /**
-   * Of charged requests those of which no round is still to be told. What is asked about lives no more, and is waited for no
-   * longer than `isSettled` says; of the others a round may be under way. Nearly all have one attempt, booked with its charge in one row.
+   * Those of the charged requests that are settled: no round of theirs is still to be reported. Requests that quota asks about are
+   * no longer running, so they are waited for only as long as `isSettled` says; a round of the others may still be under way.
+   * Nearly all requests have one attempt, booked with its charge in one row, and need no further look.
    */
   async function settledRequests(charged: readonly string[], asked: readonly string[], nowMs: number): Promise<readonly string[]> {
     const { rows: several } = await sql<{ request_id: string }>`select distinct request_id from ledger_entries where request_id = any(${charged}::text[]) and kind = 'attempt' and (charge_hash is null or attempt > 1)`.execute(db);
@@ -100,7 +101,7 @@ export function createPostgresLedger(database: Pick<Database<unknown>, 'db' | 't
       return rows.map((row): WriterMarkRow => ({ writer: row.writer, provider: row.provider, lastSeq: row.last_seq, ledgerSeq: row.ledger_seq, gaps: row.gaps, seenAtMs: Number(row.seen_at_ms), isDeclaredLost: row.lost_at_ms > 0n, isEnded: row.is_ended }));
     },
     declareLost: async (writer, note, nowMs, aliveSinceMs) => {
-      // What was heard at a time to come, before the clock went back, tells nothing.
+      // A report from the future, made before the clock was set back, proves nothing.
       const { rows } = await sql<{ is_alive: boolean }>`with found as (select writer, last_seq, ledger_seq, seen_at_ms > ${aliveSinceMs}::bigint and seen_at_ms <= ${2 * nowMs - aliveSinceMs}::bigint as is_alive from writers where writer = ${writer} for update),
           lost as (update writers w set lost_at_ms = ${nowMs}::bigint from found f where w.writer = f.writer and not f.is_alive and w.lost_at_ms = 0 returning w.writer),
           kept as (insert into writer_losses (writer, at_ms, last_seq, ledger_seq, note) select f.writer, ${nowMs}::bigint, f.last_seq, f.ledger_seq, ${note} from found f join lost using (writer))
@@ -109,7 +110,7 @@ export function createPostgresLedger(database: Pick<Database<unknown>, 'db' | 't
       return found === undefined ? 'unknown' : found.is_alive ? 'alive' : 'lost';
     },
     totals: async (accountId, asked, nowMs) => {
-      // Requests first: what is named here is in the totals that are read after it.
+      // Requests first, so that the totals read afterwards include all that are named.
       const requestIds = await settledRequests(await chargedRequests(accountId, asked), asked, nowMs);
       const { rows } = await sql<{ seq: bigint; scope: string | null; period_id: string; charge_nano_usd: bigint; tokens: bigint; byok_tokens: bigint }>`select h.seq, t.scope, t.period_id, t.charge_nano_usd, t.tokens, t.byok_tokens
         from account_heads h left join totals t on t.account_id = h.account_id and (t.period_id = 'total' or t.updated_at_ms > case when t.period_id like 'day:%' then ${nowMs - RECENT_DAYS_MS}::bigint else ${nowMs - RECENT_PERIODS_MS}::bigint end) where h.account_id = ${accountId}`.execute(db);
@@ -118,8 +119,8 @@ export function createPostgresLedger(database: Pick<Database<unknown>, 'db' | 't
     },
     ledger: async ({ accountId, fromMs, toMs, after, limit }) => {
       const most = Math.min(Math.max(limit, 1), LEDGER_LIMIT);
-      // The row at `after` may hold a charge that comes after it. The hash before a row is that of the row before it; an
-      // attempt is charged when the newest row about its request's charge says so, and never on the account's own credential.
+      // The row at `after` may contain the charge row that follows it. `prev_hash` is the hash of the preceding row. An attempt is
+      // charged if the newest row about its request's charge says so, and never if it used the account's own credential.
       const { rows } = await sql<LedgerRow>`with e as (
           select * from ledger_entries where account_id = ${accountId} and seq >= ${after}::bigint and at_ms >= ${fromMs}::bigint and (${toMs}::bigint = 0 or at_ms < ${toMs}::bigint) order by seq limit ${most + 1}),
         r as (

@@ -1,4 +1,4 @@
-/** Sums are written anew from the rows they sum, account by account. */
+/** Corrects sums from the rows they sum up, account by account. */
 import { assert } from '@signalbox/kernel/assert';
 import type { Database } from '@signalbox/sql/database';
 import type { Prepared, RunPrepared } from '@signalbox/sql/prepared';
@@ -11,16 +11,16 @@ import { attemptColumns, totalColumns, usageColumns } from './postgres-commit.js
 import { LOCK_HEADS, MEND, SHARE_PERIODS } from './statements.js';
 
 const CLOSED: Prepared = { name: 'billing_closed_periods', text: 'select period from closed_periods' };
-/** Columns of the keys, without the account's. */
+/** Number of key columns of each table, without the account. */
 const KEY = { usage: 5, attempts: 2, totals: 2 } as const;
-/** What `verify` says of sums; the others are about rows, but for the terms of bills. */
+/** Invariants of `verify` about sums. The others are about rows, except that about the terms of bills. */
 const SUMS: ReadonlySet<string> = new Set(['I7', 'I9']);
 
-/** The columns of the keys of what is of no row. `order`: places in the name, as the table has them. */
+/** Key columns of sums that no row belongs to. `order`: index in the key of each column of the table. */
 const keyColumns = (accountId: string, gone: readonly Mend[], order: readonly number[]): Buffer[] => [textsOf(gone, () => accountId), ...order.map((place) => textsOf(gone, ({ key }) => key[place] ?? ''))];
 
 export function createRecounter({ db, transactPrepared }: Pick<Database<unknown>, 'db' | 'transactPrepared'>, { verify }: Pick<BooksStore, 'verify'>): Pick<BooksStore, 'recount'> {
-  /** Under the lock of the account's head, as booking: nobody else writes its rows or its sums meanwhile. */
+  /** Holds the lock of the account's head, like booking, so that nobody else writes the account's rows or sums meanwhile. */
   const write = (accountId: string, withClosed: boolean): Promise<RecountedAccount> =>
     transactPrepared(async (run) => {
       await run(SHARE_PERIODS, []);
@@ -47,7 +47,7 @@ export function createRecounter({ db, transactPrepared }: Pick<Database<unknown>
       const accounts = accountId === '' ? (await sql.raw<{ account_id: string }>(ACCOUNTS).execute(db)).rows.map((row) => row.account_id) : [accountId];
       const found: RecountedAccount[] = [];
       for (const each of accounts) {
-        // Beside booking first: an account whose sums are right is locked for nobody, and rows that are wrong are no base for sums.
+        // Check without a lock first: an account whose sums are right need not be locked, and rows that break an invariant cannot be summed up.
         const broken = (await verify(each)).filter(({ violations }) => violations > 0n).map(({ invariant }) => invariant);
         if (!broken.some((invariant) => SUMS.has(invariant))) continue;
         const brokenInvariants = broken.filter((invariant) => !SUMS.has(invariant) && invariant !== 'I9 terms');
@@ -65,7 +65,7 @@ async function mendUsage(run: RunPrepared, accountId: string, mends: readonly Me
   await run(MEND.usage.add, usageColumns(mends.filter(({ isCounted }) => isCounted).map(({ key, missing, isKept }) => {
     const [period = '', day = '', provider = '', keyId = '', model = ''] = key;
     const [requests = 0n, tokens = 0n, byokTokens = 0n, promptTokens = 0n, completionTokens = 0n, costNanoUsd = 0n, chargeNanoUsd = 0n, adjustedNanoUsd = 0n, savingsNanoUsd = 0n, feesNanoUsd = 0n] = missing;
-    // No proof looks at how long answers took: of a sum that is there they stay, of one that is gone they are counted again.
+    // Durations are not verified. An existing sum keeps them; for a missing one they are counted again.
     const times = isKept ? undefined : whole.get(key.join(' '));
     return {
       accountId, period, day, provider, keyId, model, requests: Number(requests), tokens: Number(tokens), byokTokens: Number(byokTokens), promptTokens: Number(promptTokens), completionTokens: Number(completionTokens),

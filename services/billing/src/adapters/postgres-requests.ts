@@ -1,4 +1,4 @@
-/** Requests and usage read from the ledger. Lists walk an index of charges by time; sums come from the table of days. */
+/** Reads requests and usage from the ledger. Lists use an index of charges by time; sums come from the table of daily usage. */
 import { NO_TOKENS } from '@signalbox/kernel/tokens';
 import type { Database } from '@signalbox/sql/database';
 import { sql, type RawBuilder } from 'kysely';
@@ -9,11 +9,11 @@ import { percentileMs } from '../domain/latency.js';
 import { dayOf } from '../domain/usage.js';
 
 const DAY_MS = 86_400_000;
-/** Beyond every date that has a text. */
+/** End of the year 9999, the last date that has an ordinary text. */
 const MS_MAX = 253_402_300_799_999;
 const GROUP_COLUMNS: Readonly<Record<Group, RawBuilder<string>>> = { day: sql`day`, model: sql`model`, provider: sql`provider`, key: sql`key_id`, account: sql`account_id` };
 
-/** The part of an attempt's detail that people ask for, as domain/attempt-detail.ts writes it. */
+/** The part of an attempt's detail that is shown to people, as written by domain/attempt-detail.ts. */
 interface ReportedDetail extends AttemptDetail {
   readonly endpoint?: string;
   readonly routed_from?: string;
@@ -84,7 +84,7 @@ const latencyOf = ({ total, firstToken }: Durations = { total: [], firstToken: [
 const allOf = (conditions: readonly RawBuilder<unknown>[]): RawBuilder<unknown> => sql.join(conditions, sql` and `);
 
 export function createRequestReads({ db }: Pick<Database<unknown>, 'db'>): Pick<BooksStore, 'usage' | 'requests' | 'request'> {
-  /** All rows of requests of an account, '' = of any, found by the request's own indexes. */
+  /** All rows of these requests, found by the indexes on the request id. Only those of the account, unless it is ''. */
   async function rowsOf(accountId: string, requestIds: readonly string[]): Promise<Map<string, EntryRow[]>> {
     const { rows } = await sql<EntryRow>`select e.* from (
         select account_id, seq, request_id from ledger_entries where kind = 'attempt' and request_id = any(${requestIds}::text[])
@@ -100,7 +100,7 @@ export function createRequestReads({ db }: Pick<Database<unknown>, 'db'>): Pick<
     return found;
   }
 
-  /** Spans in which there is a match, newest first: so that a filter never walks through days without one. */
+  /** Spans of time that contain a match, newest first, so that a filter does not scan days without one. */
   async function spansOf({ accountId, fromMs, model, provider, keyId, status }: RequestsQuery, beforeMs: number): Promise<readonly (readonly [number, number])[]> {
     if (status === 'failed' || (model === '' && provider === '' && keyId === '')) return [[fromMs, beforeMs]];
     const conditions = [sql`account_id = ${accountId}`, sql`requests > 0`];
@@ -168,7 +168,7 @@ export function createRequestReads({ db }: Pick<Database<unknown>, 'db'>): Pick<
       if (keyId !== '') conditions.push(sql`e.key_id = ${keyId}`);
       if (status === 'failed') conditions.push(sql`e.kind = 'charge'`, sql`e.detail like '{"charged":[]%'`);
       if (status === 'completed') conditions.push(sql`(e.charge_hash is not null or e.detail not like '{"charged":[]%')`);
-      // The detail of an attempt begins with its model.
+      // The detail of an attempt always begins with its model.
       const begins = `{"model":${JSON.stringify(model)},`;
       if (model !== '') conditions.push(sql`starts_with(case when e.kind = 'attempt' then e.detail else (select a.detail from ledger_entries a where a.kind = 'attempt' and a.request_id = e.request_id and a.attempt = e.attempt) end, ${begins})`);
       const ids: string[] = [];

@@ -1,4 +1,4 @@
-/** Proof of the ledger against its invariants (BILLING, section 10), account by account, in pages. */
+/** Verifies the ledger against its invariants (BILLING, section 10), account by account, in pages. */
 import { brokenLink, CHAIN_START, type ChainedRow } from '@signalbox/ledger-core/hash-chain';
 import { correctionOf, fold } from '@signalbox/ledger-core/fold';
 import type { Database } from '@signalbox/sql/database';
@@ -10,13 +10,13 @@ import { ACCOUNTS, countedSums, keptSums } from './account-sums.js';
 import { nextTurn } from './event-loop.js';
 import { areAsWritten, type TermsRow } from './written-terms.js';
 
-/** What one answer of the store brings is read in one go: a few milliseconds. */
+/** Rows in one answer of the store, which the driver parses in one go: a few milliseconds. */
 const PAGE_ROWS = 1_000;
-/** Then others have their turn. */
+/** After this many, others get a turn of the event loop. */
 const PART_ROWS = 250;
 const EXAMPLES_MAX = 20;
 
-/** What each check says when it holds. */
+/** What is true if the check holds. */
 const CHECKS = {
   I1: 'What a provider reported of a day is what our attempts of that day cost, without the fees of plugins.',
   I2: 'A request has at most one charge row.',
@@ -94,11 +94,11 @@ export function createVerifier({ db, transactPrepared }: Pick<Database<unknown>,
         seq = part.at(-1)?.seq ?? seq;
       }
     }
-    // The account may have grown meanwhile, never shrunk.
+    // The account may have grown meanwhile, but cannot have shrunk.
     if (!isAtHead || (await headOf(accountId)).seq < seq) tell('I9 chain', `${accountId} head`);
   }
 
-  /** All requests of an account, and its sums: at one instant, since booking goes on. */
+  /** Checks all requests of an account and its sums in one snapshot, since booking goes on. */
   const books = (accountId: string, tell: Tell): Promise<void> =>
     transactPrepared(async (run) => {
       await run(ONE_INSTANT, []);

@@ -1,6 +1,6 @@
 /**
- * The statements of one commit, prepared once a connection. Every parameter that ends in `[]` is an array with one
- * element a row, so that a statement is the same for a batch of any size.
+ * The statements of a commit, prepared once per connection. Every parameter whose type ends in `[]` is an array with one
+ * element per row, so that a statement is the same for batches of any size.
  */
 import type { Prepared } from '@signalbox/sql/prepared';
 
@@ -8,7 +8,7 @@ export const ADD_WRITERS: Prepared = {
   name: 'billing_add_writers',
   text: 'insert into writers (writer, registered_at_ms, reported_at_ms, seen_at_ms) select writer, $2::bigint, $2::bigint, (extract(epoch from clock_timestamp()) * 1000)::bigint from unnest($1::text[]) as n(writer) order by writer on conflict do nothing',
 };
-/** In order, so that replicas never wait for each other in a circle. */
+/** Locks in the order of the keys, so that replicas cannot deadlock. */
 export const LOCK_WRITERS: Prepared = {
   name: 'billing_lock_writers',
   text: 'select writer, ledger_seq, beyond from writers where writer = any($1::text[]) order by writer for update',
@@ -26,8 +26,9 @@ export const LOCK_HEADS: Prepared = {
 const KNOWN_COLUMNS = ['request_id', 'account_id', 'key_id', 'kind', 'attempt', 'amount_nano_usd', 'tokens', 'byok_tokens', 'source', 'provider', 'card_id', 'period', 'at_ms', 'detail', 'seq'];
 const ofKnown = `${KNOWN_COLUMNS.map((column) => `e.${column}`).join(', ')}, e.charge_hash is not null as has_charge`;
 /**
- * A request without an attempt row has no other row: the rest is looked for only where one was found. Charges looked for
- * are those with a row of their own. Outcomes that no row tells look like rows that charge nothing.
+ * Reads all rows of these requests. A request without an attempt row has no other rows, so those are looked up only where one
+ * was found. Charges are those with a row of their own; packed ones come with their attempt. Outcomes that no ledger row
+ * contains are returned like rows that charge nothing.
  */
 export const READ_ROWS: Prepared = {
   name: 'billing_read_rows',
@@ -43,7 +44,7 @@ export const READ_ROWS: Prepared = {
 
 type Column = readonly [name: string, type: 'text' | 'bigint' | 'integer'];
 
-/** Arrays inside a row come as text: arrays of arrays would have to be rectangles. */
+/** Arrays inside a row are sent as text, since Postgres' nested arrays must all have the same length. */
 const CASTS: Readonly<Record<string, string>> = { flags: 'flags::text[]', beyond: 'beyond::bigint[]', total_counts: 'total_counts::bigint[]', first_token_counts: 'first_token_counts::bigint[]' };
 const ENTRY: readonly Column[] = [
   ['account_id', 'text'], ['seq', 'bigint'], ['kind', 'text'], ['request_id', 'text'], ['attempt', 'integer'], ['amount_nano_usd', 'bigint'], ['tokens', 'bigint'], ['byok_tokens', 'bigint'],
@@ -61,18 +62,18 @@ const ATTEMPTS: readonly Column[] = [['account_id', 'text'], ['day', 'text'], ['
 const OUTCOME: readonly Column[] = [['request_id', 'text'], ['account_id', 'text'], ['attempt', 'integer'], ['outcome', 'text'], ['told_by_edge', 'integer']];
 
 const namesOf = (columns: readonly Column[]): string => columns.map(([name]) => name).join(', ');
-/** `select … from unnest(…) as n`: the rows of parameters from `$first` on. */
+/** `select … from unnest(…) as n`: the rows in the parameters from `$first` on. */
 const rowsOf = (columns: readonly Column[], first: number): string =>
   `select ${columns.map(([name]) => CASTS[name] ?? name).join(', ')} from unnest(${columns.map(([, type], index) => `$${first + index}::${type}[]`).join(', ')}) as n(${namesOf(columns)})`;
 
 const isCounts = (name: string): boolean => name.endsWith('_counts');
-/** What is there and what comes: a number, or counts place by place. */
+/** Adds the new value to the stored one: a number, or counts element by element. */
 const sumOf = (name: string): string =>
   isCounts(name)
     ? `case when excluded.${name} = '{}' then t.${name} else array(select coalesce(a, 0) + coalesce(b, 0) from unnest(t.${name}, excluded.${name}) with ordinality as u(a, b, place) order by place) end`
     : `t.${name} + excluded.${name}`;
 
-/** `insert` of sums that are added to what is there. The first `keys` columns are the table's key. */
+/** An upsert that adds sums to the stored ones. The first `keys` columns are the table's key. */
 const addTo = (table: string, columns: readonly Column[], keys: number, first: number): string =>
   `insert into ${table} as t (${namesOf(columns)}) ${rowsOf(columns, first)} on conflict (${namesOf(columns.slice(0, keys))}) do update set ${columns.slice(keys).map(([name]) => `${name} = ${sumOf(name)}`).join(', ')}`;
 
@@ -87,7 +88,7 @@ const AT_USAGE = AT_MARK + MARK.length;
 const AT_ATTEMPTS = AT_USAGE + USAGE.length;
 const AT_TOTAL = AT_ATTEMPTS + ATTEMPTS.length;
 
-/** All that a batch changes, in one statement: rows of the ledger, ends of chains, watermarks, sums for reports, totals (which are answered). Parameters: columns of ENTRY, HEAD, MARK, USAGE, ATTEMPTS and TOTAL. */
+/** Everything that a batch writes, in one statement: ledger rows, heads of chains, watermarks, sums for reports and totals, which it returns. Parameters: the columns of ENTRY, HEAD, MARK, USAGE, ATTEMPTS and TOTAL. */
 export const WRITE_BATCH: Prepared = {
   name: 'billing_write_batch',
   text: `with rows as (insert into ledger_entries (${namesOf(ENTRY)}) ${rowsOf(ENTRY, 1)}),
@@ -99,7 +100,7 @@ export const WRITE_BATCH: Prepared = {
     returning ${namesOf(TOTAL)}`,
 };
 
-/** Sums that differ from their rows: what is missing is added, and what is of no row goes (by the first columns of each, its key). */
+/** Correct sums that differ from their rows: `add` adds the difference, `drop` deletes sums without rows (by their key, the first columns). */
 const dropFrom = (table: string, columns: readonly Column[], keys: number): string =>
   `delete from ${table} where (${namesOf(columns.slice(0, keys))}) in (${rowsOf(columns.slice(0, keys), 1)})`;
 export const MEND = {
@@ -108,11 +109,11 @@ export const MEND = {
   totals: { add: { name: 'billing_mend_totals', text: addTotals(1) }, drop: { name: 'billing_drop_totals', text: dropFrom('totals', TOTAL, 3) } },
 } as const satisfies Readonly<Record<string, { readonly add: Prepared; readonly drop: Prepared }>>;
 
-/** Held by booking together, by closing alone: a row is booked to a period, or the period is closed before it. Any number would do. */
+/** Advisory lock that booking shares and closing holds exclusively: a row is booked to a period either before the period is closed, or not at all. The number is arbitrary. */
 const PERIODS_LOCK = 7_203_551_946_012_341n;
 export const SHARE_PERIODS: Prepared = { name: 'billing_share_periods', text: `select pg_advisory_xact_lock_shared(${PERIODS_LOCK})` };
 export const OWN_PERIODS: Prepared = { name: 'billing_own_periods', text: `select pg_advisory_xact_lock(${PERIODS_LOCK})` };
-/** Periods closed since the one known last. */
+/** Periods closed since the latest known one. */
 export const READ_CLOSED: Prepared = { name: 'billing_read_closed', text: 'select id, period from closed_periods where id > $1::bigint order by id' };
 
 export const ADD_OUTCOMES: Prepared = {

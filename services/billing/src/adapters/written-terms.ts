@@ -1,15 +1,15 @@
-/** Terms of a bill as they are kept: JSON for people, and a digest that shows a later change. */
+/** The terms of a bill as stored: JSON for people, and a digest that reveals a later change. */
 import { createHash } from 'node:crypto';
 import type { BillingTerms } from '@signalbox/ledger-core/statement';
 
 export type TermsJson = Readonly<Record<string, unknown>>;
 
-/** One of `closed_terms`. */
+/** A row of `closed_terms`. */
 export interface TermsRow {
   readonly account_id: string;
   readonly period: string;
   readonly terms: TermsJson;
-  /** Empty in rows from before there were digests. */
+  /** Empty in rows that are older than the digests. */
   readonly digest: string;
 }
 
@@ -26,14 +26,14 @@ export function termsOf(json: TermsJson): BillingTerms {
   };
 }
 
-/** SHA-256 in hexadecimal of whose terms they are and of each field, in this order for ever; one that came later is the last, where it is there. */
+/** SHA-256 in hexadecimal of account, period and each field, in this order. The order must never change; a field that was added later comes last, and only if it is present. */
 export function termsDigest(accountId: string, period: string, { tier, variant, subscriptionNanoUsd, includedTokens, overageNanoUsdPerMillion, hardCap, overshootTokens, trialCreditNanoUsd }: BillingTerms): string {
   const text = (value: bigint | null): string | null => (value === null ? null : String(value));
   const fields = [accountId, period, tier, variant, text(subscriptionNanoUsd), text(includedTokens), text(overageNanoUsdPerMillion), hardCap, text(trialCreditNanoUsd), ...(overshootTokens === undefined ? [] : [text(overshootTokens)])];
   return createHash('sha256').update(JSON.stringify(fields)).digest('hex');
 }
 
-/** False when the terms are not those that were written. */
+/** False if the terms were changed after they were written. */
 export function areAsWritten({ account_id, period, terms, digest }: TermsRow): boolean {
   return digest === '' || termsDigest(account_id, period, termsOf(terms)) === digest;
 }

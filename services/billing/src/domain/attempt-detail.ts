@@ -1,4 +1,4 @@
-/** The detail of an attempt row, written as text at once: booking only passes it on. */
+/** Writes the detail of an attempt row directly as JSON text, since booking only passes it on. */
 import type { TokenCounts } from '@signalbox/kernel/tokens';
 import { JsonText } from './json-text.js';
 import type { AttemptMessage } from './messages.js';
@@ -6,8 +6,8 @@ import type { AttemptMessage } from './messages.js';
 const detail = new JsonText();
 
 /**
- * What is empty, zero or false is left out of the text: absent means that. NUL, which Postgres reads in no JSON, is
- * replaced: one such row would fail every later query over the books.
+ * Members that are empty, zero or false are left out. NUL is replaced, since Postgres does not accept it in JSON: one such row
+ * would fail every later query that reads the detail.
  */
 function text(name: string, value: string | undefined): void {
   if (value !== undefined && value !== '') detail.text(name, value.includes('\0') ? value.replaceAll('\0', '\uFFFD') : value);
@@ -22,7 +22,7 @@ function flag(name: string, value: boolean): void {
   if (value) detail.plain(name, true);
 }
 
-/** An AttemptDetail with everything else that the event tells of an attempt and no column holds. Amounts and times are whole numbers as text. */
+/** An AttemptDetail and everything else that the event says about an attempt and that has no column. Amounts and times are integers as text. */
 export function attemptDetail(message: AttemptMessage, retryOf: readonly number[], tokens: TokenCounts, restsOnCalls = false): string {
   const { card, periods, failure } = message;
   detail.begin();

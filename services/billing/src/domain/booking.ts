@@ -1,4 +1,4 @@
-/** From facts to ledger rows: pure, so that the same facts in any order and any number of times give the same sums. */
+/** Turns facts into ledger rows. Pure: the same facts, in any order and any number of times, give the same sums. */
 import { assert } from '@signalbox/kernel/assert';
 import { feesOfAttempt } from '@signalbox/kernel/card-fees';
 import { asNanoUsd } from '@signalbox/kernel/money';
@@ -10,28 +10,28 @@ import { chargeDetail, RequestState, sourceOf } from './request.js';
 import { usageOf } from './usage.js';
 
 export interface Booking {
-  /** New, and told by no row: to be remembered beside the rows. */
+  /** New outcomes that no row contains; to be stored beside the rows. */
   readonly outcomes: readonly CheckedOutcome[];
   readonly accounts: readonly BookedAccount[];
-  /** Facts that name another account than the request has. */
+  /** Facts that name a different account than their request has. */
   readonly refused: readonly (CheckedAttempt | CheckedOutcome)[];
 }
 
 export interface BookingInput {
   readonly attempts: readonly CheckedAttempt[];
   readonly outcomes: readonly CheckedOutcome[];
-  /** States of all requests named, as far as they exist; changed by the booking. */
+  /** States of all requests that are named and exist; changed by the booking. */
   readonly requests: ReadonlyMap<string, RequestState>;
-  /** Heads of all accounts named, as far as they exist. */
+  /** Heads of all accounts that are named and exist. */
   readonly heads: ReadonlyMap<string, AccountHead>;
   readonly nowMs: number;
-  /** Which bills are made already; absent = none. */
+  /** Periods that are closed; absent = none. */
   readonly books?: Books | undefined;
-  /** Gets the rows of the ledger, those of each account in the order of its chain. */
+  /** Called with each row of the ledger; those of an account come in the order of its chain. */
   addRow(row: LedgerEntry): void;
 }
 
-/** Periods that take no more rows, and the one that takes what comes late. */
+/** Closed periods, and the open one that late facts are booked to. */
 export interface Books {
   readonly closed: ReadonlySet<string>;
   readonly open: string;
@@ -39,13 +39,13 @@ export interface Books {
 
 const LATE_FLAG = 'late';
 
-/** The periods that a row is booked to: a closed month's facts go to the open one. */
+/** The periods that a row is booked to: facts of a closed month go to the open one. */
 function bookedTo(periods: ChargePeriods, books: Books | undefined): ChargePeriods {
   if (books === undefined || !books.closed.has(periods.month)) return periods;
   return { ...periods, month: books.open };
 }
 
-/** As the operator's own corrections, which say why. */
+/** Gives a reason, like the operator's own corrections. */
 const TOLD_DETAIL = JSON.stringify({ reason: 'told by the provider' });
 const NO_FLAGS: readonly string[] = [];
 
@@ -53,22 +53,22 @@ const NONE: readonly never[] = [];
 
 interface OpenRequest {
   readonly state: RequestState;
-  /** Of this batch, and new. */
+  /** New attempts in this batch. */
   attempts: readonly CheckedAttempt[];
   told: readonly CheckedOutcome[];
 }
 
-/** Requests booked in one part: half a millisecond. */
+/** Requests booked in one part; takes half a millisecond. */
 const PART_REQUESTS = 128;
 
-/** Books all facts, request by request: one attempt row for each new attempt, then its charge row or an adjustment. Yields between its parts, each of some requests. */
+/** Books all facts, request by request: one attempt row for each new attempt, then its charge row or an adjustment. Yields after each part. */
 export function* bookInParts({ attempts, outcomes, requests, heads, nowMs, books, addRow }: BookingInput): Generator<undefined, Booking, undefined> {
   const refused: (CheckedAttempt | CheckedOutcome)[] = [];
   const unrecorded: CheckedOutcome[] = [];
   const touched = new Map<string, OpenRequest>();
   const accounts = new Map<string, OpenAccount>();
 
-  /** Undefined: the fact names another account than its request has. */
+  /** Undefined if the fact names a different account than its request has. */
   const stateOf = ({ requestId, accountId }: CheckedAttempt | CheckedOutcome, open: OpenRequest | undefined): RequestState | undefined => {
     const state = open?.state ?? requests.get(requestId) ?? new RequestState(accountId);
     return state.accountId === accountId ? state : undefined;
@@ -104,15 +104,15 @@ export function* bookInParts({ attempts, outcomes, requests, heads, nowMs, books
     if (account === undefined) accounts.set(state.accountId, (account = new OpenAccount(state.accountId, heads.get(state.accountId) ?? NEW_HEAD, addRow)));
     for (const attempt of ended) account.attempt(attemptRow(attempt, books), attempt.fact.byok);
     if (!charge(account, requestId, state, nowMs, books)) unrecorded.push(...told);
-    // Behind the charge, which repeats the attempt before it and takes no row of its own.
+    // After the charge: an ordinary charge is packed into the row of the attempt right before it.
     for (const attempt of ended) learn(account, attempt, books);
-    // What is booked may be forgotten between parts.
+    // What is booked may be garbage-collected between parts.
     touched.delete(requestId);
   }
   return { outcomes: unrecorded, accounts: [...accounts.values()].map((account) => account.booked()), refused };
 }
 
-/** Books all facts in one go; answers the rows too. */
+/** Books all facts in one go and also returns the rows. */
 export function book(input: Omit<BookingInput, 'addRow'>): Booking & { readonly rows: readonly LedgerEntry[] } {
   const rows: LedgerEntry[] = [];
   const parts = bookInParts({ ...input, addRow: (row) => rows.push(row) });
@@ -132,7 +132,7 @@ function attemptRow(attempt: CheckedAttempt, books: Books | undefined): DraftEnt
   };
 }
 
-/** What the provider says it took is the operator's cost; the charge stays what the answer said (BILLING, section 5). */
+/** What the provider says it charged is the operator's cost; the charge to the account stays as the client was told (BILLING, section 5). */
 function learn(account: OpenAccount, attempt: CheckedAttempt, books: Books | undefined): void {
   const { toldNanoUsd, fact } = attempt;
   if (toldNanoUsd === undefined) return;
@@ -142,7 +142,7 @@ function learn(account: OpenAccount, attempt: CheckedAttempt, books: Books | und
   account.cost({ ...row, kind: 'adjustment', amountNanoUsd, tokens: 0n, byokTokens: 0n, source: 'provider', flags: row.period === attempt.periods.month ? NO_FLAGS : [LATE_FLAG], appliesTo: 'cost', detail: TOLD_DETAIL });
 }
 
-/** Adds the charge row, or an adjustment, that the request's facts ask for. False = nothing is to be added. */
+/** Adds the charge row or adjustment that the request's facts require. False = none is required. */
 function charge(account: OpenAccount, requestId: string, state: RequestState, nowMs: number, books: Books | undefined): boolean {
   const right = fold(state.facts);
   const correction = correctionOf(state.booked, right);

@@ -1,25 +1,25 @@
-/** Bills and the closing of periods: the ledger's sums, the terms of the accounts, and the rules of ledger-core. */
+/** Makes bills and closes periods, from the ledger's sums, the accounts' terms and the rules of ledger-core. */
 import { closeBlockers, type CloseBlocker } from '@signalbox/ledger-core/close';
 import { periodAt, periodSpan, type PeriodSpan } from '@signalbox/ledger-core/periods';
 import { statementOf, type BillingTerms, type Statement } from '@signalbox/ledger-core/statement';
 import type { BooksStore, PeriodCharge } from './books.js';
 import type { Hearing } from './hearing.js';
 
-/** Terms as they hold now. */
+/** Current terms of an account. */
 export interface AccountTerms {
   readonly terms: BillingTerms;
   readonly createdAtMs: number;
 }
 
 export interface AccountsPort {
-  /** Undefined: no such account. Rejects with a Fault `accounts_unavailable`. */
+  /** Undefined = no such account. Rejects with a Fault `accounts_unavailable`. */
   termsOf(accountId: string): Promise<AccountTerms | undefined>;
   all(): Promise<ReadonlyMap<string, AccountTerms>>;
 }
 
 export interface Bill {
   readonly span: PeriodSpan;
-  /** 0 = open: the bill as of now. */
+  /** 0 = the period is open, and the bill preliminary. */
   readonly closedAtMs: number;
   readonly terms: BillingTerms;
   readonly statement: Statement;
@@ -36,7 +36,7 @@ export interface CloseRound {
   readonly waiting: readonly Waiting[];
 }
 
-/** Periods closed in one round at most: those of a long pause come in the next ones. */
+/** Most periods closed in one round; after a long pause the rest follow in the next rounds. */
 const ROUND_MAX = 200;
 
 export interface BookkeeperOptions {
@@ -45,14 +45,14 @@ export interface BookkeeperOptions {
   /** Length of a period for tests; undefined = calendar months. */
   readonly periodSeconds: number | undefined;
   readonly hearing: Pick<Hearing, 'passedUntil'>;
-  /** How long after a boundary what was held before it may still be on its way to a writer. */
+  /** How long after the end of a period a request that was held before it may still be on its way to a writer. */
   readonly graceMs: number;
 }
 
 export interface Bookkeeper {
-  /** Undefined: no such account, or a period that is none, has not begun, or ended before there was the account. */
+  /** Undefined if there is no such account or period, or if the period has not begun or ended before the account was created. */
   bill(accountId: string, period: string, nowMs: number): Promise<Bill | undefined>;
-  /** Writes the terms for what is over, whatever waits; then closes, oldest first, what has nothing in the way. */
+  /** Writes the terms for all periods that are over, even if they cannot close yet. Then closes those that nothing blocks, oldest first. */
   closePeriods(nowMs: number): Promise<CloseRound>;
 }
 
@@ -99,7 +99,7 @@ export function createBookkeeper({ store, accounts, periodSeconds, hearing, grac
       const waiting: Waiting[] = [];
       const wait = ({ id }: PeriodSpan, blockers: readonly CloseBlocker[]): void => void waiting.push(...blockers.map(({ reason, writer }) => ({ period: id, reason, writer })));
       const termsFor = ({ endMs }: PeriodSpan): ReadonlyMap<string, BillingTerms> => new Map([...all].filter(([, { createdAtMs }]) => createdAtMs < endMs).map(([accountId, each]) => [accountId, each.terms]));
-      // Whatever stands in the way: a tier that changes while a period waits is none of its terms.
+      // Even if a period is blocked: a tier that changes while it waits must not affect its terms.
       for (const span of spans) if (span.endMs <= passedMs) await store.writeTerms(span.id, termsFor(span));
       for (const span of spans) {
         const blockers = closeBlockers({ boundaryMs: span.endMs, nowMs: passedMs, graceMs, writers, deadEvents });
@@ -108,12 +108,12 @@ export function createBookkeeper({ store, accounts, periodSeconds, hearing, grac
           continue;
         }
         const terms = termsFor(span);
-        // Before there was anyone to bill there is no bill to make.
+        // No account existed yet, so there is no bill to make.
         if (terms.size === 0 && !withRows.has(span.id)) continue;
         const outcome = await store.close(span, terms, passedMs);
         if (outcome === 'closed') closed.push(span.id);
         else if (outcome !== 'was_closed') {
-          // No later one closes before it: bills are counted in the order of their periods.
+          // No later period may close before this one: bills build on those of earlier periods.
           wait(span, outcome);
           break;
         }

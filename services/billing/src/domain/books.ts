@@ -1,4 +1,4 @@
-/** What the books answer: reports, requests, bills, comparisons, proofs. Amounts are nano-USD; times milliseconds since the epoch. */
+/** Types of the books: reports, requests, bills, reconciliation, verification. Amounts are nano-USD; times milliseconds since the epoch. */
 import type { AdjustmentRow, BillingTerms, SpendSum } from '@signalbox/ledger-core/statement';
 import type { CloseBlocker, WriterReport } from '@signalbox/ledger-core/close';
 import type { TokenCounts } from '@signalbox/kernel/tokens';
@@ -18,14 +18,14 @@ export interface UsageQuery {
   readonly model: string;
   readonly provider: string;
   readonly keyId: string;
-  /** Group of the last row seen; empty = from the beginning. Only where rows are in the order of their groups. */
+  /** Group of the last row seen; empty = from the beginning. Only if rows are ordered by group. */
   readonly after: string;
   readonly limit: number;
-  /** By what rows cost at the price cards, the dearest first; else by group, days newest first. */
+  /** Order by cost at the price cards, highest first; otherwise by group, with days newest first. */
   readonly dearestFirst: boolean;
 }
 
-/** Of requests that were answered, in milliseconds within 8 %; 0 = none has told. */
+/** Percentiles over the answered requests, in milliseconds, accurate to 8 %; 0 = unknown. */
 export interface LatencyView {
   readonly totalMsP50: number;
   readonly totalMsP95: number;
@@ -45,7 +45,7 @@ export interface UsageRowView extends LatencyView {
 
 export interface RequestsQuery {
   readonly accountId: string;
-  /** Half open; 0 = open. */
+  /** `fromMs` inclusive, `toMs` exclusive; 0 = unbounded. */
   readonly fromMs: number;
   readonly toMs: number;
   /** Empty = any. */
@@ -65,7 +65,7 @@ export interface AttemptView {
   readonly httpStatus: number;
   readonly failure: string;
   readonly tokens: TokenCounts;
-  /** At the price card, as the client was told: what is learnt later of our own cost does not show. */
+  /** At the price card, as the client was told; later corrections of our own cost are not shown. */
   readonly costNanoUsd: bigint;
   readonly savingsNanoUsd: bigint;
   readonly charged: boolean;
@@ -89,7 +89,7 @@ export interface RequestView {
   readonly atMs: number;
   readonly keyId: string;
   readonly period: string;
-  /** Adjustments included. */
+  /** With adjustments. */
   readonly chargeNanoUsd: bigint;
   /** Ascending. */
   readonly attempts: readonly AttemptView[];
@@ -102,25 +102,25 @@ export interface PeriodView {
   readonly closedAtMs: number;
   /** Models, plugins and corrections. */
   readonly chargeNanoUsd: bigint;
-  /** As on the statement: without the fees of plugins, and without corrections. */
+  /** As on the statement: without plugin fees and corrections. */
   readonly modelSpendNanoUsd: bigint;
 }
 
-/** Everything the account was charged in a period, and its terms for it where they are written. */
+/** Everything the account was charged in a period, and its terms for the period if they are written. */
 export interface PeriodCharge {
   readonly period: string;
   readonly chargeNanoUsd: bigint;
   readonly terms: BillingTerms | undefined;
 }
 
-/** What a bill is made of, read at one instant. */
+/** Everything that a bill is made from, read in one snapshot. */
 export interface PeriodSums {
   readonly sums: readonly SpendSum[];
   readonly adjustments: readonly AdjustmentRow[];
   /** One for each period with charges, in no order. */
   readonly charges: readonly PeriodCharge[];
   readonly closedAtMs: number;
-  /** As written after the period's end; undefined before, and for an account that had no part in it. */
+  /** As written after the end of the period; undefined before that, and for an account that did not exist in it. */
   readonly terms: BillingTerms | undefined;
 }
 
@@ -148,16 +148,16 @@ export interface InvariantCheck {
   readonly examples: readonly string[];
 }
 
-/** What a recount did with the sums of one account that differed from its rows. */
+/** What a recount did for one account whose sums differed from its rows. */
 export interface RecountedAccount {
   readonly accountId: string;
-  /** Sums that were written anew, by table. */
+  /** Number of corrected sums, by table. */
   readonly usageDays: number;
   readonly attemptDays: number;
   readonly totals: number;
-  /** Closed periods of which sums differ and were left as they are. */
+  /** Closed periods whose sums differ and were left as they are. */
   readonly closedPeriods: readonly string[];
-  /** Invariants that its rows break: nothing was written. */
+  /** Invariants that the account's rows violate; if there are any, nothing was written. */
   readonly brokenInvariants: readonly string[];
 }
 
@@ -171,7 +171,7 @@ export interface DeadEventView {
   readonly resolved: boolean;
 }
 
-/** As it came over the bus. */
+/** A message as received from the bus. */
 export interface UnreadMessage {
   readonly id: bigint;
   readonly subject: string;
@@ -181,42 +181,42 @@ export interface UnreadMessage {
 export interface CostChange {
   readonly requestId: string;
   readonly attempt: number;
-  /** In all, ≥ 0. */
+  /** The total cost, ≥ 0. */
   readonly costNanoUsd: bigint;
   readonly reason: string;
 }
 
-/** Reads of the ledger for people, and the few writes that are not booking. Every method rejects with a Fault `store_unavailable` when the store is away. */
+/** Reads the ledger for people, and does the few writes that are not booking. Every method rejects with a Fault `store_unavailable` if the store is away. */
 export interface BooksStore {
   usage(query: UsageQuery): Promise<{ readonly rows: readonly UsageRowView[]; readonly hasMore: boolean }>;
-  /** Newest first. Undefined: `after` is no request of the account. */
+  /** Newest first. Undefined if `after` is not a request of the account. */
   requests(query: RequestsQuery): Promise<{ readonly requests: readonly RequestView[]; readonly hasMore: boolean } | undefined>;
   /** `accountId` '' = of any account. */
   request(accountId: string, requestId: string): Promise<RequestView | undefined>;
-  /** Periods that the account has rows or written terms in, in no order. */
+  /** Periods in which the account has rows or written terms, in no order. */
   periods(accountId: string): Promise<readonly PeriodView[]>;
   periodSums(accountId: string, period: string): Promise<PeriodSums>;
-  /** Periods with rows that are not closed, and the end of the newest closed one (0 = none is). */
+  /** Open periods with rows, and the end of the newest closed one (0 = none is closed). */
   openPeriods(): Promise<{ readonly periods: readonly string[]; readonly closedUntilMs: number }>;
-  /** Writes the terms of accounts for a period that is over, unless it has some or is closed: the first who comes writes all. */
+  /** Writes the terms of all accounts for a period that is over, unless it already has terms or is closed. */
   writeTerms(period: string, terms: ReadonlyMap<string, BillingTerms>): Promise<void>;
   writerReports(): Promise<readonly WriterReport[]>;
   deadWaiting(): Promise<number>;
-  /** Closes the period unless what stands in the way, asked again inside the transaction, says no. `terms` are for accounts that have none written. Answers what stands in the way; `was_closed`: another replica did it. */
+  /** Closes the period unless something blocks that, which is checked again inside the transaction; returns the blockers. `terms` are for accounts that have none written. `was_closed`: another replica has closed it. */
   close(period: { readonly id: string; readonly startMs: number; readonly endMs: number }, terms: ReadonlyMap<string, BillingTerms>, nowMs: number): Promise<'closed' | 'was_closed' | readonly CloseBlocker[]>;
-  /** Compares and keeps what was found. */
+  /** Compares the ledger with the providers' figures and its own sums, and stores the result. */
   reconcile(nowMs: number): Promise<readonly ReconcileRow[]>;
-  /** What the latest comparison found, of whichever replica; nothing where none was made. */
+  /** The result of the latest reconciliation, of any replica; empty if there was none. */
   lastReconciled(): Promise<readonly ReconcileRow[]>;
   importProviderUsage(provider: string, days: readonly ProviderDay[], nowMs: number): Promise<void>;
-  /** Undefined: no such attempt. `seq` 0n: the cost was that already. */
+  /** Undefined = no such attempt. `seq` 0n = the attempt already had that cost. */
   adjustCost(change: CostChange, openPeriod: string, nowMs: number): Promise<{ readonly seq: bigint; readonly amountNanoUsd: bigint } | undefined>;
-  /** Of one account, or of all when empty. */
+  /** Verifies one account, or all if empty. */
   verify(accountId: string): Promise<readonly InvariantCheck[]>;
-  /** Writes sums that differ from their rows anew, account by account, each at one instant; of closed periods only when asked to. Of one account, or of all when empty; answers those of which a sum differed. Rows stay as they are. Safe to repeat. */
+  /** Corrects sums that differ from their rows, of one account or of all if empty, each account in one transaction. Sums of closed periods are corrected only if asked for. Returns the accounts with differences. Rows are never changed. Safe to repeat. */
   recount(accountId: string, withClosed: boolean): Promise<readonly RecountedAccount[]>;
   deadEvents(after: bigint, limit: number): Promise<readonly DeadEventView[]>;
-  /** The first message with an id above `after` that no version could read and nobody has dealt with. */
+  /** The first message with an id above `after` that could not be read and is not resolved. */
   nextUnread(after: bigint): Promise<UnreadMessage | undefined>;
   resolveDeadEvent(id: bigint, note: string, nowMs: number): Promise<boolean>;
 }

@@ -1,4 +1,4 @@
-/** What may be booked: a fact that breaks a bound or its price card is refused by itself and holds nobody else up. */
+/** Checks whether facts may be booked. A fact that exceeds a bound or contradicts its price card is refused alone, without holding up others. */
 import type { AttemptFact, OutcomeFact } from '@signalbox/ledger-core/fold';
 import type { ChargePeriods } from '@signalbox/ledger-core/totals';
 import { asNanoUsd } from '@signalbox/kernel/money';
@@ -21,9 +21,9 @@ export interface CheckedAttempt {
   readonly periods: ChargePeriods;
   readonly endedAtMs: bigint;
   readonly usage: AttemptUsage;
-  /** What the provider took by its own word, without fees of plugins; absent = it said nothing, or an account's own credential paid. */
+  /** What the provider says it charged, without plugin fees; absent = it did not say, or an account's own credential paid. */
   readonly toldNanoUsd?: bigint;
-  /** A JSON object, not part of the hash: an AttemptDetail, and more for people and reports. */
+  /** A JSON object, not covered by the hash: an AttemptDetail, and more for people and reports. */
   readonly detail: string;
 }
 
@@ -41,7 +41,7 @@ const SOURCES: Readonly<Record<string, string>> = { PROVIDER: 'provider', ESTIMA
 
 type CardMessage = NonNullable<AttemptMessage['card']>;
 
-/** The card in numbers; undefined when a price is negative. */
+/** The parsed card; undefined if a price is negative. */
 function cardOf(message: CardMessage): PriceCard | undefined {
   try {
     return priceCardOf(message);
@@ -56,7 +56,7 @@ function isAttemptNumber(attempt: number): boolean {
 
 const NONE: readonly never[] = [];
 const NO_PERIODS: ChargePeriods = { day: '', week: '', month: '', plan: '' };
-/** As read last: nearly all facts of a time have the same. */
+/** The periods read last, reused because nearly all facts at a time have the same. */
 let latestPeriods = NO_PERIODS;
 
 function periodsOf(message: AttemptMessage): ChargePeriods {
@@ -70,12 +70,12 @@ function otherThan(attempt: number, earlier: readonly number[]): readonly number
   return earlier.length === 0 ? NONE : earlier.filter((each) => each !== attempt);
 }
 
-/** What became of it hangs on a later round, for a worker that edge did not tell. */
+/** Whether the outcome that a worker concludes for the attempt depends on a later round. */
 function restsOnCalls({ callsOnly = false, undelivered = false, clientLeft = false }: AttemptMessage): boolean {
   return callsOnly && !undelivered && !clientLeft;
 }
 
-/** The attempt, or why it is refused. The cost is computed again from the card that stands in the event. */
+/** The attempt, or why it is refused. The cost is computed again from the card in the event. */
 export function checkAttempt(message: AttemptMessage): CheckedAttempt | Refusal {
   if (message.requestId === '' || message.accountId === '' || !isAttemptNumber(message.attempt)) return 'no_identity';
   const tokens: TokenCounts = message.tokens ?? NO_TOKENS;
@@ -120,7 +120,7 @@ export function checkOutcome(message: OutcomeMessage): CheckedOutcome | Refusal 
   const { outcome } = message;
   if (outcome !== 'DELIVERED' && outcome !== 'SUPERSEDED' && outcome !== 'DISCARDED') return 'unknown_outcome';
   const fact: OutcomeFact = { attempt: message.attempt, outcome, toldByEdge: message.toldByEdge };
-  // Of what is given up none follows: whoever is named last ends the hold.
+  // A round that was given up has no later one, so `followed` counts only with a delivery. The last round that is named ends the hold.
   const isFollowed = message.followed === true && outcome === 'DELIVERED';
   return { requestId: message.requestId, accountId: shareText(message.accountId), fact: isFollowed ? { ...fact, isFollowed } : fact };
 }

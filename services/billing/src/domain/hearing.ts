@@ -1,21 +1,22 @@
 /**
- * Up to when silence of writers counts. While the ledger could hear of nobody (its database or this process was away, the host
- * slept), and where its clock is set ahead, all of them seem silent at once: such time counts only once those who live have had
- * time to report again. A living writer taken for lost would be booked for what it still brings, and its streams be cut.
+ * Decides up to when the silence of writers counts. While nobody could report to the ledger (its database or this process was
+ * away, or the host slept), or when its clock is set ahead, all writers seem silent at once. Such time counts only after live
+ * writers have had time to report again. If a live writer were taken for lost, its requests would be booked by stand-ins before
+ * its own records arrive, and its streams would be cut.
  */
 import type { Clock, EpochMs } from '@signalbox/kernel/clock';
 
-/** 60 s: whoever lives reports every 15 s, and has in that time. */
+/** 60 s: a live writer reports every 15 s, so it has reported by then. */
 const REPORT_MS = 60_000;
 /**
- * 15 min: a clock that was set wrongly is set right by then. A period that closes before its end takes nothing more of what is
- * admitted in it, bills of the next one do, and limits by the month do not see it.
+ * 15 min: a clock that was set wrongly has been corrected by then. A period that closes before its end would get no more of the
+ * requests that are admitted in it: they would be on the bill of the next one, where monthly limits do not count them.
  */
 const PASSED_MS = 900_000;
-/** 10 s: what two readings of the ledger's clock may be apart for, beside the time between them, by being waited for. */
+/** 10 s: by how much the difference of two readings of the ledger's clock may deviate from the time between them, since a reading may have to wait. */
 const SLACK_MS = 10_000;
 
-/** What the ledger's clock moved by beside what counts, for as long as that is left out. */
+/** A part of the ledger's time that does not count, and until when it is left out. */
 class Pardon {
   byMs = 0;
   private endsMs = -Infinity;
@@ -31,25 +32,25 @@ class Pardon {
 }
 
 export class Hearing {
-  /** Latest reading of the ledger's clock, and when it was. */
+  /** Latest reading of the ledger's clock, and when it was made. */
   private last: { readonly nowMs: EpochMs; readonly atMs: number } | undefined;
   private readonly silence = new Pardon(REPORT_MS);
   private readonly passing = new Pardon(PASSED_MS);
 
   constructor(private readonly clock: Pick<Clock, 'monotonicMs'>) {}
 
-  /** The latest words of writers that the ledger has, as this process starts: what came after the newest was heard by nobody. */
+  /** To be called at the start with the times of the writers' latest reports: nobody could report after the newest of them. */
   begin(heardMs: readonly EpochMs[]): void {
     if (heardMs.length > 0) this.last = { nowMs: Math.max(...heardMs), atMs: this.clock.monotonicMs() };
   }
 
-  /** To be called with each reading of the ledger's clock: the moment, at most `nowMs`, to which silence is counted. */
+  /** To be called with each reading of the ledger's clock. Returns the time, at most `nowMs`, up to which silence counts. */
   until(nowMs: EpochMs): EpochMs {
     this.read(nowMs);
     return nowMs - this.silence.byMs;
   }
 
-  /** As `until`: the moment by which periods are over. Time in which nobody was heard has passed all the same. */
+  /** Like `until`, for deciding whether periods are over. Time in which nobody could report counts here. */
   passedUntil(nowMs: EpochMs): EpochMs {
     this.read(nowMs);
     return nowMs - this.passing.byMs;

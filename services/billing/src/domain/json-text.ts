@@ -1,9 +1,9 @@
-/** The text of a JSON object, written member by member in space that is used again: nothing is made but the text itself. */
+/** Writes the text of a JSON object member by member into a reused buffer, so that nothing but the text is allocated. */
 
 const SPACE_BYTES = 2_048;
-/** A whole number, a name and what stands around them. */
+/** Enough for an integer, a name and the punctuation around them. */
 const SLACK_BYTES = 64;
-/** Of one UTF-16 code unit: `\u0001`. */
+/** Most bytes of one UTF-16 code unit: `\u0001`. */
 const UNIT_BYTES_MAX = 6;
 const QUOTE = 0x22;
 const COMMA = 0x2c;
@@ -12,7 +12,7 @@ const BACKSLASH = 0x5c;
 const OPEN = 0x7b;
 const CLOSE = 0x7d;
 
-/** Names are plain ASCII and at most 32 characters. Not re-entrant: one object is written from `begin` to `end`. */
+/** Names must be plain ASCII of at most 32 characters. Not re-entrant: one object is written from `begin` to `end` before the next. */
 export class JsonText {
   private space = Buffer.allocUnsafeSlow(SPACE_BYTES);
   private at = 0;
@@ -29,12 +29,12 @@ export class JsonText {
   end(): string {
     this.close();
     const text = this.space.toString(this.isAscii ? 'latin1' : 'utf8', 0, this.at);
-    // One long text must not hold its space for ever.
+    // Space that grew for a long text must not be kept for ever.
     if (this.space.length > 16 * SPACE_BYTES) this.space = Buffer.allocUnsafeSlow(SPACE_BYTES);
     return text;
   }
 
-  /** An object as member. */
+  /** Begins a member that is an object. */
   open(name: string): void {
     this.name(name);
     this.brace();
@@ -51,7 +51,7 @@ export class JsonText {
     this.quoted(value);
   }
 
-  /** A whole number, or `true`. */
+  /** A member that is an integer or `true`. */
   plain(name: string, value: number | true): void {
     this.name(name);
     this.ascii(String(value));
@@ -110,7 +110,7 @@ export class JsonText {
     this.at += 1;
   }
 
-  /** For what is written next, a close included. */
+  /** Makes room for `bytes` and a closing brace. */
   private room(bytes: number): void {
     if (this.at + bytes + SLACK_BYTES <= this.space.length) return;
     const space = Buffer.allocUnsafeSlow((this.at + bytes + SLACK_BYTES) * 2);

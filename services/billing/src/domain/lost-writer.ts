@@ -1,29 +1,29 @@
-/** What is booked for requests whose worker's log is gone: the little that quota was told of them (BILLING, section 6). */
+/** What is booked for requests whose worker's log is lost: the little that quota was told about them (BILLING, section 6). */
 import { STAND_IN_ATTEMPT } from '@signalbox/ledger-core/fold';
 import type { ChargePeriods } from '@signalbox/ledger-core/totals';
 import type { NanoUsd } from '@signalbox/kernel/money';
 import type { CheckedAttempt, CheckedOutcome } from './check.js';
 import { NO_USAGE, type AttemptUsage } from './usage.js';
 
-/** A request that was dispatched to a worker whose log is lost. */
+/** A request that was dispatched to a worker whose log was lost. */
 export interface LostRequest {
   readonly accountId: string;
   readonly keyId: string;
   readonly requestId: string;
-  /** As its worker told quota before it was lost, ≥ 0; 0 where it had not come to that: nothing more is known to have been delivered. */
+  /** The charge that the worker told quota before it was lost, ≥ 0. 0 if it told none, since then nothing is known to have been delivered. */
   readonly chargeNanoUsd: NanoUsd;
-  /** As the charge. */
+  /** Tokens, known in the same way as the charge. */
   readonly tokens: number;
   readonly byok: boolean;
   readonly periods: ChargePeriods;
 }
 
-/** Tells such rows from those of orphans whose log was read. */
+/** Distinguishes these rows from those of orphans whose log was read. */
 const WRITER_LOST_FLAG = 'writer_lost';
-/** Neither model nor card stand anywhere but in the log. */
+/** Only the log had the model and the price card. */
 const UNKNOWN_USAGE: AttemptUsage = { ...NO_USAGE, model: 'unknown' };
 
-/** The attempt and outcome that stand in for what the log would have told. `provider` is the writer's. */
+/** The attempt and outcome that replace what the log would have contained. `provider` is the writer's. */
 export function standInFor(lost: LostRequest, provider: string, nowMs: number): { readonly attempt: CheckedAttempt; readonly outcome: CheckedOutcome } {
   const { accountId, keyId, requestId, chargeNanoUsd, tokens, byok, periods } = lost;
   const { day, week, plan } = periods;

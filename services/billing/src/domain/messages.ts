@@ -1,8 +1,8 @@
-/** Facts as events tell them. */
+/** The parts of events that billing reads. */
 import type { TokenCounts } from '@signalbox/kernel/tokens';
 import type { ChargePeriods } from '@signalbox/ledger-core/totals';
 
-/** The parts of an ended attempt that billing reads; numbers of 64 bits as decimal text, as on the wire. */
+/** An ended attempt; 64-bit integers are decimal text, as in decoded messages. */
 export interface AttemptMessage {
   readonly requestId: string;
   readonly attempt: number;

@@ -1,4 +1,4 @@
-/** An account's end of the ledger while a batch adds to it: sequence, hash chain, sums. */
+/** The state of an account while a batch adds rows to it: sequence, hash chain, sums. */
 import { chainHash, CHAIN_START, type ChainedRow } from '@signalbox/ledger-core/hash-chain';
 import type { Correction } from '@signalbox/ledger-core/fold';
 import { sumDeltas, totalDeltas, type ChargePeriods, type TotalDelta } from '@signalbox/ledger-core/totals';
@@ -18,7 +18,7 @@ export interface LedgerEntry extends ChainedRow {
   readonly kind: 'attempt' | 'charge' | 'adjustment';
   readonly keyId: string;
   readonly hash: string;
-  /** A JSON object, AttemptDetail or ChargeDetail; not part of the hash. */
+  /** A JSON object, AttemptDetail or ChargeDetail; not covered by the hash. */
   readonly detail: string;
 }
 
@@ -27,17 +27,17 @@ export interface BookedAccount {
   readonly head: AccountHead;
   readonly previousTotalsSeq: bigint;
   readonly deltas: readonly TotalDelta[];
-  /** What the new charges and adjustments add to the sums that reports are made of. */
+  /** What the new charges and adjustments add to the sums for reports. */
   readonly usage: readonly UsageDelta[];
-  /** What the new attempts add to the sums that are compared with the providers' own. */
+  /** What the new attempts add to the sums that are compared with the providers' figures. */
   readonly attempts: readonly AttemptDelta[];
   /** Requests with a new charge or adjustment. */
   readonly chargedRequestIds: readonly string[];
-  /** Charged, now or before, and no round of them is still to be told: counters need not hold anything for them any more. */
+  /** Requests that are charged, now or before, and of which no round is still to be reported: quota need not hold anything for them any more. */
   readonly settledRequestIds: readonly string[];
 }
 
-/** What one key and one set of periods are charged in this batch: most requests of an account share both. */
+/** What is charged in this batch for one key and one set of periods; most requests of an account share both. */
 interface Group {
   readonly keyId: string;
   readonly periods: ChargePeriods;
@@ -46,7 +46,7 @@ interface Group {
   byokTokens: number;
 }
 
-/** A row whose place in the chain is not known yet: `append` sets `seq` and `hash`. */
+/** A row that is not in the chain yet; `append` sets `seq` and `hash`. */
 export type DraftEntry = Omit<LedgerEntry, 'seq' | 'hash'> & { seq: bigint; hash: string };
 
 function isSamePeriods(a: ChargePeriods, b: ChargePeriods): boolean {
@@ -66,7 +66,7 @@ export class OpenAccount {
   #seq: bigint;
   #hash: string;
 
-  /** `addRow` gets each row in its order. */
+  /** `addRow` is called with each row, in order. */
   constructor(accountId: string, start: AccountHead, addRow: (row: LedgerEntry) => void) {
     this.#accountId = accountId;
     this.#addRow = addRow;
@@ -81,30 +81,30 @@ export class OpenAccount {
     this.#addRow(draft);
   }
 
-  /** `byok`: paid by the account's own key, so that it is not on our bill. */
+  /** `byok`: the account's own key paid, so the attempt is not on the provider's bill to us. */
   attempt(row: DraftEntry, byok: boolean): void {
     this.append(row);
     if (!byok) this.#attempts.add(dayOf(row.atMs), row);
   }
 
-  /** What is learnt of an attempt's cost: it counts on the day of the attempt. */
+  /** Appends a cost correction; it counts on the day of the attempt. */
   cost(row: DraftEntry): void {
     this.append(row);
     this.#attempts.learn(dayOf(row.atMs), row.provider, row.amountNanoUsd);
   }
 
-  /** All that was told of the request is in the sums, and no round of it is still to come. */
+  /** Everything reported about the request is in the sums, and no round of it is still to come. */
   settled(requestId: string): void {
     this.#settled.push(requestId);
   }
 
-  /** As `settled`, where what was told last changes nothing that is charged: the sums that it is in are told with it. */
+  /** Like `settled`, if the latest facts do not change the charge. The sums that contain the request are announced with it. */
   settledAsBooked(requestId: string, keyId: string, periods: ChargePeriods): void {
     this.#groupOf(keyId, periods);
     this.#settled.push(requestId);
   }
 
-  /** Counts a charge or adjustment row that was appended; `periods` are those it is booked to. */
+  /** Adds a charge or adjustment row, already appended, to the sums; `periods` are those it is booked to. */
   charge({ requestId, keyId, period, provider, atMs }: DraftEntry, periods: ChargePeriods, { amountNanoUsd, tokens, byokTokens }: Correction, model: string, figures: UsageFigures): void {
     this.#charged.push(requestId);
     this.#usage.add({ period, day: dayOf(atMs), model, provider, keyId }, figures);

@@ -1,9 +1,9 @@
-/** What the domain needs of the world. */
+/** Interfaces that the domain needs, and their types. */
 import type { EpochMs } from '@signalbox/kernel/clock';
 import type { CheckedAttempt, CheckedOutcome, Refusal } from './check.js';
 import type { SeqRange } from './ranges.js';
 
-/** One message's worth, checked. */
+/** The checked facts of one message. */
 export interface CheckedRange {
   readonly writer: string;
   readonly range: SeqRange;
@@ -29,7 +29,7 @@ export interface ScopeTotals {
 export interface AccountTotals {
   readonly accountId: string;
   readonly ledgerSeq: bigint;
-  /** Sequence at which this account's totals were announced before; 0 in an answer, which is complete by itself. */
+  /** Sequence at which this account's totals were previously announced; 0 in an answer to a call, which is complete. */
   readonly previousSeq: bigint;
   readonly totals: readonly ScopeTotals[];
   readonly requestIds: readonly string[];
@@ -47,18 +47,18 @@ export interface WriterMarkRow {
   readonly lastSeq: bigint;
   readonly ledgerSeq: bigint;
   readonly gaps: bigint;
-  /** When it registered or asked for its watermark last. */
+  /** When it last registered or asked for its watermark. */
   readonly seenAtMs: number;
-  /** Declared lost by the operator, and not heard of since. */
+  /** Declared lost by the operator, and not heard from since. */
   readonly isDeclaredLost: boolean;
-  /** Ended in order, its whole log in the ledger, and not heard of since. */
+  /** Stopped in order with its whole log in the ledger, and not heard from since. */
   readonly isEnded: boolean;
 }
 
-/** What the ledger answers a writer that reports. */
+/** The ledger's answer to a writer's report. */
 export interface Registered {
   readonly ledgerSeq: bigint;
-  /** Names the report. */
+  /** Id of the report. */
   readonly reportId: string;
 }
 
@@ -77,32 +77,33 @@ export interface LedgerRowView {
   readonly prevHash: string;
   readonly hash: string;
   readonly appliesTo: string;
-  /** Over the operator's credentials; of an adjustment the difference, as of `byokTokens`. */
+  /** Tokens used with the operator's credentials; in an adjustment the difference, also for `byokTokens`. */
   readonly tokens: bigint;
-  /** Over the account's own. */
+  /** Tokens used with the account's own credential. */
   readonly byokTokens: bigint;
   readonly cardId: string;
 }
 
 /**
- * Milliseconds since the epoch by the ledger's own clock, one for all replicas: by it writers are lost and periods over. A
- * host whose clock is ahead would else take every writer for lost, and close what is still to come. Rejects when the store is away.
+ * Milliseconds since the epoch by the ledger's own clock, which all replicas share. It decides when writers are lost and periods
+ * over: with its own clock, a host that is ahead would take every writer for lost and close periods early. Rejects if the store
+ * is away.
  */
 export type LedgerNow = () => Promise<EpochMs>;
 
-/** The store of record. Every method rejects with a Fault `store_unavailable` when it is away. */
+/** The store of record. Every method rejects with a Fault `store_unavailable` if it is away. */
 export interface LedgerStore {
-  /** Books everything in one transaction; safe to repeat with the same or overlapping facts. May take the facts out of `ranges`, so that nobody holds them while the store works. */
+  /** Books everything in one transaction; safe to repeat with the same or overlapping facts. May remove the facts from `ranges`, so that they can be garbage-collected while the store works. */
   commit(ranges: readonly CheckedRange[], dead: readonly DeadEvent[], nowMs: number): Promise<CommittedBatch>;
-  /** Makes the writer known and answers its watermark; `openSinceMs`: reservation of its oldest attempt without an end, 0 = none, absent = this is no report of it; `owedSeq`: its newest record that is to be booked, absent = not told. Safe to repeat. */
+  /** Registers the writer and returns its watermark. `openSinceMs`: when its oldest attempt without an end was reserved; 0 = there is none, absent = not reported. `owedSeq`: its newest record that is to be booked; absent = not reported. Safe to repeat. */
   register(writer: string, provider: string, lastSeq: bigint, nowMs: number, openSinceMs?: number, owedSeq?: bigint): Promise<Registered>;
-  /** The writer has ended: until it reports again nobody waits for it. False, and nothing has changed, unless `reportId` names its latest report, in which it had nothing open, and the ledger has its log up to `lastSeq`, its newest record. Safe to repeat. */
+  /** Notes that the writer has ended; until it reports again, nobody waits for it. Requires that `reportId` is its latest report, that this had nothing open, and that the ledger has its log up to `lastSeq`, its newest record; otherwise returns false and changes nothing. Safe to repeat. */
   deregister(writer: string, lastSeq: bigint, reportId: string): Promise<boolean>;
   watermarks(): Promise<readonly WriterMarkRow[]>;
-  /** Nobody waits for the writer until it is heard of again; kept for ever with `note`. `alive` = it was heard of since `aliveSinceMs`, nothing has changed. Safe to repeat. */
+  /** Declares the writer lost: nobody waits for it until it reports again. The declaration and its `note` are kept for ever. `alive` = it has reported since `aliveSinceMs`, and nothing was changed. Safe to repeat. */
   declareLost(writer: string, note: string, nowMs: number, aliveSinceMs: number): Promise<'unknown' | 'alive' | 'lost'>;
-  /** All-time totals and those of periods that were recent at `nowMs` by the ledger's own clock, with the requests charged last and those of `asked` that are charged. */
+  /** All-time totals, and those of periods that are recent at `nowMs` by the ledger's own clock. With the settled ones of the latest charged requests and of `asked`. */
   totals(accountId: string, asked: readonly string[], nowMs: number): Promise<AccountTotals>;
-  /** Rows with seq above `after` and fromMs ≤ at < toMs (0 = open), ascending, at most `limit`. */
+  /** Rows with seq above `after` and fromMs ≤ at < toMs (0 = unbounded), ascending, at most `limit`. */
   ledger(query: { readonly accountId: string; readonly fromMs: bigint; readonly toMs: bigint; readonly after: bigint; readonly limit: number }): Promise<readonly LedgerRowView[]>;
 }

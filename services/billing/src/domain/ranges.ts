@@ -8,11 +8,11 @@ export interface SeqRange {
 
 export interface Progress {
   readonly watermark: bigint;
-  /** Committed ranges above the watermark, ascending, apart from each other: one gap before each. */
+  /** Committed ranges above the watermark, ascending, with a gap before each. */
   readonly beyond: readonly SeqRange[];
 }
 
-/** Progress with more ranges, in any order and overlapping as they like. */
+/** Adds ranges, which may overlap and come in any order. */
 export function mergeRanges(progress: Progress, added: readonly SeqRange[]): Progress {
   const sorted = [...progress.beyond, ...added].filter((range) => range.last >= range.first).sort((a, b) => (a.first < b.first ? -1 : a.first > b.first ? 1 : 0));
   let watermark = progress.watermark;

@@ -1,42 +1,42 @@
-/** What the sums of an account should be: counted again from its rows, by the functions that booked them. */
+/** Computes what the sums of an account should be, from its rows and with the functions that booked them. */
 import { asNanoUsd } from '@signalbox/kernel/money';
 import { totalDeltas } from '@signalbox/ledger-core/totals';
 import { sourceOf, type RequestState, type StoredRow } from './request.js';
 import { AttemptTally, dayOf, usageOf, UsageTally, type UsageDelta } from './usage.js';
 
-/** Whole numbers by the name of what they are of: the columns of a table's key, separated by blanks. */
+/** Integers by name. A name is the columns of a table's key, separated by blanks. */
 export type Sums = ReadonlyMap<string, readonly bigint[]>;
 
-/** Rows of a table as sums. */
+/** Turns rows of a table into sums. */
 export function sumsOf<Row>(rows: readonly Row[], nameOf: (row: Row) => readonly string[], figuresOf: (row: Row) => readonly (bigint | number)[]): Sums {
   return new Map(rows.map((row) => [nameOf(row).join(' '), figuresOf(row).map(BigInt)]));
 }
 
-/** Names whose numbers differ; a sum that is missing is as good as one of zeros. */
+/** Names whose numbers differ; a missing sum equals zeros. */
 export function differencesOf(a: Sums, b: Sums): readonly string[] {
   const at = (sums: Sums, name: string, index: number): bigint => sums.get(name)?.[index] ?? 0n;
   return [...new Set([...a.keys(), ...b.keys()])].filter((name) => (a.get(name) ?? b.get(name) ?? []).some((_, index) => at(a, name, index) !== at(b, name, index)));
 }
 
-/** What brings one sum to what its rows give. */
+/** The correction of one sum to what its rows give. */
 export interface Mend {
   /** Columns of the table's key, in the order of the name. */
   readonly key: readonly string[];
-  /** What is missing of each number. */
+  /** Difference to add to each number. */
   readonly missing: readonly bigint[];
-  /** There is a sum to add to. */
+  /** The sum exists. */
   readonly isKept: boolean;
-  /** There are rows that it sums. */
+  /** It has rows. */
   readonly isCounted: boolean;
 }
 
-/** Only the last of the `columns` of a key, a model's name, could hold a blank. */
+/** Splits a name into the `columns` of its key. Only the last one, a model's name, may contain a blank. */
 function keyOf(name: string, columns: number): readonly string[] {
   const words = name.split(' ');
   return [...words.slice(0, columns - 1), words.slice(columns - 1).join(' ')];
 }
 
-/** For each sum that differs. */
+/** A correction for each sum that differs. */
 export function mendsOf(kept: Sums, counted: Sums, columns: number): readonly Mend[] {
   return differencesOf(kept, counted).map((name) => {
     const [is, should] = [kept.get(name), counted.get(name)];
@@ -44,19 +44,19 @@ export function mendsOf(kept: Sums, counted: Sums, columns: number): readonly Me
   });
 }
 
-/** The sums of one account while its requests are added. */
+/** Sums up the requests of one account. */
 export class Recount {
   readonly #usage = new UsageTally();
   readonly #attempts = new AttemptTally();
   readonly #totals = new Map<string, readonly bigint[]>();
 
-  /** All rows of one request, ascending by sequence, and the state that they give. */
+  /** Adds all rows of one request, ascending by sequence, and the state that they give. */
   add(rows: readonly StoredRow[], state: RequestState): void {
     let bookedAttempts: readonly number[] = [];
     for (const row of rows) {
       if (row.kind === 'outcome') continue;
       if (row.kind === 'attempt') {
-        // What an account's own key paid is not on our bill.
+        // An attempt that an account's own key paid for is not on the provider's bill to us.
         if (row.detail.byok !== true) this.#attempts.add(dayOf(row.atMs), row);
         continue;
       }
@@ -76,7 +76,7 @@ export class Recount {
     ]);
   }
 
-  /** The same with what else is kept beside them. */
+  /** The same, with the other columns of the table. */
   usageDeltas(): readonly UsageDelta[] {
     return this.#usage.deltas();
   }

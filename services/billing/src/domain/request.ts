@@ -1,4 +1,4 @@
-/** What the ledger knows of a request: read back from its own rows, which are the only state there is. */
+/** What the ledger knows about a request. It is read back from the ledger's own rows; there is no other state. */
 import { asNanoUsd } from '@signalbox/kernel/money';
 import { addAttempt, addOutcome, isComplete, isWhole, NO_FACTS, type AttemptFact, type Booked, type OutcomeFact, type RequestFacts, type ToldOutcome } from '@signalbox/ledger-core/fold';
 import type { ChargePeriods } from '@signalbox/ledger-core/totals';
@@ -8,7 +8,7 @@ import type { AttemptUsage } from './usage.js';
 const NONE: readonly never[] = [];
 const NO_PERIODS: ChargePeriods = { day: '', week: '', month: '', plan: '' };
 
-/** What a charge row repeats of the attempt it stands for. */
+/** The columns of an attempt that its charge row repeats. */
 export interface AttemptSource {
   readonly fact: Pick<AttemptFact, 'attempt'>;
   readonly source: string;
@@ -18,20 +18,20 @@ export interface AttemptSource {
   readonly usage: AttemptUsage;
 }
 
-/** Changed in place as facts are added: nearly all requests are booked as they come to be known, and die then. */
+/** Changed in place as facts are added, since nearly all requests are booked as soon as they are known and then discarded. */
 export class RequestState {
   keyId = '';
   facts = NO_FACTS;
   booked: Booked | undefined;
-  /** Attempts that the latest row about the charge counts; empty while there is none. */
+  /** Attempts that the latest charge or adjustment row includes; empty while there is none. */
   bookedAttempts: readonly number[] = NONE;
   periods = NO_PERIODS;
-  /** One an attempt. */
+  /** One for each attempt. */
   sources: readonly AttemptSource[] = NONE;
 
   constructor(readonly accountId: string) {}
 
-  /** False when the attempt is known. The first attempt's key and periods are the request's. */
+  /** False if the attempt is already known. The first attempt's key and periods apply to the request. */
   addAttempt(fact: AttemptFact, keyId: string, periods: ChargePeriods, source: AttemptSource): boolean {
     const facts = addAttempt(this.facts, fact);
     if (facts === this.facts) return false;
@@ -42,7 +42,7 @@ export class RequestState {
     return true;
   }
 
-  /** False when it says nothing new. */
+  /** False if the outcome is not new. */
   addOutcome(fact: OutcomeFact): boolean {
     const facts = addOutcome(this.facts, fact);
     if (facts === this.facts) return false;
@@ -51,25 +51,25 @@ export class RequestState {
   }
 }
 
-/** So long a log that has another round of a charged request is waited for: one that tells nothing for as long counts as lost. */
+/** How long to wait for a log that has another round of a charged request; a writer that is silent for this long counts as lost. */
 export const ROUND_WAIT_MS = 900_000;
-/** So long a round is waited for that was announced only: it may have begun nowhere. */
+/** How long to wait for a round that was only announced: it may never have begun. */
 export const ANNOUNCED_WAIT_MS = 60_000;
 
-/** True when counters need hold nothing more for a charged request that lives no more. Waits count from the end of its latest attempt: the next may be under way still. */
+/** True if quota need not hold anything more for a charged request that is no longer running. Waits count from the end of its latest attempt, since the next may still be under way. */
 export function isSettled({ facts, sources }: Pick<RequestState, 'facts' | 'sources'>, nowMs: number): boolean {
   if (isWhole(facts)) return true;
   const waitMs = isComplete(facts) ? ANNOUNCED_WAIT_MS : ROUND_WAIT_MS;
   return sources.every(({ endedAtMs }) => nowMs - Number(endedAtMs) >= waitMs);
 }
 
-/** What is known of an attempt beside its fact; undefined = the request has no such attempt. */
+/** The source of an attempt; undefined = the request has no such attempt. */
 export function sourceOf({ sources }: Pick<RequestState, 'sources'>, attempt: number): AttemptSource | undefined {
   for (const source of sources) if (source.fact.attempt === attempt) return source;
   return undefined;
 }
 
-/** The part of an attempt row's detail that booking needs again; what is empty or false is left out. */
+/** The part of an attempt row's detail that booking reads again; empty or false members are left out. */
 export interface AttemptDetail {
   readonly retry_of?: readonly number[];
   readonly rests_on_calls?: boolean;
@@ -89,7 +89,7 @@ export interface AttemptDetail {
 export interface ChargeDetail {
   /** Attempts that are charged, ascending. */
   readonly charged: readonly number[];
-  /** Attempt, outcome, told by edge; a fourth, true, where a later round was answered. */
+  /** The fourth element, true, is present if a later round was answered. */
   readonly outcomes: readonly (readonly [attempt: number, outcome: ToldOutcome, toldByEdge: boolean, isFollowed?: true])[];
 }
 
@@ -104,12 +104,12 @@ export function chargeDetail({ outcomes }: RequestFacts, charged: readonly numbe
 const detailOfPlain = (attempt: number): string => `{"charged":[${attempt}],"outcomes":[[${attempt},"DELIVERED",true]]}`;
 const FIRST_CHARGED = detailOfPlain(1);
 
-/** Of a request whose one attempt edge reported as delivered: by far the most. */
+/** Detail of a request whose only attempt edge reported as delivered, which is by far the most frequent kind. */
 export function plainChargeDetail(attempt: number): string {
   return attempt === 1 ? FIRST_CHARGED : detailOfPlain(attempt);
 }
 
-/** A row of the ledger; or, of kind `outcome`, outcomes that no row of the ledger tells yet. */
+/** A row of the ledger; or, with kind `outcome`, an outcome that no row of the ledger contains yet. */
 export type StoredRow = {
   readonly requestId: string;
   readonly accountId: string;

@@ -1,9 +1,9 @@
 /**
- * Texts that most facts have in common (accounts, models, cards), each held once: what is read from the wire is a text of
- * its own every time, and facts outlive a round trip to the store.
+ * Interns texts that many facts have in common (accounts, models, cards). Each text decoded from a message is a new string, and
+ * facts are held for a round trip to the store.
  */
 const shared = new Map<string, string>();
-/** Beyond it all are held anew. */
+/** Beyond this many, the table is cleared. */
 const SHARED_MAX = 10_000;
 
 export function shareText(text: string): string {

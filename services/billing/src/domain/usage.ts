@@ -1,39 +1,39 @@
-/** Sums of the ledger by period, day, model, provider and key: written in the same transaction as the rows they sum. */
+/** Sums of the ledger by period, day, model, provider and key, written in the same transaction as their rows. */
 import { feesOfAttempt } from '@signalbox/kernel/card-fees';
 import type { Correction, RequestFacts } from '@signalbox/ledger-core/fold';
 import { countDuration, type DurationCounts } from './latency.js';
 
-/** What reports want to know of an attempt beside what its row's columns hold. */
+/** What reports need about an attempt beyond the columns of its row. */
 export interface AttemptUsage {
   readonly model: string;
   readonly promptTokens: number;
   readonly completionTokens: number;
   /** Signed. */
   readonly savingsNanoUsd: bigint;
-  /** Of the whole answer and up to its first token, in milliseconds; 0 = not known. */
+  /** Duration of the whole answer and until its first token, in milliseconds; 0 = unknown. */
   readonly totalMs: number;
   readonly ttftMs: number;
 }
 
 export const NO_USAGE: AttemptUsage = { model: '', promptTokens: 0, completionTokens: 0, savingsNanoUsd: 0n, totalMs: 0, ttftMs: 0 };
 
-/** What one charge or adjustment row stands for. A charge row counts as one request. Tokens are whole and exact in a number: an attempt has 7 · 10^9 at most. */
+/** What one charge or adjustment row adds to the sums. A charge row counts as one request. Tokens are exact in a number: an attempt has at most 7 · 10^9. */
 export interface UsageFigures {
   readonly requests: number;
   readonly tokens: number;
   readonly byokTokens: number;
   readonly promptTokens: number;
   readonly completionTokens: number;
-  /** At the price cards, whoever pays. */
+  /** At the price cards, whoever pays the provider. */
   readonly costNanoUsd: bigint;
-  /** Of charge rows. */
+  /** From charge rows. */
   readonly chargeNanoUsd: bigint;
-  /** The part of `chargeNanoUsd` that are fees of plugins. */
+  /** The part of `chargeNanoUsd` that is plugin fees. */
   readonly feesNanoUsd: bigint;
-  /** Of adjustment rows. */
+  /** From adjustment rows. */
   readonly adjustedNanoUsd: bigint;
   readonly savingsNanoUsd: bigint;
-  /** Of the attempt that answered, in milliseconds; 0 = not known, or the row is none of a request that was answered. */
+  /** Durations of the attempt that answered, in milliseconds; 0 = unknown, or the row is not the charge of an answered request. */
   readonly totalMs: number;
   readonly ttftMs: number;
 }
@@ -69,7 +69,7 @@ function costIn({ facts }: CountedRequest, attempt: number): bigint {
   return 0n;
 }
 
-/** Fees in what attempts are charged. */
+/** Plugin fees in the charge for these attempts. */
 function feesCharged({ facts, sources }: CountedRequest, charged: readonly number[]): bigint {
   let sum = 0n;
   for (const { attempt, costNanoUsd, byok } of facts.attempts) if (!byok && charged.includes(attempt)) sum += feesOfAttempt(costNanoUsd, sources.find(({ fact }) => fact.attempt === attempt)?.cardId ?? '').feeNanoUsd;
@@ -95,7 +95,7 @@ function sumsOf(state: CountedRequest, charged: readonly number[]): Sums {
 export function usageOf(state: CountedRequest, { kind, amountNanoUsd, tokens, byokTokens }: Correction, charged: readonly number[]): UsageFigures {
   const after = sumsOf(state, charged);
   if (kind === 'charge') {
-    // A request took as long as the attempt that its client saw the end of.
+    // The duration of a request is that of the attempt whose end its client saw.
     const { totalMs, ttftMs } = usageIn(state, charged.at(-1));
     return {
       requests: 1, tokens, byokTokens, promptTokens: after.promptTokens, completionTokens: after.completionTokens, costNanoUsd: after.costNanoUsd, chargeNanoUsd: amountNanoUsd, feesNanoUsd: feesCharged(state, charged), adjustedNanoUsd: 0n, savingsNanoUsd: after.savingsNanoUsd, totalMs, ttftMs,
@@ -121,7 +121,7 @@ export function usageOf(state: CountedRequest, { kind, amountNanoUsd, tokens, by
 const DAY_MS = 86_400_000;
 let latestDay = { number: -1, text: '' };
 
-/** UTC date of an instant; nearly all are of the day asked about last. */
+/** UTC date of an instant. The latest day is cached, since nearly all instants are in it. */
 export function dayOf(atMs: bigint): string {
   const number = Math.floor(Number(atMs) / DAY_MS);
   if (number !== latestDay.number) latestDay = { number, text: new Date(number * DAY_MS).toISOString().slice(0, 10) };
@@ -130,10 +130,10 @@ export function dayOf(atMs: bigint): string {
 
 type UsageSum = { -readonly [Name in keyof UsageDelta]: UsageDelta[Name] };
 
-/** Sums of a batch. */
+/** Sums up the rows of a batch. */
 export class UsageTally {
   readonly #sums = new Map<string, UsageSum>();
-  /** The next row is mostly of the same kind. */
+  /** The latest sum, since the next row mostly has the same key. */
   #latest: UsageSum | undefined;
 
   add(key: UsageKey, figures: UsageFigures): void {
@@ -172,14 +172,14 @@ export class UsageTally {
   }
 }
 
-/** What attempts of one day cost us at one provider, over the gateway's own credentials: without the fees of plugins, and with what tools bought there. */
+/** What the attempts of one day cost us at one provider with the gateway's own credentials: without plugin fees, but with what tools bought there. */
 export interface AttemptDelta {
   readonly day: string;
   readonly provider: string;
   readonly attempts: number;
   readonly tokens: bigint;
   readonly costNanoUsd: bigint;
-  /** The part of the cost that is no figure of the provider's. */
+  /** The part of the cost that is not based on the provider's usage figures. */
   readonly estimatedNanoUsd: bigint;
 }
 
@@ -187,7 +187,7 @@ type AttemptSum = { -readonly [Name in keyof AttemptDelta]: AttemptDelta[Name] }
 
 export class AttemptTally {
   readonly #sums = new Map<string, AttemptSum>();
-  /** The next attempt is mostly of the same kind. */
+  /** The latest sum, since the next attempt mostly has the same key. */
   #latest: AttemptSum | undefined;
 
   add(day: string, { provider, tokens, amountNanoUsd, source, cardId }: { readonly provider: string; readonly tokens: bigint; readonly amountNanoUsd: bigint; readonly source: string; readonly cardId: string }): void {
@@ -201,7 +201,7 @@ export class AttemptTally {
     for (const { provider: maker, nanoUsd } of bought) this.#sumOf(day, maker).costNanoUsd += nanoUsd;
   }
 
-  /** Of an attempt that is counted: its cost is another than its card says. */
+  /** Corrects the cost of an attempt that is already counted. */
   learn(day: string, provider: string, nanoUsd: bigint): void {
     this.#sumOf(day, provider).costNanoUsd += nanoUsd;
   }

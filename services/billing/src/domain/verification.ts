@@ -1,14 +1,14 @@
-/** Proof of the ledger beside traffic: what was in the logs as the proof began must be booked in the end; what came since is under way. */
+/** Verifies the ledger during traffic: what was in the logs when the check began must be booked at its end; what was added since is under way. */
 import type { WriterReport } from '@signalbox/ledger-core/close';
 import type { Clock } from '@signalbox/kernel/clock';
 import type { BooksStore, InvariantCheck } from './books.js';
 import type { LedgerNow } from './ports.js';
 
-/** Records that a writer told of and that are on their way: no violation yet. */
+/** Records of a writer that are still on their way to the ledger, which is no violation. */
 export interface WriterUnderWay {
   readonly writer: string;
   readonly records: bigint;
-  /** Reservation of its oldest attempt that still runs; 0 = none. */
+  /** When its oldest running attempt was reserved; 0 = none runs. */
   readonly openSinceMs: number;
 }
 
@@ -18,7 +18,7 @@ export interface Verified {
 }
 
 export interface Verification {
-  /** Of one account, or of all when empty: then also of what the writers told, for which it waits. */
+  /** Verifies one account, or all if empty. In the latter case also the writers, and it waits for their records. */
   verify(accountId: string): Promise<Verified>;
 }
 
@@ -28,36 +28,36 @@ export interface VerificationDeps {
   readonly ledgerNow: LedgerNow;
 }
 
-/** 15 s: a record is booked a second after it was written; what is not by then is no matter of traffic. */
+/** 15 s: a record is booked about a second after it was written, so what is not booked by then is not merely on its way. */
 const PATIENCE_MS = 15_000;
 const LOOK_EVERY_MS = 200;
-/** 60 s: a writer that is alive reports every 15. */
+/** 60 s: a live writer reports every 15 s. */
 const ALIVE_MS = 60_000;
 const EXAMPLES_MAX = 20;
 
-/** Nothing of it is on its way. */
+/** Nothing of its log is on its way. */
 const isAtRest = ({ lastSeq, ledgerSeq, gaps }: WriterReport): boolean => ledgerSeq === lastSeq && gaps === 0n;
 
-/** No log is further in the ledger than its writer ever was, whoever lost it. */
+/** The ledger has more of a log than its writer ever reported, which is always a violation. */
 const isAhead = ({ lastSeq, ledgerSeq }: WriterReport): boolean => ledgerSeq > lastSeq;
 
-/** All that the writer had told of at `mark` is booked: the ledger has it without a gap, and what was missing then has come. */
+/** Everything that the writer had reported at `mark` is booked, without a gap. */
 function isBooked(mark: WriterReport, now: WriterReport): boolean {
   return now.ledgerSeq >= mark.lastSeq && (mark.gaps === 0n || now.gaps === 0n || now.ledgerSeq > mark.ledgerSeq);
 }
 
-/** It lives, and has attempts under way: the beginnings of those travel with the next record that is to be booked. */
+/** The writer is alive and has attempts under way. Their start records are sent with the next record that is to be booked. */
 function isRunning({ gaps, openSinceMs, reportedAtMs }: WriterReport, nowMs: number): boolean {
   return gaps === 0n && openSinceMs !== 0 && nowMs - reportedAtMs < ALIVE_MS;
 }
 
-/** Nothing that is to be booked is missing, of what either told: what is, are beginnings of attempts that run. */
+/** All records that are to be booked, by either report, are in the ledger: only start records of running attempts are missing. */
 function hasOnlyBegun({ owedSeq: before }: WriterReport, now: WriterReport, nowMs: number): boolean {
   return [before, now.owedSeq].some((owedSeq) => owedSeq !== undefined && now.ledgerSeq >= owedSeq) && isRunning(now, nowMs);
 }
 
 export function createVerification({ books, clock, ledgerNow }: VerificationDeps): Verification {
-  /** The writers as they are once all that was told by `marks` is booked, or patience has ended; and those of which it is not. */
+  /** Waits until everything reported in `marks` is booked, or until `endMs`. Returns the writers as they are then, and those that are late. */
   async function settled(marks: readonly WriterReport[], endMs: number): Promise<{ readonly writers: readonly WriterReport[]; readonly late: readonly WriterReport[] }> {
     const markOf = new Map(marks.map((mark) => [mark.writer, mark]));
     for (;;) {
@@ -80,7 +80,7 @@ export function createVerification({ books, clock, ledgerNow }: VerificationDeps
       const checks = await books.verify('');
       const { writers, late } = await settled(marks, endMs);
       const nowMs = await ledgerNow();
-      // Of an older version, which does not say what is to be booked, it may be a beginning.
+      // A worker of an older version does not say what is to be booked; what is missing may be start records.
       const wrong = late.filter((writer) => isAhead(writer) || writer.owedSeq !== undefined || !isRunning(writer, nowMs)).map(({ writer }) => writer);
       const underWay = writers.filter((writer) => !isAtRest(writer) && !writer.isDeclaredLost && !wrong.includes(writer.writer));
       return {
