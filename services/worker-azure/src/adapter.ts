@@ -12,22 +12,22 @@ import type { MediaLoader } from '@signalbox/worker-kit/media-loader';
 import type { Composed, ProviderAdapter } from '@signalbox/worker-kit/provider';
 
 export interface AzureAdapterOptions {
-  /** Path included. `/chat/completions` is appended where it ends in `/v1`, else `/deployments/<name>/chat/completions`. */
+  /** With the path. If it ends in `/v1`, `/chat/completions` is appended, else `/deployments/<name>/chat/completions`. */
   readonly baseUrl: string;
-  /** undefined = the default, or none where the address ends in `/v1`. */
+  /** undefined = the default, or none if the address ends in `/v1`. */
   readonly apiVersion: string | undefined;
-  /** By model id at the provider; others are named like the model. */
+  /** Deployment names by the provider's model id; other deployments are named like their model. */
   readonly deployments: ReadonlyMap<string, string>;
   readonly media: MediaLoader;
 }
 
-/** The first version with effort, and the last dated one: later ones are the undated v1. */
+/** The first version with reasoning effort, and the last one with a date; it was followed by the undated v1. */
 const API_VERSION = '2025-04-01-preview';
-/** Models of other makers know no developer turns. */
+/** Models of other makers do not know the role `developer`. */
 const OTHER_MAKERS = { ...NO_QUIRKS, developerAsSystem: true };
 const PROVIDER = 'azure-openai';
 
-/** An Entra token is a JWT; keys hold no dots. */
+/** An Entra token is a JWT, which keys cannot look like since they contain no dots. */
 function authHeaders(secret: Secret | undefined): readonly string[] {
   if (secret === undefined) return [];
   const text = secret.unwrap();

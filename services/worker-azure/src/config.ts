@@ -23,13 +23,13 @@ const schema = z.object({
 
 export type WorkerAzureConfig = WorkerConfig & Readonly<z.infer<typeof schema>>;
 
-/** Whether an environment says where Azure is, and with what key. */
+/** Whether the environment has an address and a key for Azure. */
 export function isAzureWanted(environment: Environment): boolean {
   const isSet = (name: string): boolean => (environment[name] ?? '') !== '';
   return isSet('AZURE_API_KEY') && (isSet('AZURE_BASE_URL') || isSet('AZURE_RESOURCE_NAME'));
 }
 
-/** What is said of Azure and does not do. */
+/** Finds an incomplete configuration of Azure. */
 export function azureLack(environment: Environment): Lack | undefined {
   const given = ['AZURE_API_KEY', 'AZURE_RESOURCE_NAME', 'AZURE_BASE_URL'].find((name) => (environment[name] ?? '') !== '');
   if (given === undefined || isAzureWanted(environment)) return undefined;

@@ -15,7 +15,7 @@ import type { Composed, ProviderAdapter } from '@signalbox/worker-kit/provider';
 import { readCredential, type BedrockCredential } from './credential.js';
 
 export interface BedrockAdapterOptions {
-  /** Path included; `/model/<id>/converse` is appended. */
+  /** With the path; `/model/<id>/converse` is appended. */
   readonly baseUrl: string;
   /** The region that requests are signed for. */
   readonly region: string;
@@ -25,7 +25,7 @@ export interface BedrockAdapterOptions {
 
 type KeyPair = BedrockCredential & { readonly kind: 'key-pair' };
 
-/** Accounts with key pairs of their own, in a day. */
+/** Most derived keys kept: one for each key pair, also those of accounts. */
 const KEYS_MAX = 1_000;
 
 /** `20261121T165627Z` */
@@ -36,7 +36,7 @@ function amzDate(epochMs: number): string {
 export function createBedrockAdapter({ baseUrl, region, clock, media }: BedrockAdapterOptions): ProviderAdapter {
   const url = new URL(baseUrl);
   const root = url.pathname.replace(/\/+$/, '');
-  // Derived keys hold for a day: the signer keeps them here, and yesterday's go.
+  // Cache of the signer for derived keys, which are valid for a day; yesterday's are dropped.
   let day = '';
   let keys = new Map<string, ArrayBuffer>();
   const keysOf = (datetime: string): Map<string, ArrayBuffer> => {
@@ -67,7 +67,7 @@ export function createBedrockAdapter({ baseUrl, region, clock, media }: BedrockA
   };
 
   const send = async (request: DispatchRequest__Output, secret: Secret | undefined, body: Buffer): Promise<Composed> => {
-    // Ids hold colons and slashes: the encoded path is what is sent, and what is signed.
+    // Ids contain colons and slashes; the encoded path is both sent and signed.
     const path = `${root}/model/${encodeURIComponent(request.providerModelId)}/${request.stream ? 'converse-stream' : 'converse'}${url.search}`;
     const headers = { 'content-type': 'application/json', accept: request.stream ? 'application/vnd.amazon.eventstream' : 'application/json' };
     const credential = secret === undefined ? undefined : readCredential(secret.unwrap());

@@ -25,7 +25,7 @@ export function isBedrockWanted(environment: Environment): boolean {
   return isSet('AWS_BEARER_TOKEN_BEDROCK') || (isSet('AWS_ACCESS_KEY_ID') && isSet('AWS_SECRET_ACCESS_KEY'));
 }
 
-/** What is said of Bedrock and does not do: half a key pair, or an address alone. A region may be there for other tools. */
+/** Finds an incomplete configuration of Bedrock: half a key pair, or only an address. A region alone does not count, since it may be set for other tools. */
 export function bedrockLack(environment: Environment): Lack | undefined {
   const isSet = (name: string): boolean => (environment[name] ?? '') !== '';
   if (isBedrockWanted(environment)) return undefined;
@@ -40,7 +40,7 @@ export function loadWorkerBedrockConfig(environment: Environment): WorkerBedrock
   const own = loadConfig(schema, { ...environment, AWS_REGION: environment['AWS_REGION'] || environment['AWS_DEFAULT_REGION'] });
   const { AWS_ACCESS_KEY_ID: id, AWS_SECRET_ACCESS_KEY: secret, AWS_SESSION_TOKEN: session } = own;
   const pair = id === undefined || secret === undefined ? undefined : [id, secret, session].filter((part) => part !== undefined).join(':');
-  // The name of it: where it is wrong, that is what the operator has set.
+  // Named after the variable that the operator has set, for error messages.
   const [name, credential] = own.AWS_BEARER_TOKEN_BEDROCK === undefined ? ['AWS_SECRET_ACCESS_KEY', pair] : ['AWS_BEARER_TOKEN_BEDROCK', own.AWS_BEARER_TOKEN_BEDROCK];
   const config = loadWorkerConfig(
     { ...environment, [name]: credential },

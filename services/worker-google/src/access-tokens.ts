@@ -1,24 +1,25 @@
-/** Access tokens of service accounts: fetched once for all requests, renewed before they run out. */
+/** Access tokens of service accounts: fetched once for all requests, and renewed before they expire. */
 import type { Clock } from '@signalbox/kernel/clock';
 import { Secret } from '@signalbox/runtime/secret';
 import { assertionOf, GOOGLE_TOKEN_URL, readServiceAccount, type ServiceAccount } from './service-account.js';
 import type { ExchangeAssertion } from './token-endpoint.js';
 
-/** With less than this left, a token is renewed while it still serves. */
+/** A token with less than this left is renewed, but still used meanwhile. */
 const EARLY_MS = 300_000;
-/** With less than this left, it is not sent any more. */
+/** A token with less than this left is not used any more. */
 const SPENT_MS = 10_000;
-/** Between two tries when the door does not answer, or says no. */
+/** Between two tries, if the token endpoint does not answer or refuses. */
 const PAUSE_MS = 5_000;
 const REFUSED_PAUSE_MS = 30_000;
 
 export interface AccessTokens {
   /**
-   * The token for a credential: itself where it is one, else exchanged for it. undefined = there is none now.
-   * Only the operator's own key file may say where to; held by the credential's identity.
+   * The token for a credential: the credential itself if it is a token, else the one that its key file is exchanged for.
+   * undefined = there is none now. Only the operator's key file may name the token endpoint. Tokens are cached by the identity
+   * of the Secret object.
    */
   take(credential: Secret, owner: 'operator' | 'account'): Secret | undefined | Promise<Secret | undefined>;
-  /** The provider refused the token of a credential: it is not sent again. Those of others stay. */
+  /** Drops the token of this credential, which the provider refused. */
   forget(credential: Secret): void;
 }
 
@@ -60,7 +61,7 @@ export function createAccessTokens(exchange: ExchangeAssertion, clock: Clock): A
 
   return {
     take: (credential, owner) => {
-      // An access token holds no brace; a key file begins with one.
+      // A key file begins with a brace, which an access token does not contain.
       if (!credential.unwrap().trimStart().startsWith('{')) return credential;
       const entry = heldFor(credential, owner);
       if (entry === undefined) return undefined;

@@ -19,19 +19,19 @@ const STUDIO = { credentials: ['GEMINI_API_KEY', 'GOOGLE_API_KEY'], baseUrl: 'GE
 const VERTEX_CREDENTIALS = ['VERTEX_ACCESS_TOKEN', 'GOOGLE_APPLICATION_CREDENTIALS'] as const;
 const VERTEX_PLACES = ['GOOGLE_VERTEX_PROJECT', 'VERTEX_BASE_URL'] as const;
 
-/** Newer models are served there alone. */
+/** Newer models are served only there. */
 const LOCATION_DEFAULT = 'global';
 
 const valueOf = (environment: Environment, name: string): string => environment[name] ?? '';
 
-/** True when the environment asks for this provider, and says where it is. A key file alone does not: it may be there for other tools. */
+/** True if the environment has a credential and, for Vertex, an address for this provider. A key file alone does not count, since it may be set for other tools. */
 export function isGoogleProviderWanted(provider: GoogleProvider, environment: Environment): boolean {
   const isSet = (name: string): boolean => valueOf(environment, name) !== '';
   if (provider === 'google-ai-studio') return STUDIO.credentials.some(isSet);
   return VERTEX_CREDENTIALS.some(isSet) && VERTEX_PLACES.some(isSet);
 }
 
-/** What is said of this provider and does not do. */
+/** Finds an incomplete configuration of this provider. */
 export function googleLack(provider: GoogleProvider, environment: Environment): Lack | undefined {
   if (provider === 'google-ai-studio') return lackOf(STUDIO, environment);
   if (isGoogleProviderWanted(provider, environment)) return undefined;
@@ -46,7 +46,7 @@ function vertexBaseUrl(project: string, location: string): string {
   return `https://${host}/v1/projects/${encodeURIComponent(project)}/locations/${location}`;
 }
 
-/** The key file's text, when that is the credential. */
+/** The text of the key file, if that is the credential. */
 function keyFileOf(environment: Environment): string | undefined {
   const path = valueOf(environment, 'GOOGLE_APPLICATION_CREDENTIALS');
   if (path === '' || valueOf(environment, 'VERTEX_ACCESS_TOKEN') !== '') return undefined;

@@ -12,11 +12,11 @@ import type { ProviderAdapter } from '@signalbox/worker-kit/provider';
 
 export interface GenerateContentAdapterOptions {
   readonly provider: string;
-  /** Path included; `/models/{model}:generateContent` and the like are appended. */
+  /** With the path; `/models/{model}:generateContent` and the like are appended. */
   readonly baseUrl: string;
   /** How the credential is sent. */
   readonly auth: 'x-goog-api-key' | 'bearer';
-  /** The host takes ids of calls with their results. */
+  /** The host accepts the ids of tool calls with their results. */
   readonly withCallIds: boolean;
   readonly media: MediaLoader;
 }

@@ -1,10 +1,10 @@
-/** A Google service account: its key file read, and the assertion that is exchanged for an access token. */
+/** Reads the key file of a Google service account and makes the assertion that is exchanged for an access token. */
 import { createPrivateKey, sign, type KeyObject } from 'node:crypto';
 
 export interface ServiceAccount {
   readonly email: string;
   readonly keyId: string;
-  /** Empty = none told. */
+  /** Empty = not in the file. */
   readonly projectId: string;
   readonly tokenUrl: string;
   readonly privateKey: KeyObject;
@@ -17,7 +17,7 @@ const LIFE_SECONDS = 3_600;
 
 const isText = (value: unknown): value is string => typeof value === 'string' && value !== '';
 
-/** undefined when the text is no service account's key file. */
+/** undefined if the text is not the key file of a service account. */
 export function readServiceAccount(json: string): ServiceAccount | undefined {
   try {
     const file = JSON.parse(json) as Readonly<Record<string, unknown>> | null;
@@ -31,7 +31,7 @@ export function readServiceAccount(json: string): ServiceAccount | undefined {
 
 const part = (value: object): string => Buffer.from(JSON.stringify(value)).toString('base64url');
 
-/** Signed JWT (RS256), good for an hour from `nowMs`. */
+/** Signed JWT (RS256), valid for an hour from `nowMs`. */
 export function assertionOf({ email, keyId, tokenUrl, privateKey }: ServiceAccount, nowMs: number): string {
   const issuedAt = Math.floor(nowMs / 1_000);
   const head = part({ alg: 'RS256', typ: 'JWT', ...(keyId === '' ? {} : { kid: keyId }) });

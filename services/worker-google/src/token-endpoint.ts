@@ -1,4 +1,4 @@
-/** The door where Google exchanges an assertion for an access token. */
+/** Exchanges an assertion for an access token at Google's token endpoint. */
 import { request } from '@signalbox/runtime/http-client';
 
 const TIMEOUT_MS = 5_000;
@@ -6,7 +6,7 @@ const GRANT = 'urn:ietf:params:oauth:grant-type:jwt-bearer';
 
 export type Exchanged = { readonly ok: true; readonly token: string; readonly lifeMs: number } | { readonly ok: false; readonly isRefused: boolean };
 
-/** Never rejects. `isRefused`: the account is not (or no longer) good; else the door did not answer as it should. */
+/** Never rejects. `isRefused`: the account is not valid, or no longer; else the endpoint did not answer properly. */
 export type ExchangeAssertion = (tokenUrl: string, assertion: string) => Promise<Exchanged>;
 
 export const exchangeAssertion: ExchangeAssertion = async (tokenUrl, assertion) => {

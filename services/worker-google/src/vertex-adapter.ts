@@ -1,4 +1,4 @@
-/** Adapter of Vertex: three wires behind one address and one kind of access token. */
+/** Adapter of Vertex: three wires at one address, with the same kind of access token. */
 import type { DispatchRequest__Output } from '@signalbox/contracts/worker';
 import type { Secret } from '@signalbox/runtime/secret';
 import { VERTEX } from '@signalbox/wires/anthropic-messages/request';
@@ -30,7 +30,7 @@ export function createVertexAdapter({ baseUrl, tokens, media }: VertexAdapterOpt
   };
   const gemini = createGenerateContentAdapter({ provider: PROVIDER, baseUrl: under('/publishers/google'), auth: 'bearer', withCallIds: false, media });
   const claude = createAnthropicMessagesAdapter({ provider: PROVIDER, baseUrl, quirks: VERTEX, auth: 'bearer', media });
-  // Open models, hosted as they are.
+  // Open models that Vertex hosts.
   const hosted = createOpenAiChatAdapter({ provider: PROVIDER, baseUrl: under('/endpoints/openapi'), quirks: { ...NO_QUIRKS, developerAsSystem: true, thoughtFields: ['reasoning_content'] } });
   const wireOf = ({ wireProtocol }: DispatchRequest__Output): ProviderAdapter => (wireProtocol === 'anthropic-messages' ? claude : wireProtocol === 'openai-chat' ? hosted : gemini);
 
@@ -45,7 +45,7 @@ export function createVertexAdapter({ baseUrl, tokens, media }: VertexAdapterOpt
     },
     createTransducer: (request) => wireOf(request).createTransducer(request),
     readAnswer: (body, request) => wireOf(request).readAnswer(body, request),
-    // Each wire's own errors read alike; the platform's are Google's.
+    // The platform's errors have Google's form, and those of each wire are similar enough.
     classifyRefusal: classifyGoogleRefusal,
     onCredentialRefused: (secret) => tokens.forget(secret),
   };

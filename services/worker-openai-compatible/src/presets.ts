@@ -2,9 +2,9 @@
 import { HYBRID_QWEN, NO_QUIRKS, type ChatQuirks } from '@signalbox/wires/openai-chat/quirks';
 
 export interface Preset {
-  /** Empty: the host has no address of its own, so `baseUrlVariable` must be set. */
+  /** Empty: the host has no fixed address, so `baseUrlVariable` must be set. */
   readonly baseUrl: string;
-  /** Variables of the credential, the first one set counts. */
+  /** Variables that may hold the credential; the first one that is set counts. */
   readonly credentials: readonly string[];
   readonly baseUrlVariable: string;
   /** The host works without a credential. */
@@ -13,7 +13,7 @@ export interface Preset {
 }
 
 const HOST: ChatQuirks = { ...NO_QUIRKS, developerAsSystem: true };
-/** Hosts of open models, some of which go on thinking only where they are told what they thought. */
+/** Hosts of open models, some of which continue their reasoning only if they are sent their earlier reasoning. */
 const OPEN_HOST: ChatQuirks = { ...HOST, thoughtFields: ['reasoning', 'reasoning_content'] };
 /** Parameters of OpenAI's own platform that strict hosts refuse. */
 const PLATFORM = ['service_tier', 'metadata', 'verbosity', 'modalities'];
@@ -21,7 +21,7 @@ const LOGPROBS = ['logprobs', 'top_logprobs'];
 const PENALTIES = ['presence_penalty', 'frequency_penalty', 'logit_bias'];
 
 export const PRESETS = {
-  // Thinking has a switch and a budget in tokens, no effort; the first models that have it refuse it of an answer in one piece.
+  // Thinking has a switch and a budget in tokens, but no effort. The first models that have it refuse it without streaming.
   alibaba: { baseUrl: 'https://dashscope-intl.aliyuncs.com/compatible-mode/v1', credentials: ['DASHSCOPE_API_KEY'], baseUrlVariable: 'DASHSCOPE_BASE_URL', quirks: { ...OPEN_HOST, thinking: 'budget', thinksInStreams: HYBRID_QWEN, takesCacheMarks: true, dropFields: [...PLATFORM, 'logit_bias', 'frequency_penalty', 'user'] } },
   baseten: { baseUrl: 'https://inference.baseten.co/v1', credentials: ['BASETEN_API_KEY'], baseUrlVariable: 'BASETEN_BASE_URL', quirks: OPEN_HOST },
   // Answers 400 to each of these.
@@ -37,7 +37,7 @@ export const PRESETS = {
     quirks: { ...OPEN_HOST, messageFields: ['role', 'content', 'reasoning', 'tool_calls', 'tool_call_id'], dropFields: [...LOGPROBS, 'logit_bias', 'metadata', 'verbosity', 'modalities'] },
   },
   meta: { baseUrl: '', credentials: ['META_API_KEY'], baseUrlVariable: 'META_BASE_URL', quirks: HOST },
-  // Tells usage unasked, refuses unknown fields of bodies and messages, ids of tool calls that are not like its own, and a user's words right behind results.
+  // Reports usage unasked. Refuses unknown fields in bodies and messages, ids of tool calls in another form than its own, and a user message right after tool results.
   mistral: {
     baseUrl: 'https://api.mistral.ai/v1',
     credentials: ['MISTRAL_API_KEY'],
@@ -54,27 +54,27 @@ export const PRESETS = {
       dropFields: [...PLATFORM, ...LOGPROBS, 'logit_bias', 'user'],
     },
   },
-  // Follows no addresses of images.
+  // Does not fetch images from URLs.
   moonshot: { baseUrl: 'https://api.moonshot.ai/v1', credentials: ['MOONSHOT_API_KEY'], baseUrlVariable: 'MOONSHOT_BASE_URL', quirks: { ...OPEN_HOST, thinking: 'switch', inlinesImages: true, dropFields: PLATFORM } },
   nebius: { baseUrl: 'https://api.tokenfactory.nebius.com/v1', credentials: ['NEBIUS_API_KEY'], baseUrlVariable: 'NEBIUS_BASE_URL', quirks: OPEN_HOST },
   novita: { baseUrl: 'https://api.novita.ai/openai/v1', credentials: ['NOVITA_API_KEY'], baseUrlVariable: 'NOVITA_BASE_URL', quirks: OPEN_HOST },
-  // Its data policy and its price are those of whoever it picks: routing keeps requests with privacy wishes away from it, and what it takes is told with usage.
+  // Data policy and price depend on the host that it picks. Routing therefore sends it no requests with privacy preferences, and it reports what it charges with the usage.
   openrouter: { baseUrl: 'https://openrouter.ai/api/v1', credentials: ['OPENROUTER_API_KEY'], baseUrlVariable: 'OPENROUTER_BASE_URL', quirks: { ...HOST, takesCacheMarks: true, tellsCost: true, thoughtFields: ['reasoning', 'reasoning_content', 'reasoning_details'] } },
-  // A search engine's answer machine: no tools, turns that alternate, no sampling beyond temperature and top_p, usage unasked.
+  // An answer engine over web search: no tools, roles must alternate, no sampling parameters beyond temperature and top_p, usage unasked.
   perplexity: {
     baseUrl: 'https://api.perplexity.ai',
     credentials: ['PERPLEXITY_API_KEY'],
     baseUrlVariable: 'PERPLEXITY_BASE_URL',
     quirks: { ...HOST, noStreamOptions: true, alternates: true, messageFields: ['role', 'content'], dropFields: [...PLATFORM, ...LOGPROBS, 'logit_bias', 'stop', 'seed', 'n', 'user', 'tools', 'tool_choice', 'parallel_tool_calls'] },
   },
-  // Its logprobs are a number, and answered in a shape of their own.
+  // Takes logprobs as a number, and returns them in a different form.
   together: { baseUrl: 'https://api.together.xyz/v1', credentials: ['TOGETHER_API_KEY'], baseUrlVariable: 'TOGETHER_BASE_URL', quirks: { ...OPEN_HOST, dropFields: LOGPROBS } },
-  // Would follow addresses of images from inside the operator's network.
+  // Would fetch image URLs from inside the operator's network.
   vllm: { baseUrl: 'http://localhost:8000/v1', credentials: ['VLLM_API_KEY'], baseUrlVariable: 'VLLM_BASE_URL', isCredentialOptional: true, quirks: { ...OPEN_HOST, inlinesImages: true } },
-  // Answers 400 to penalties, and where a model reasons to `stop`, which routing leaves out.
+  // Answers 400 to penalties and, for reasoning models, to `stop`, which routing leaves out.
   xai: { baseUrl: 'https://api.x.ai/v1', credentials: ['XAI_API_KEY'], baseUrlVariable: 'XAI_BASE_URL', quirks: { ...HOST, dropFields: [...PLATFORM, ...PENALTIES] } },
   xiaomi: { baseUrl: 'https://api.xiaomimimo.com/v1', credentials: ['XIAOMI_API_KEY'], baseUrlVariable: 'XIAOMI_BASE_URL', quirks: { ...OPEN_HOST, thinking: 'switch', dropFields: [...PLATFORM, ...LOGPROBS, 'logit_bias'] } },
-  // Chooses tools by itself or not at all; one stop sequence; tells usage unasked.
+  // Supports only `auto` or no tools as tool choice, and one stop sequence; reports usage unasked.
   zai: {
     baseUrl: 'https://api.z.ai/api/paas/v4',
     credentials: ['ZAI_API_KEY', 'ZHIPU_API_KEY'],
@@ -93,7 +93,7 @@ export function presetOf(id: PresetId): Preset {
   return PRESETS[id];
 }
 
-/** Whether an environment says all that the host needs: its credential, or for hosts without one their address. */
+/** Whether the environment has all that the host needs: its credential or, for hosts that need none, its address. */
 export function isConfigured(preset: Preset, environment: Readonly<Record<string, string | undefined>>): boolean {
   const isSet = (name: string): boolean => (environment[name] ?? '') !== '';
   if (preset.baseUrl === '' && !isSet(preset.baseUrlVariable)) return false;

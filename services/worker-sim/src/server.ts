@@ -1,4 +1,4 @@
-/** The simulator's door: the OpenAI wire of chat and of images on loopback. */
+/** The simulator's HTTP server: OpenAI's chat and image APIs on loopback. */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { Clock } from '@signalbox/kernel/clock';
 import { readDirectives } from './domain/directives.js';
@@ -43,12 +43,12 @@ function messageOf(choice: SimulatedChoice): object {
   return { role: 'assistant', content: null, refusal: null, tool_calls: choice.toolCalls.map((call) => ({ id: call.id, type: 'function', function: { name: call.name, arguments: call.arguments } })) };
 }
 
-/** Of calls none, as with OpenAI. */
+/** Log probabilities of a choice; none for tool calls, as with OpenAI. */
 function probabilitiesOf(choice: SimulatedChoice, pieces: readonly string[], { alternatives }: Simulated): Logprobs | null {
   return alternatives === undefined || choice.toolCalls.length > 0 ? null : logprobsOf(pieces, alternatives);
 }
 
-/** One after the other, as they are asked for: probabilities of 16,000 tokens take a second and more, in which nobody else would be served. */
+/** Generates the pieces one at a time: log probabilities of 16,000 tokens take more than a second, during which nobody else would be served. */
 export function* piecesToldOf(choice: SimulatedChoice, simulated: Simulated): Generator<{ readonly delta: object; readonly logprobs: Logprobs | null }> {
   for (const [index, call] of choice.toolCalls.entries()) {
     yield { delta: { tool_calls: [{ index, id: call.id, type: 'function', function: { name: call.name, arguments: '' } }] }, logprobs: null };
@@ -88,7 +88,7 @@ export function createSimulatorServer(clock: Clock): SimulatorServer {
       for (const told of piecesToldOf(choice, simulated)) {
         if (response.destroyed) return;
         if (sent === directives.cutAfter) {
-          // What was written must leave before the connection breaks.
+          // Flush what was written before breaking the connection.
           response.write('', () => response.destroy());
           return;
         }

@@ -21,16 +21,16 @@ export interface Simulated {
   readonly directives: Directives;
   readonly choices: readonly SimulatedChoice[];
   readonly usage: Json;
-  /** Alternatives to name with each token; undefined = no probabilities are asked for. */
+  /** Number of alternatives to return with each token; undefined = no log probabilities were requested. */
   readonly alternatives: number | undefined;
 }
 
 const BYTES_PER_TOKEN = 4;
-/** Of a picture, a file or speech, whatever its bytes: about what providers count for a small one. */
+/** For an image, a file or audio of any size: about what providers count for a small one. */
 const TOKENS_PER_MEDIA_PART = 1_000;
 const ECHO_CHARS_MAX = 120;
 const QUOTE_CHARS_MAX = 500;
-/** Of the contract. */
+/** As in the public API. */
 const CHOICES_MAX = 128;
 const PROMPT_CHARS_MAX = 1_000;
 
@@ -49,7 +49,7 @@ function countImages(messages: readonly Json[]): number {
 const MEDIA = new Set<unknown>(['image_url', 'file', 'input_audio']);
 const isMedia = (part: unknown): boolean => isObject(part) && MEDIA.has(part['type']);
 
-/** The conversation, what may be called, and the form that the answer is to have. */
+/** Tokens of the conversation, the tools and the response schema. */
 function promptTokensOf(request: Json, messages: readonly Json[]): number {
   let media = 0;
   const texts = messages.map((message) => {
@@ -80,13 +80,13 @@ function toolCalls(request: Json, last: Json | undefined, asked: string, directi
 
 const PROGRAM = /```(?:js|javascript)?\n([\s\S]*?)```/;
 
-/** Arguments for a function: a program that the user wrote between fences where it takes one, the user's words where it takes a prompt, else what its schema asks for. */
+/** Arguments for a function: the user's text if it takes a `prompt`, a program from a code fence if it takes `code`, else a value that fits its schema. */
 function argumentsFor(parameters: unknown, asked: string): string {
   const program = PROGRAM.exec(asked)?.[1];
   const properties = isObject(parameters) && isObject(parameters['properties']) ? parameters['properties'] : {};
   if ('prompt' in properties) return JSON.stringify({ prompt: asked.slice(0, PROMPT_CHARS_MAX) });
   const made = program !== undefined && 'code' in properties ? { code: program } : valueForSchema(parameters);
-  // Arguments are an object, also of a function whose schema says nothing.
+  // Arguments must be an object, even for a function without a schema.
   return JSON.stringify(isObject(made) ? made : {});
 }
 
@@ -113,7 +113,7 @@ function applyStops(text: string, stop: unknown): string {
   return at.length === 0 ? text : text.slice(0, Math.min(...at));
 }
 
-/** Cuts at a whole character within `tokens`. */
+/** Truncates to `tokens`, at the end of a character. */
 function limit(text: string, tokens: number): string {
   const bytes = Buffer.from(text);
   if (bytes.length <= tokens * BYTES_PER_TOKEN) return text;
@@ -122,7 +122,7 @@ function limit(text: string, tokens: number): string {
   return bytes.subarray(0, end).toString('utf8');
 }
 
-/** Throws TypeError when there are no messages. */
+/** Throws TypeError if there are no messages. */
 export function simulate(request: Json): Simulated {
   const messages = Array.isArray(request['messages']) ? (request['messages'] as readonly unknown[]).filter(isObject) : [];
   if (messages.length === 0) throw new TypeError('messages must hold at least one message');

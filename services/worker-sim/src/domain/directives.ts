@@ -1,32 +1,32 @@
-/** Faults and forms of answers on request: `[sim:name=value …]` in the last user message. */
+/** Directives that request faults and kinds of answers: `[sim:name=value …]` in the last user message. */
 
 export interface Directives {
   /** Answer with this HTTP status and an error body; 0 = none. */
   readonly status: number;
-  /** The image API answers with this HTTP status; 0 = it paints. */
+  /** The image API answers with this HTTP status; 0 = it makes images. */
   readonly imageStatus: number;
-  /** Seconds of `Retry-After` beside a status; 0 = none. */
+  /** Seconds of `Retry-After` with a status; 0 = none. */
   readonly retryAfter: number;
   /** Never answer. */
   readonly hang: boolean;
-  /** Break the connection after that many content chunks; -1 = never. */
+  /** Break the connection after this many content chunks; -1 = never. */
   readonly cutAfter: number;
   /** Wait before the first byte. */
   readonly delayMs: number;
   /** Wait between chunks. */
   readonly chunkDelayMs: number;
-  /** Send bytes that are no JSON. */
+  /** Send bytes that are not JSON. */
   readonly garbage: boolean;
   readonly noUsage: boolean;
   /** 200 without an answer. */
   readonly empty: boolean;
-  /** Length of the answer; 0 = the ordinary one. */
+  /** Length of the answer; 0 = the default. */
   readonly tokens: number;
   /** Hidden reasoning tokens. */
   readonly reasoning: number;
-  /** Tokens of the prompt told as cached. */
+  /** Prompt tokens to report as cached. */
   readonly cached: number;
-  /** Answer from what was given beside the question. */
+  /** Answer with a quote from the other content of the prompt. */
   readonly quote: boolean;
   /** Number of parallel tool calls. */
   readonly calls: number;

@@ -1,4 +1,4 @@
-/** How probable the simulator says its words were: made up, always the same for the same text, and as OpenAI writes it. */
+/** The simulator's log probabilities, in OpenAI's format: made up, but always the same for the same text. */
 
 type Json = Readonly<Record<string, unknown>>;
 
@@ -18,19 +18,19 @@ const PIECE_CHARS = 16;
 const TOKEN_BYTES_MAX = 4;
 const LETTERS = 'abcdefghijklmnopqrstuvwxyz';
 
-/** A text as it is streamed. */
+/** A text in the pieces in which it is streamed. */
 export function piecesOf(text: string): readonly string[] {
   const characters = Array.from(text);
   return Array.from({ length: Math.ceil(characters.length / PIECE_CHARS) }, (_, at) => characters.slice(at * PIECE_CHARS, (at + 1) * PIECE_CHARS).join(''));
 }
 
-/** Alternatives asked for with each token; undefined = a request that asks for no probabilities. */
+/** Requested number of alternatives for each token; undefined = no log probabilities were requested. */
 export function alternativesAsked({ logprobs, top_logprobs: top }: Json): number | undefined {
   const count = typeof top === 'number' ? top : 0;
   return logprobs === true || count > 0 ? count : undefined;
 }
 
-/** Whole characters of at most four bytes: as many tokens as usage counts, where the text is ASCII. */
+/** Splits into tokens of whole characters and at most four bytes; for ASCII, this gives as many tokens as usage counts. */
 function tokensOf(piece: string): readonly string[] {
   const tokens: string[] = [];
   let token = '';
@@ -46,7 +46,7 @@ function tokensOf(piece: string): readonly string[] {
 
 const told = (token: string, probability: number): TokenLogprob => ({ token, logprob: Number(Math.log(probability).toFixed(6)), bytes: [...Buffer.from(token)] });
 
-/** More than half for what was said; each alternative has half of what those before left. */
+/** The chosen token has a probability of at least 0.5; each alternative has half of what is left. */
 function probabilityOf(token: string, alternatives: number): Logprobs['content'][number] {
   const sum = Buffer.from(token).reduce((total, byte, at) => total + byte * (at + 1), 0);
   const chosen = 0.5 + (sum % 49) / 100;
@@ -55,7 +55,7 @@ function probabilityOf(token: string, alternatives: number): Logprobs['content']
   return { ...told(token, chosen), top_logprobs: top };
 }
 
-/** Of a piece of a stream, or of all pieces of a text. */
+/** Log probabilities for one piece of a stream, or for all pieces of a text. */
 export function logprobsOf(pieces: readonly string[], alternatives: number): Logprobs {
   return { content: pieces.flatMap(tokensOf).map((token) => probabilityOf(token, alternatives)), refusal: null };
 }

@@ -1,4 +1,4 @@
-/** The simulator's pictures: a pattern of tiles that its description decides, as a real PNG. */
+/** The simulator's images: real PNGs with a pattern of tiles that depends on the description. */
 import { createHash } from 'node:crypto';
 import { crc32, deflateSync } from 'node:zlib';
 
@@ -9,7 +9,7 @@ export interface Canvas {
 }
 
 const SIDE_PIXELS_MAX = 2_048;
-/** Tiles of the shorter side. */
+/** Number of tiles along the shorter side. */
 const TILES = 8;
 const PALETTE_COLOURS = 4;
 const SIGNATURE = Buffer.from('\x89PNG\r\n\x1a\n', 'latin1');
@@ -17,7 +17,7 @@ const BITS_PER_PIXEL = 2;
 const PIXELS_PER_BYTE = 8 / BITS_PER_PIXEL;
 const INDEXED_COLOUR = 3;
 
-/** Undefined unless it is a size such as `1024x768`, within bounds. */
+/** Parses a size such as `1024x768`; undefined if it is not one or out of bounds. */
 export function canvasOf(size: string): Canvas | undefined {
   const [, width = '', height = ''] = /^(\d{1,4})x(\d{1,4})$/.exec(size) ?? [];
   const canvas = { width: Number(width), height: Number(height) };
@@ -32,7 +32,7 @@ function chunk(type: string, data: Buffer): Buffer {
   return Buffer.concat([length, body, checksum]);
 }
 
-/** Paints `description`: the same bytes for the same description, number and canvas. A PNG of four colours. */
+/** Makes a PNG of four colours; the same description, number and canvas give the same bytes. */
 export function paint(description: string, number: number, { width, height }: Canvas): Buffer {
   const digest = createHash('sha512').update(`${String(number)}\n${description}`).digest();
   const palette = Buffer.from(digest.subarray(0, PALETTE_COLOURS * 3));
@@ -40,7 +40,7 @@ export function paint(description: string, number: number, { width, height }: Ca
   const colourAt = (column: number, row: number): number => (digest[(column * 7 + row * 13) % digest.length] ?? 0) % PALETTE_COLOURS;
   const rowBytes = Math.ceil(width / PIXELS_PER_BYTE);
   const lineOf = (row: number): Buffer => {
-    // The first byte says that the line is not filtered.
+    // The first byte, 0, means that the line is not filtered.
     const line = Buffer.alloc(1 + rowBytes);
     for (let x = 0; x < width; x += 1) {
       const at = 1 + Math.floor(x / PIXELS_PER_BYTE);

@@ -1,4 +1,4 @@
-/** A small value that conforms to a JSON schema: first choices, shortest lists, all required fields. */
+/** Makes a small value that conforms to a JSON schema: first alternatives, shortest lists, all required fields. */
 import { isObject } from '@signalbox/kernel/json-object';
 
 const DEPTH_MAX = 16;
@@ -16,14 +16,14 @@ function numberFor(schema: Readonly<Record<string, unknown>>, isWhole: boolean):
   const told = (name: string): number | undefined => (typeof schema[name] === 'number' ? schema[name] : undefined);
   const step = told('multipleOf') ?? (isWhole ? 1 : 0);
   const above = told('exclusiveMinimum');
-  // 1 where it may be: a bound such as the least safe integer, which some clients always write, is nobody's example.
+  // 1 if it is allowed: some clients always write the smallest safe integer as the minimum, which makes a poor example.
   let value = Math.max(1, told('minimum') ?? -Infinity, above === undefined ? -Infinity : above + (step || 0.5));
   const ceiling = told('maximum') ?? (told('exclusiveMaximum') === undefined ? undefined : (told('exclusiveMaximum') ?? 0) - (step || 0.5));
   if (ceiling !== undefined && value > ceiling) value = ceiling;
   return step > 0 ? Math.ceil(value / step) * step : value;
 }
 
-/** `root` resolves `#/…` references. Never throws; what it cannot read becomes null. */
+/** `root` resolves `#/…` references. Never throws; a schema that it cannot read gives null. */
 export function valueForSchema(schema: unknown, root: unknown = schema, depth = 0): unknown {
   if (!isObject(schema) || depth > DEPTH_MAX) return schema === true ? {} : null;
   if (typeof schema['$ref'] === 'string' && schema['$ref'].startsWith('#')) {
