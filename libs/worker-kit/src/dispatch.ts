@@ -1,4 +1,4 @@
-/** Dispatch: one attempt, journaled before it starts and before its last event leaves. */
+/** Dispatches attempts to the provider. Each is journaled before it starts and before its last event is sent. */
 import type { DispatchEvent, DispatchRequest__Output, Failed } from '@signalbox/contracts/worker';
 import type { Clock } from '@signalbox/kernel/clock';
 import { Fault } from '@signalbox/kernel/fault';
@@ -28,10 +28,11 @@ import { rareWarning } from './rare-warning.js';
 import { endedAttributes, nameSpan } from './span.js';
 import type { Place, Upstream } from './upstream.js';
 
+/** Most attempts that go on without their caller. */
 const DRAINS_MAX = 64;
-/** For a connection that others hold. Nothing is written down until then: the hold lives on edge's word, and other replicas are to have their turn within it. */
+/** Longest wait for a connection to the provider. Nothing is journaled yet, so the hold lives only as long as edge keeps it, and within that time other replicas must still be able to try. */
 const PLACE_MS = 5_000;
-/** How long an answer waits for its end to be written, while the disk refuses. */
+/** How long an answer waits for its end record while the disk refuses writes. */
 const END_WRITE_MS = 5_000;
 
 export interface DispatchOptions {
@@ -40,30 +41,30 @@ export interface DispatchOptions {
   readonly credentials: CredentialPool;
   readonly journal: Journal;
   readonly observations: Observations;
-  /** Undefined: nothing stands between plans and the provider. */
+  /** Absent: every planned attempt is sent to the provider. */
   readonly breakers?: EndpointBreakers;
   readonly metrics: WorkerMetrics;
   readonly clock: Clock;
   readonly log: Log;
-  /** Accounts' own credentials. Without them BYOK attempts fail with NO_CREDENTIAL: never on the operator's key. */
+  /** Accounts' own credentials. Without it, BYOK attempts fail with NO_CREDENTIAL; the operator's key is never used instead. */
   readonly ownCredentials?: Pick<OwnCredentials, 'resolve'>;
-  /** Makes holds grow; without it none does. */
+  /** Extends holds; without it none grows. */
   readonly extendHold?: ExtendHold;
-  /** Room for large bodies; absent: as this process's memory allows. */
+  /** Room for large bodies; absent: as much as the memory of this process allows. */
   readonly bodies?: BodiesInWork;
 }
 
-/** Of an attempt whose caller left before it was put together: journaled like any that is given up, so that its hold ends. */
+/** Stands for the request of an attempt whose caller left before it was composed. The attempt is journaled like any abandoned one, so that its hold ends. */
 const UNSENT: UpstreamRequest = { path: '/', headers: [], body: Buffer.alloc(0) };
 const NEVER_EXTENDS: ExtendHold = () => Promise.resolve(false);
 
-/** A request and the credential that it is sent with. */
+/** A request, and the credential and adapter that it is sent with. */
 interface Asking {
   readonly request: DispatchRequest__Output;
   readonly call: CallInfo;
   readonly emit: Emitter<DispatchEvent>;
   readonly terms: Terms;
-  /** Undefined: on the operator's credentials. */
+  /** The account's own credential; undefined for a request on the operator's credentials. */
   readonly own: OwnCredential | undefined;
   readonly credentials: CredentialPool;
   readonly adapter: ProviderAdapter;
@@ -71,12 +72,12 @@ interface Asking {
 }
 
 export interface Dispatcher {
-  /** Emits the events of the attempt; settles once the attempt is journaled, which may be after the caller left. Faults: `bad_message`, `overloaded` before anything was done, those of the journal. */
+  /** Makes the attempt and emits its events. Settles once the attempt is journaled, which may be after the caller left. Rejects with `bad_message` or `overloaded` before anything was done, or with a Fault of the journal. */
   dispatch(request: DispatchRequest__Output, call: CallInfo, emit: Emitter<DispatchEvent>): Promise<void>;
-  /** Ends a stream that is under way, as one whose client was cut off; its caller is told its end. */
+  /** Ends a running stream whose client was cut off; the caller still gets the end event. */
   stop(requestId: string, attempt: number): void;
   inFlight(): number;
-  /** Resolves when no attempt is under way. */
+  /** Resolves once no attempt is under way. */
   idle(): Promise<void>;
 }
 
@@ -89,7 +90,7 @@ function isFailed(ending: Ending): ending is Ending & { readonly kind: 'failed' 
   return ending.kind === 'failed';
 }
 
-/** False: the disk did not take it within the time that somebody waits, and gets it later. Rejects as the write does before that. */
+/** True once the end is written. False if the disk has not taken it within 5 s although somebody waits for it; it is then written later. Rejects if the write fails before that. */
 function inTime(writing: Promise<void>, clock: Clock, isAlone: () => boolean): Promise<boolean> {
   return new Promise((resolve, reject) => {
     const timer = clock.setTimer(END_WRITE_MS, () => {
@@ -104,7 +105,7 @@ export function createDispatcher(options: DispatchOptions): Dispatcher {
   const warnSuspect = rareWarning(options.log, clock, 'Usage figures are hard to believe.');
   const warnDear = rareWarning(options.log, clock, 'The provider took more than three times what its price card says.');
   const warnUnasked = rareWarning(options.log, clock, 'A credential of an account could not be asked for.');
-  /** Streams under way at their providers, by request and attempt: what may be stopped. */
+  /** Running streams by request and attempt, so that they can be stopped. */
   const streams = new LiveMap<string, Conversation>();
   const nameOf = ({ requestId, attempt }: { readonly requestId: string; readonly attempt: number }): string => `${requestId}/${String(attempt)}`;
   const holdStream = async (name: string, conversation: Conversation): Promise<Ending> => {
@@ -134,12 +135,12 @@ export function createDispatcher(options: DispatchOptions): Dispatcher {
   const noCredential = (request: DispatchRequest__Output, emit: Emitter<DispatchEvent>, failureClass: 'RATE_LIMITED' | 'NO_CREDENTIAL' | 'ACCOUNTS_AWAY', retryAfterMs: number): void => {
     const reason = { ...failure(failureClass), retryAfterMs };
     metrics.attempt(reason.class, 0, 0);
-    // An account's own credential says nothing about the endpoint to anybody else.
+    // A failure of an account's own credential tells nothing about the endpoint.
     if (!request.byok) observations.observe({ endpointId: request.endpointId, ok: false, failure: reason.class, stream: request.stream, retryAfterMs, benchedMs: options.credentials.benchedMs(), atMs: clock.nowMs() });
     emit.write({ failed: failedMessage(reason) });
   };
 
-  /** The account's own credential; undefined when it has none, and `away` when accounts cannot tell it now, which is no refusal. */
+  /** The account's own credential; undefined if it has none, `away` if accounts cannot be asked now, which is not a refusal. */
   const ownOf = async ({ accountId, byokHandle, requestId }: DispatchRequest__Output): Promise<OwnCredential | 'away' | undefined> => {
     try {
       return byokHandle === '' ? undefined : await options.ownCredentials?.resolve(accountId, byokHandle, requestId);
@@ -149,12 +150,12 @@ export function createDispatcher(options: DispatchOptions): Dispatcher {
     }
   };
 
-  /** Undefined for what says nothing about the credential. */
+  /** Tells the pool what the ending shows about the credential; undefined if it shows neither a limit nor a refusal. */
   const learn = (ending: Ending, credentials: CredentialPool, credential: TakenCredential, model: string, isOwn: boolean): PoolState | undefined => {
     if (ending.kind === 'answer' || ending.kind === 'stream') credentials.succeeded(credential);
     if (!isFailed(ending) || (ending.failure.class !== 'CREDENTIAL' && ending.failure.class !== 'RATE_LIMITED')) return undefined;
     if (ending.failure.class === 'RATE_LIMITED') return poolAfterLimit(credentials, credential, model, ending.failure.retryAfterMs);
-    // One of an account's is that account's to mend, and would fill the log at its will.
+    // Not for an account's own credential: only the account can fix it, and it could fill the log.
     if (!isOwn) options.log.warn('The provider refused a credential; it is benched.', { provider: options.adapter.provider, status: ending.failure.status });
     return poolAfterRefusal(credentials, credential, model);
   };
@@ -209,7 +210,7 @@ export function createDispatcher(options: DispatchOptions): Dispatcher {
     }
   };
 
-  /** Puts the request together, and sends it where no breaker is open. */
+  /** Composes the request, and sends it unless the breaker is open. */
   const ask = async (asking: Asking): Promise<void> => {
     const { request, call, emit, own, adapter, credential } = asking;
     let hasLeft = false;
@@ -222,16 +223,16 @@ export function createDispatcher(options: DispatchOptions): Dispatcher {
     const composed = composing instanceof Promise ? await composing : composing;
     const upstreamRequest = hasLeft ? UNSENT : own?.isAtOwnAddress === true && !('class' in composed) ? { ...composed, origin: composed.origin ?? adapter.origin, isGuarded: true } : composed;
     if ('class' in upstreamRequest) {
-      // It says nothing about the endpoint, so it is not observed.
+      // Not observed: it tells nothing about the endpoint.
       metrics.attempt(upstreamRequest.class, 0, 0);
       emit.write({ failed: failedMessage(upstreamRequest) });
       return;
     }
-    // One account's credential neither waits for what others met nor speaks for them.
+    // Breakers are not for accounts' own credentials: these neither wait because of others' failures nor count towards them.
     const breakers = own === undefined ? options.breakers : undefined;
     const admission = breakers?.admit(request.endpointId);
     if (admission !== undefined && admission.waitMs > 0) {
-      // Its failures have been observed; being refused is none.
+      // Not observed: the failures that opened the breaker have been, and this refusal is not one of them.
       const reason = { ...failure('RATE_LIMITED'), retryAfterMs: admission.waitMs };
       metrics.attempt(reason.class, 0, 0);
       emit.write({ failed: failedMessage(reason) });
@@ -248,7 +249,7 @@ export function createDispatcher(options: DispatchOptions): Dispatcher {
     }
   };
 
-  /** False: the caller left before the turn came. Throws a Fault `overloaded` where it does not come in time: that others hold all connections is nothing that the endpoint did. */
+  /** Waits for a connection. False if the caller left first. Rejects with a Fault `overloaded` if none is free in time, since that is not the endpoint's failure. */
   const hasWaited = (place: Place, turn: Promise<void>, call: CallInfo): Promise<boolean> =>
     new Promise((resolve, reject) => {
       const timer = clock.setTimer(PLACE_MS, () => reject(new Fault('overloaded', 'no connection to the provider is free')), { unref: true });
@@ -257,14 +258,14 @@ export function createDispatcher(options: DispatchOptions): Dispatcher {
         resolve(hasCaller);
       };
       void turn.then(() => end(true));
-      // Whoever waits no longer leaves its place to the next at once.
+      // Gives the place to the next in line at once.
       call.onAbort(() => {
         place.leave();
         end(false);
       });
     });
 
-  /** An attempt that nothing stands in the way of, to its end. */
+  /** Sends the request and follows the attempt to its end. */
   const send = async ({ request, call, emit, terms, own, credentials, adapter, credential }: Asking, upstreamRequest: UpstreamRequest, place: Place | undefined, breakers: EndpointBreakers | undefined, probe: Probe | undefined): Promise<void> => {
     const { span } = call;
     const startedAt = clock.monotonicMs();
@@ -309,7 +310,7 @@ export function createDispatcher(options: DispatchOptions): Dispatcher {
       tokens: charge.tokens,
       costNanoUsd: charge.costNanoUsd,
       savingsNanoUsd: charge.savingsNanoUsd,
-      // What an account's own credential or address tells is no cost of the operator's.
+      // A cost reported for an account's own credential is not the operator's.
       toldNanoUsd: own === undefined ? charge.toldNanoUsd : undefined,
       cards: cards === quoted ? undefined : { card: cards.cardMessage, referenceCard: cards.referenceMessage },
       source: charge.source,
@@ -326,13 +327,14 @@ export function createDispatcher(options: DispatchOptions): Dispatcher {
     };
     const isWritten = await inTime(journal.end(request.requestId, request.attempt, ended), clock, () => conversation.isGone);
     span?.set(endedAttributes(ended));
-    // When the link broke, edge lives or not: its word is waited for, and the journal concludes without it later. So it is
-    // for a round whose client edge cut off: whether that had anything of the rounds before is known to edge alone.
+    // If the caller cancelled, it will tell no outcome, so write it here. If the link broke, edge may still be alive: the journal
+    // waits for its outcome and concludes one later. The same for a round whose client edge cut off: only edge knows whether the
+    // client has seen anything of the earlier rounds.
     if (conversation.isCancelled && (conversation.isClientGone || !request.rounds)) void journal.outcome(request.requestId, request.attempt, isOwed(conversation, ended, request) ? 'DELIVERED' : 'DISCARDED', false);
     metrics.attempt(ending.kind === 'abandoned' ? 'abandoned' : (reason?.class ?? 'ok'), attempt.firstByteMs, totalMs);
     metrics.tokens(charge.tokens, charge.source);
     metrics.charged(request.byok ? 'byok' : 'gateway', charge.costNanoUsd, charge.savingsNanoUsd);
-    // What an account's own address tells is flagged in its ledger, and no alarm of the operator's.
+    // Usage reported by an account's own server is only flagged in the ledger; it must not alert the operator.
     if (charge.flags.includes('suspect') && own?.isAtOwnAddress !== true) {
       metrics.suspect();
       warnSuspect({
@@ -341,7 +343,7 @@ export function createDispatcher(options: DispatchOptions): Dispatcher {
       });
     }
     if (own === undefined && isDear(charge)) warnDear({ provider: adapter.provider, model: request.providerModelId, request_id: request.requestId, told_nano_usd: String(charge.toldNanoUsd), card_nano_usd: charge.costNanoUsd.toString() });
-    // An attempt that the caller gave up says nothing about the endpoint; nor does what an account's own credential or address fails at.
+    // An abandoned attempt tells nothing about the endpoint, nor does a failure of an account's own credential or address.
     const tells = own === undefined ? !saysNothing(reason?.class, request.byok) : reason === undefined && !own.isAtOwnAddress;
     if (ending.kind !== 'abandoned' && tells) {
       breakers?.record(request.endpointId, reason?.class, (pool?.retryAfterMs ?? 0) > 0);
@@ -354,7 +356,7 @@ export function createDispatcher(options: DispatchOptions): Dispatcher {
         ttftMs: attempt.ttftMs,
         totalMs,
         outputTokens: completionTokens(charge.tokens),
-        // A hint is for the credential: the endpoint waits when none of them is left.
+        // A wait hint concerns one credential. The endpoint has to wait only if no other one is free.
         retryAfterMs: pool?.retryAfterMs ?? 0,
         benchedMs: pool === undefined || own !== undefined ? 0 : credentials.benchedMs(),
         atMs: clock.nowMs(),
