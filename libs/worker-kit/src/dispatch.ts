@@ -1,5 +1,5 @@
 /** Dispatches attempts to the provider. Each is journaled before it starts and before its last event is sent. */
-import type { DispatchEvent, DispatchRequest__Output, Failed } from '@signalbox/contracts/worker';
+import type { DispatchEvent, DispatchRequest__Output } from '@signalbox/contracts/worker';
 import type { Clock } from '@signalbox/kernel/clock';
 import { Fault } from '@signalbox/kernel/fault';
 import { LiveMap } from '@signalbox/kernel/live-map';
@@ -9,11 +9,12 @@ import type { Log } from '@signalbox/runtime/log';
 import { failure, type Failure } from '@signalbox/wires/canonical';
 import type { Ending } from './attempt.js';
 import { bodiesBytesMax, createBodiesInWork, type BodiesInWork } from './bodies-in-work.js';
-import { BYTES_PER_TOKEN, cardsAt, chargeOf, isDear, type Charge } from './charge.js';
+import { BYTES_PER_TOKEN, cardsAt, chargeOf, isDear, type Charge, type Seen } from './charge.js';
 import { Conversation, type Drains } from './conversation.js';
-import { withoutSecret, type Credential, type CredentialPool, type TakenCredential } from './credentials.js';
-import { readTerms, wholeHold, type Terms } from './dispatch-terms.js';
-import { finishReasonOf, isOwed, isUnseen, seenOf, unwritten } from './endings.js';
+import type { CredentialPool } from './credentials.js';
+import { endRecord, failedMessage, failureOf, lastEvents, startRecord, type Asking } from './dispatch-records.js';
+import { readTerms } from './dispatch-terms.js';
+import { isOwed, seenOf, unwritten } from './endings.js';
 import { saysNothing, type EndpointBreakers } from './endpoint-breakers.js';
 import { HoldGrowth, type ExtendHold } from './hold-growth.js';
 import type { AttemptEnd, Journal } from './journal.js';
@@ -23,7 +24,7 @@ import type { Observations } from './observations.js';
 import type { OwnCredential, OwnCredentials } from './own-credentials.js';
 import { poolAfterLimit, poolAfterRefusal, type PoolState } from './pool-state.js';
 import { Probe } from './probe.js';
-import type { OnLeave, ProviderAdapter, UpstreamRequest } from './provider.js';
+import type { Composed, OnLeave, ProviderAdapter, UpstreamRequest } from './provider.js';
 import { rareWarning } from './rare-warning.js';
 import { endedAttributes, nameSpan } from './span.js';
 import type { Place, Upstream } from './upstream.js';
@@ -54,22 +55,9 @@ export interface DispatchOptions {
   readonly bodies?: BodiesInWork;
 }
 
-/** Stands for the request of an attempt whose caller left before it was composed. The attempt is journaled like any abandoned one, so that its hold ends. */
+/** Stands for the request of an attempt whose caller left before it could be sent. The attempt is journaled like any abandoned one, so that its hold ends. */
 const UNSENT: UpstreamRequest = { path: '/', headers: [], body: Buffer.alloc(0) };
 const NEVER_EXTENDS: ExtendHold = () => Promise.resolve(false);
-
-/** A request, and the credential and adapter that it is sent with. */
-interface Asking {
-  readonly request: DispatchRequest__Output;
-  readonly call: CallInfo;
-  readonly emit: Emitter<DispatchEvent>;
-  readonly terms: Terms;
-  /** The account's own credential; undefined for a request on the operator's credentials. */
-  readonly own: OwnCredential | undefined;
-  readonly credentials: CredentialPool;
-  readonly adapter: ProviderAdapter;
-  readonly credential: TakenCredential;
-}
 
 export interface Dispatcher {
   /** Makes the attempt and emits its events. Settles once the attempt is journaled, which may be after the caller left. Rejects with `bad_message` or `overloaded` before anything was done, or with a Fault of the journal. */
@@ -81,13 +69,14 @@ export interface Dispatcher {
   idle(): Promise<void>;
 }
 
-function failedMessage(reason: Failure, credential?: Credential): Failed {
-  const publicMessage = credential === undefined ? reason.publicMessage : withoutSecret(reason.publicMessage, credential);
-  return { class: reason.class, status: reason.status, retryAfterMs: reason.retryAfterMs, publicMessage, publicParam: reason.publicParam, retryable: reason.retryable };
+/** A request to an account's own address goes through the guarded dialer. */
+function guarded(composed: Composed, { own, adapter }: Asking): Composed {
+  return own?.isAtOwnAddress === true && !('class' in composed) ? { ...composed, origin: composed.origin ?? adapter.origin, isGuarded: true } : composed;
 }
 
-function isFailed(ending: Ending): ending is Ending & { readonly kind: 'failed' } {
-  return ending.kind === 'failed';
+/** Whether the end of an attempt that was not abandoned tells anything about the endpoint. A failure of an account's own credential or address does not. */
+function tellsOfEndpoint({ request, own }: Asking, reason: Failure | undefined): boolean {
+  return own === undefined ? !saysNothing(reason?.class, request.byok) : reason === undefined && !own.isAtOwnAddress;
 }
 
 /** True once the end is written. False if the disk has not taken it within 5 s although somebody waits for it; it is then written later. Rejects if the write fails before that. */
@@ -132,12 +121,17 @@ export function createDispatcher(options: DispatchOptions): Dispatcher {
     },
   };
 
+  /** Ends an attempt that is not sent. It is not journaled and costs nothing. */
+  const refuse = (emit: Emitter<DispatchEvent>, reason: Failure): void => {
+    metrics.attempt(reason.class, 0, 0);
+    emit.write({ failed: failedMessage(reason) });
+  };
+
   const noCredential = (request: DispatchRequest__Output, emit: Emitter<DispatchEvent>, failureClass: 'RATE_LIMITED' | 'NO_CREDENTIAL' | 'ACCOUNTS_AWAY', retryAfterMs: number): void => {
     const reason = { ...failure(failureClass), retryAfterMs };
-    metrics.attempt(reason.class, 0, 0);
     // A failure of an account's own credential tells nothing about the endpoint.
     if (!request.byok) observations.observe({ endpointId: request.endpointId, ok: false, failure: reason.class, stream: request.stream, retryAfterMs, benchedMs: options.credentials.benchedMs(), atMs: clock.nowMs() });
-    emit.write({ failed: failedMessage(reason) });
+    refuse(emit, reason);
   };
 
   /** The account's own credential; undefined if it has none, `away` if accounts cannot be asked now, which is not a refusal. */
@@ -151,40 +145,64 @@ export function createDispatcher(options: DispatchOptions): Dispatcher {
   };
 
   /** Tells the pool what the ending shows about the credential; undefined if it shows neither a limit nor a refusal. */
-  const learn = (ending: Ending, credentials: CredentialPool, credential: TakenCredential, model: string, isOwn: boolean): PoolState | undefined => {
+  const learn = ({ request, own, credentials, adapter, credential }: Asking, ending: Ending): PoolState | undefined => {
     if (ending.kind === 'answer' || ending.kind === 'stream') credentials.succeeded(credential);
-    if (!isFailed(ending) || (ending.failure.class !== 'CREDENTIAL' && ending.failure.class !== 'RATE_LIMITED')) return undefined;
-    if (ending.failure.class === 'RATE_LIMITED') return poolAfterLimit(credentials, credential, model, ending.failure.retryAfterMs);
+    if (ending.kind !== 'failed') return undefined;
+    const { class: failureClass, status, retryAfterMs } = ending.failure;
+    if (failureClass === 'RATE_LIMITED') return poolAfterLimit(credentials, credential, request.providerModelId, retryAfterMs);
+    if (failureClass !== 'CREDENTIAL') return undefined;
     // Not for an account's own credential: only the account can fix it, and it could fill the log.
-    if (!isOwn) options.log.warn('The provider refused a credential; it is benched.', { provider: options.adapter.provider, status: ending.failure.status });
-    return poolAfterRefusal(credentials, credential, model);
+    if (own === undefined) options.log.warn('The provider refused a credential; it is benched.', { provider: options.adapter.provider, status });
+    const pool = poolAfterRefusal(credentials, credential, request.providerModelId);
+    if (status === 401 && credential.secret !== undefined) adapter.onCredentialRefused?.(credential.secret);
+    return pool;
   };
 
-  const lastEvents = (request: DispatchRequest__Output, conversation: Conversation, ending: Ending, charge: Charge, finishReason: string, usageKnown: { readonly cachedKnown: boolean; readonly reasoningKnown: boolean } | undefined, pool: PoolState | undefined, credential: Credential): readonly DispatchEvent[] => {
-    if (ending.kind === 'failed') return [{ failed: { ...failedMessage(ending.failure, credential), ...pool } }];
-    const end: DispatchEvent = {
-      end: {
-        tokens: charge.tokens,
-        costNanoUsd: charge.costNanoUsd.toString(),
-        savingsNanoUsd: charge.savingsNanoUsd.toString(),
-        source: charge.source,
-        flags: charge.flags,
-        finishReason,
-        ...(ending.kind === 'stream' && ending.cut !== undefined ? { cut: failedMessage(ending.cut, credential) } : {}),
-        ...(ending.kind === 'abandoned' ? { cut: failedMessage(failure('STOPPED')) } : {}),
-        cachedKnown: usageKnown?.cachedKnown ?? false,
-        reasoningKnown: usageKnown?.reasoningKnown ?? false,
-        stoppedBy: conversation.attempt.isStoppedByHold || (request.shortened && finishReason === 'length') ? 'cost_cap' : '',
-        cardId: charge.cards.card.id === request.card?.id ? '' : charge.cards.card.id,
-      },
-    };
-    if (ending.kind !== 'answer') {
-      const choices = ending.kind === 'stream' && ending.cut === undefined ? conversation.gathered() : undefined;
-      const summary = conversation.attempt.summary();
-      return choices === undefined ? [end] : [{ body: { choices, systemFingerprint: summary?.systemFingerprint ?? '', serviceTier: summary?.serviceTier ?? '' } }, end];
+  /** If the caller cancelled, it will tell no outcome, so it is written here. */
+  const writeOutcome = (request: DispatchRequest__Output, conversation: Conversation, ended: AttemptEnd): void => {
+    // If the link broke, edge may still be alive: the journal waits for its outcome and concludes one later. The same for a
+    // round whose client edge cut off: only edge knows whether the client has seen anything of the earlier rounds.
+    if (!conversation.isCancelled || (!conversation.isClientGone && request.rounds)) return;
+    void journal.outcome(request.requestId, request.attempt, isOwed(conversation, ended, request) ? 'DELIVERED' : 'DISCARDED', false);
+  };
+
+  const count = (request: DispatchRequest__Output, ending: Ending, charge: Charge, firstByteMs: number, totalMs: number): void => {
+    metrics.attempt(ending.kind === 'abandoned' ? 'abandoned' : (failureOf(ending)?.class ?? 'ok'), firstByteMs, totalMs);
+    metrics.tokens(charge.tokens, charge.source);
+    metrics.charged(request.byok ? 'byok' : 'gateway', charge.costNanoUsd, charge.savingsNanoUsd);
+  };
+
+  /** Warns of usage that is hard to believe, and of a provider that charges more than its price card says. */
+  const warn = ({ request, own, adapter }: Asking, charge: Charge, seen: Seen): void => {
+    // Usage reported by an account's own server is only flagged in the ledger; it must not alert the operator.
+    if (charge.flags.includes('suspect') && own?.isAtOwnAddress !== true) {
+      metrics.suspect();
+      warnSuspect({
+        provider: adapter.provider, model: request.providerModelId, request_id: request.requestId, source: charge.source, booked_prompt: promptTokens(charge.tokens), own_prompt: seen.promptTokens,
+        booked_output: completionTokens(charge.tokens), own_output: Math.ceil(seen.outputBytes / BYTES_PER_TOKEN),
+      });
     }
-    const { choices, systemFingerprint, serviceTier } = ending.answer;
-    return [{ body: { choices, systemFingerprint, serviceTier } }, end];
+    if (own === undefined && isDear(charge)) warnDear({ provider: adapter.provider, model: request.providerModelId, request_id: request.requestId, told_nano_usd: String(charge.toldNanoUsd), card_nano_usd: charge.costNanoUsd.toString() });
+  };
+
+  /** Tells the breakers, routing and other replicas how the endpoint did. */
+  const report = ({ request, own, credentials }: Asking, reason: Failure | undefined, ended: AttemptEnd, pool: PoolState | undefined, breakers: EndpointBreakers | undefined, probe: Probe | undefined): void => {
+    breakers?.record(request.endpointId, reason?.class, (pool?.retryAfterMs ?? 0) > 0);
+    probe?.judged();
+    observations.observe({
+      endpointId: request.endpointId,
+      ok: reason === undefined,
+      failure: ended.failure,
+      stream: request.stream,
+      ttftMs: ended.ttftMs,
+      totalMs: ended.totalMs,
+      outputTokens: completionTokens(ended.tokens),
+      // A wait hint concerns one credential. The endpoint has to wait only if no other one is free.
+      retryAfterMs: pool?.retryAfterMs ?? 0,
+      benchedMs: pool === undefined || own !== undefined ? 0 : credentials.benchedMs(),
+      atMs: clock.nowMs(),
+      forBreakers: breakers !== undefined,
+    });
   };
 
   const run = async (request: DispatchRequest__Output, call: CallInfo, emit: Emitter<DispatchEvent>): Promise<void> => {
@@ -221,11 +239,10 @@ export function createDispatcher(options: DispatchOptions): Dispatcher {
       });
     const composing = isLarge(request) ? othersTurn().then(() => adapter.compose(request, credential.secret, onLeave)) : adapter.compose(request, credential.secret, onLeave);
     const composed = composing instanceof Promise ? await composing : composing;
-    const upstreamRequest = hasLeft ? UNSENT : own?.isAtOwnAddress === true && !('class' in composed) ? { ...composed, origin: composed.origin ?? adapter.origin, isGuarded: true } : composed;
+    const upstreamRequest = hasLeft ? UNSENT : guarded(composed, asking);
     if ('class' in upstreamRequest) {
       // Not observed: it tells nothing about the endpoint.
-      metrics.attempt(upstreamRequest.class, 0, 0);
-      emit.write({ failed: failedMessage(upstreamRequest) });
+      refuse(emit, upstreamRequest);
       return;
     }
     // Breakers are not for accounts' own credentials: these neither wait because of others' failures nor count towards them.
@@ -233,9 +250,7 @@ export function createDispatcher(options: DispatchOptions): Dispatcher {
     const admission = breakers?.admit(request.endpointId);
     if (admission !== undefined && admission.waitMs > 0) {
       // Not observed: the failures that opened the breaker have been, and this refusal is not one of them.
-      const reason = { ...failure('RATE_LIMITED'), retryAfterMs: admission.waitMs };
-      metrics.attempt(reason.class, 0, 0);
-      emit.write({ failed: failedMessage(reason) });
+      refuse(emit, { ...failure('RATE_LIMITED'), retryAfterMs: admission.waitMs });
       return;
     }
     const probe = breakers !== undefined && admission?.isProbe === true ? new Probe(breakers, request.endpointId) : undefined;
@@ -266,106 +281,28 @@ export function createDispatcher(options: DispatchOptions): Dispatcher {
     });
 
   /** Sends the request and follows the attempt to its end. */
-  const send = async ({ request, call, emit, terms, own, credentials, adapter, credential }: Asking, upstreamRequest: UpstreamRequest, place: Place | undefined, breakers: EndpointBreakers | undefined, probe: Probe | undefined): Promise<void> => {
-    const { span } = call;
+  const send = async (asking: Asking, upstreamRequest: UpstreamRequest, place: Place | undefined, breakers: EndpointBreakers | undefined, probe: Probe | undefined): Promise<void> => {
+    const { request, call, emit, terms, own, adapter } = asking;
     const startedAt = clock.monotonicMs();
     const quoted = cardsAt(terms.steps, request.promptTokens);
-    await journal.start({
-      requestId: request.requestId,
-      attempt: request.attempt,
-      retryOf: request.retryOf,
-      accountId: request.accountId,
-      keyId: request.keyId,
-      model: request.model,
-      provider: adapter.provider,
-      endpointId: request.endpointId,
-      card: quoted.cardMessage,
-      referenceCard: quoted.referenceMessage,
-      periods: terms.periods,
-      byok: request.byok,
-      routedFrom: request.routedFrom,
-      decisionId: request.decisionId,
-      startedAtMs: clock.nowMs(),
-      promptTokens: request.promptTokens,
-      held: wholeHold(request),
-      holdEpoch: request.holdEpoch,
-      draw: request.draw,
-      traceparent: span?.traceparent ?? '',
-      rounds: request.rounds ? { earlierNanoUsd: BigInt(request.earlierNanoUsd), earlierTokens: BigInt(request.earlierTokens) } : undefined,
-    });
+    await journal.start(startRecord(asking, quoted, clock.nowMs()));
     if (request.tended) journal.tend(request.requestId, request.attempt);
     const conversation = new Conversation({ adapter, upstream, journal, clock, drains, request, upstreamRequest, place, call, emit, growth: HoldGrowth.of(request, options.extendHold ?? NEVER_EXTENDS, clock), onBegun: probe?.begun });
     const ending = await (request.clientStream ? holdStream(nameOf(request), conversation) : conversation.hold());
-    const { attempt } = conversation;
-    const pool = learn(ending, credentials, credential, request.providerModelId, own !== undefined);
-    if (isFailed(ending) && ending.failure.class === 'CREDENTIAL' && ending.failure.status === 401 && credential.secret !== undefined) adapter.onCredentialRefused?.(credential.secret);
+    const pool = learn(asking, ending);
     const seen = seenOf(ending, conversation, request, own?.isAtOwnAddress === true);
     const charge = chargeOf(seen, terms.steps, conversation.outputTokensMax);
-    const { cards } = charge;
-    const reason = ending.kind === 'failed' ? ending.failure : ending.kind === 'stream' ? ending.cut : undefined;
-    const failureClass = reason?.class ?? 'FAILURE_CLASS_UNSPECIFIED';
-    const totalMs = Math.round(clock.monotonicMs() - startedAt);
-    const finishReason = finishReasonOf(ending, attempt);
-    const ended: AttemptEnd = {
-      tokens: charge.tokens,
-      costNanoUsd: charge.costNanoUsd,
-      savingsNanoUsd: charge.savingsNanoUsd,
-      // A cost reported for an account's own credential is not the operator's.
-      toldNanoUsd: own === undefined ? charge.toldNanoUsd : undefined,
-      cards: cards === quoted ? undefined : { card: cards.cardMessage, referenceCard: cards.referenceMessage },
-      source: charge.source,
-      flags: charge.flags,
-      status: attempt.status,
-      failure: failureClass,
-      ttftMs: attempt.ttftMs,
-      totalMs,
-      finishReason,
-      callsOnly: conversation.isCallsOnly(ending, finishReason),
-      undelivered: isUnseen(ending, conversation, request),
-      clientLeft: conversation.isClientGone,
-      endedAtMs: clock.nowMs(),
-    };
+    const ended = endRecord(asking, conversation, ending, charge, quoted, Math.round(clock.monotonicMs() - startedAt), clock.nowMs());
     const isWritten = await inTime(journal.end(request.requestId, request.attempt, ended), clock, () => conversation.isGone);
-    span?.set(endedAttributes(ended));
-    // If the caller cancelled, it will tell no outcome, so write it here. If the link broke, edge may still be alive: the journal
-    // waits for its outcome and concludes one later. The same for a round whose client edge cut off: only edge knows whether the
-    // client has seen anything of the earlier rounds.
-    if (conversation.isCancelled && (conversation.isClientGone || !request.rounds)) void journal.outcome(request.requestId, request.attempt, isOwed(conversation, ended, request) ? 'DELIVERED' : 'DISCARDED', false);
-    metrics.attempt(ending.kind === 'abandoned' ? 'abandoned' : (reason?.class ?? 'ok'), attempt.firstByteMs, totalMs);
-    metrics.tokens(charge.tokens, charge.source);
-    metrics.charged(request.byok ? 'byok' : 'gateway', charge.costNanoUsd, charge.savingsNanoUsd);
-    // Usage reported by an account's own server is only flagged in the ledger; it must not alert the operator.
-    if (charge.flags.includes('suspect') && own?.isAtOwnAddress !== true) {
-      metrics.suspect();
-      warnSuspect({
-        provider: adapter.provider, model: request.providerModelId, request_id: request.requestId, source: charge.source, booked_prompt: promptTokens(charge.tokens), own_prompt: seen.promptTokens,
-        booked_output: completionTokens(charge.tokens), own_output: Math.ceil(seen.outputBytes / BYTES_PER_TOKEN),
-      });
-    }
-    if (own === undefined && isDear(charge)) warnDear({ provider: adapter.provider, model: request.providerModelId, request_id: request.requestId, told_nano_usd: String(charge.toldNanoUsd), card_nano_usd: charge.costNanoUsd.toString() });
-    // An abandoned attempt tells nothing about the endpoint, nor does a failure of an account's own credential or address.
-    const tells = own === undefined ? !saysNothing(reason?.class, request.byok) : reason === undefined && !own.isAtOwnAddress;
-    if (ending.kind !== 'abandoned' && tells) {
-      breakers?.record(request.endpointId, reason?.class, (pool?.retryAfterMs ?? 0) > 0);
-      probe?.judged();
-      observations.observe({
-        endpointId: request.endpointId,
-        ok: reason === undefined,
-        failure: failureClass,
-        stream: request.stream,
-        ttftMs: attempt.ttftMs,
-        totalMs,
-        outputTokens: completionTokens(charge.tokens),
-        // A wait hint concerns one credential. The endpoint has to wait only if no other one is free.
-        retryAfterMs: pool?.retryAfterMs ?? 0,
-        benchedMs: pool === undefined || own !== undefined ? 0 : credentials.benchedMs(),
-        atMs: clock.nowMs(),
-        forBreakers: breakers !== undefined,
-      });
-    }
+    call.span?.set(endedAttributes(ended));
+    writeOutcome(request, conversation, ended);
+    count(request, ending, charge, conversation.attempt.firstByteMs, ended.totalMs);
+    warn(asking, charge, seen);
+    const reason = failureOf(ending);
+    if (ending.kind !== 'abandoned' && tellsOfEndpoint(asking, reason)) report(asking, reason, ended, pool, breakers, probe);
     if (conversation.isGone || (ending.kind === 'abandoned' && !conversation.isStopped)) return;
-    const told = isWritten ? ending : unwritten(ending, attempt.status);
-    for (const event of lastEvents(request, conversation, told, charge, finishReasonOf(told, attempt), seen.usage ?? seen.promptUsage, pool, credential)) emit.write(event);
+    const told = isWritten ? ending : unwritten(ending, conversation.attempt.status);
+    for (const event of lastEvents(asking, conversation, told, charge, seen.usage ?? seen.promptUsage, pool)) emit.write(event);
   };
 
   return {

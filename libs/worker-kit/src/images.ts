@@ -1,11 +1,12 @@
 /** Makes images with the provider's image API, in one call and without the journal. The caller charges for them. */
-import type { Failed, GenerateImagesRequest__Output, GenerateImagesResponse } from '@signalbox/contracts/worker';
+import type { GenerateImagesRequest__Output, GenerateImagesResponse } from '@signalbox/contracts/worker';
 import type { Clock } from '@signalbox/kernel/clock';
 import { Pieces } from '@signalbox/kernel/pieces';
 import type { Log } from '@signalbox/runtime/log';
 import { failure, type Failure } from '@signalbox/wires/canonical';
 import { AnswerTally, ANSWER_BOUNDS } from '@signalbox/wires/json-bounds';
 import { withoutSecret, type CredentialPool, type TakenCredential } from './credentials.js';
+import { failedMessage } from './dispatch-records.js';
 import type { WorkerMetrics } from './metrics.js';
 import type { OwnCredential, OwnCredentials } from './own-credentials.js';
 import type { ImagesWire, ProviderAdapter, ResponseHeaders, UpstreamRequest } from './provider.js';
@@ -38,8 +39,6 @@ interface Made {
 }
 
 type Exchanged = { readonly kind: 'whole'; readonly status: number; readonly headers: ResponseHeaders; readonly body: Buffer } | { readonly kind: 'failed'; readonly failure: Failure };
-
-const failedMessage = (reason: Failure): Failed => ({ class: reason.class, status: reason.status, retryAfterMs: reason.retryAfterMs, publicMessage: reason.publicMessage, publicParam: reason.publicParam, retryable: reason.retryable });
 
 export function createImageMaker({ adapter: operators, upstream, credentials: shared, ownCredentials, metrics, clock, log }: ImageMakerOptions): MakeImages {
   const warnUnasked = rareWarning(log, clock, 'A credential of an account could not be asked for.');
