@@ -305,7 +305,7 @@ export function copyBytes(bytes: Uint8Array | string): Buffer {
 }
 
 function fail(): never {
-  throw new RangeError('These bytes are no such message.');
+  throw new RangeError('The bytes are not a valid message of this type.');
 }
 
 function int64Text(low: number, high: number): string {

@@ -108,7 +108,7 @@ export function isDear({ toldNanoUsd, costNanoUsd, cards }: Charge): boolean {
 /** The cards for a prompt of that many tokens, 0 or more. The first of `steps` starts at 0. */
 export function cardsAt<Of extends Cards>(steps: readonly PriceStep<Of>[], prompt: number): Of {
   const cards = cardFor(steps, prompt);
-  assert(cards !== undefined, 'The first step is from 0.');
+  assert(cards !== undefined, 'The first price step starts at 0 tokens.');
   return cards;
 }
 

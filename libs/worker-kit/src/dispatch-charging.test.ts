@@ -94,7 +94,7 @@ describe('what a provider says that it takes', () => {
     const lines = withCosts();
     answers(0.000060001);
     await rig.run(requestOf());
-    expect(lines).toEqual([{ line: 'The provider took more than three times what its price card says.', provider: 'fake', model: 'fake-1', request_id: expect.any(String) as unknown, told_nano_usd: '60001', card_nano_usd: '20000' }]);
+    expect(lines).toEqual([{ line: 'The provider charged more than three times what its price card says.', provider: 'fake', model: 'fake-1', request_id: expect.any(String) as unknown, told_nano_usd: '60001', card_nano_usd: '20000' }]);
   });
 
   test('of an account’s own credential is no cost of ours', async () => {

@@ -23,7 +23,7 @@ export interface Terms {
 function readCards({ card, referenceCard, steps, referenceSteps }: DispatchRequest__Output, prompt: number): SentCards {
   const cardMessage = steps.length === 0 ? card : cardFor(steps, prompt);
   const reference = referenceSteps.length === 0 ? referenceCard : cardFor(referenceSteps, prompt);
-  if (cardMessage === null || cardMessage === undefined) throw new RangeError('no card for every prompt');
+  if (cardMessage === null || cardMessage === undefined) throw new RangeError('no price card for every length of prompt');
   const referenceMessage = reference === null || reference === undefined || reference.id === '' ? null : reference;
   return { card: priceCardOf(cardMessage), reference: referenceMessage === null ? undefined : priceCardOf(referenceMessage), cardMessage, referenceMessage };
 }

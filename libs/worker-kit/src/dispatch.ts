@@ -92,8 +92,8 @@ function inTime(writing: Promise<void>, clock: Clock, isAlone: () => boolean): P
 export function createDispatcher(options: DispatchOptions): Dispatcher {
   const { upstream, journal, observations, metrics, clock, bodies = createBodiesInWork(bodiesBytesMax()) } = options;
   const warnSuspect = rareWarning(options.log, clock, 'Usage figures are hard to believe.');
-  const warnDear = rareWarning(options.log, clock, 'The provider took more than three times what its price card says.');
-  const warnUnasked = rareWarning(options.log, clock, 'A credential of an account could not be asked for.');
+  const warnDear = rareWarning(options.log, clock, 'The provider charged more than three times what its price card says.');
+  const warnUnasked = rareWarning(options.log, clock, "An account's own credential could not be fetched.");
   /** Running streams by request and attempt, so that they can be stopped. */
   const streams = new LiveMap<string, Conversation>();
   const nameOf = ({ requestId, attempt }: { readonly requestId: string; readonly attempt: number }): string => `${requestId}/${String(attempt)}`;

@@ -41,7 +41,7 @@ interface Made {
 type Exchanged = { readonly kind: 'whole'; readonly status: number; readonly headers: ResponseHeaders; readonly body: Buffer } | { readonly kind: 'failed'; readonly failure: Failure };
 
 export function createImageMaker({ adapter: operators, upstream, credentials: shared, ownCredentials, metrics, clock, log }: ImageMakerOptions): MakeImages {
-  const warnUnasked = rareWarning(log, clock, 'A credential of an account could not be asked for.');
+  const warnUnasked = rareWarning(log, clock, "An account's own credential could not be fetched.");
   const exchange = (request: UpstreamRequest, requestId: string, accountId: string, signal: AbortSignal): Promise<Exchanged> =>
     new Promise((resolve) => {
       let status = 0;

@@ -47,7 +47,7 @@ export function createOpenAiChatAdapter({ provider, baseUrl, quirks = NO_QUIRKS,
   const seedOf = (requestId: string): string => requestId.slice(-16);
   const send = (request: DispatchRequest__Output, secret: Secret | undefined, body: Buffer): UpstreamRequest => ({ path, headers: request.stream ? preparedFor(secret).stream : preparedFor(secret).whole, body });
   const loader = quirks.inlinesImages ? media : undefined;
-  assert(!quirks.inlinesImages || loader !== undefined, 'A host that is given no addresses needs a media loader.');
+  assert(!quirks.inlinesImages || loader !== undefined, 'A host that takes no URLs needs a media loader.');
   const composeInline = (loads: MediaLoader, request: DispatchRequest__Output, secret: Secret | undefined, onLeave: OnLeave | undefined): Composed | Promise<Composed> =>
     loads.compose(request, () => draftChatBody(request, quirks), FETCHED_TYPES, (body) => send(request, secret, body), onLeave);
   return {

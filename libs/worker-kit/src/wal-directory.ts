@@ -25,7 +25,7 @@ export function readIdentity(directory: string): WriterIdentity | undefined {
   const path = join(directory, IDENTITY);
   if (!existsSync(path)) return undefined;
   const { writer, provider } = identityIn(readFileSync(path, 'utf8')) ?? {};
-  if (typeof writer !== 'string' || typeof provider !== 'string') throw new Fault('store_unavailable', `${path} does not name a writer: bring it back from a backup. The log beside it is money, and is its writer's alone.`);
+  if (typeof writer !== 'string' || typeof provider !== 'string') throw new Fault('store_unavailable', `${path} does not name a writer: restore it from a backup. The log in this directory is money and belongs to that writer.`);
   return { writer, provider };
 }
 

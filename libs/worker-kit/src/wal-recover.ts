@@ -38,7 +38,7 @@ export async function recoverDirectories(walRoot: string, options: Omit<JournalO
     try {
       journal = await openJournal({ ...options, directory, provider: 'unknown' });
     } catch (error) {
-      options.log.warn('A write-ahead log was left alone.', { reason: error instanceof Error ? error.message : 'unknown' });
+      options.log.warn('A write-ahead log could not be opened and was skipped.', { reason: error instanceof Error ? error.message : 'unknown' });
       return undefined;
     }
     let endWaitMs: number | undefined;

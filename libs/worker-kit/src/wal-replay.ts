@@ -91,7 +91,7 @@ export function replayLog(disk: WalDisk, nowMs: number, log: Log): Replayed {
   for (const file of files) {
     if (file.isCold) continue;
     const damaged = disk.read(file, (frame) => replay(frame, file.number));
-    if (damaged > 0) log.warn('A segment of the write-ahead log holds damaged places.', { segment: file.number, damaged });
+    if (damaged > 0) log.warn('A segment of the write-ahead log is damaged; the damaged places were skipped.', { segment: file.number, damaged });
     newest.set(file.number, lastSeq);
   }
   return { open, concluded, finished, newest, lastSeq, leaps };

@@ -251,7 +251,7 @@ class WriteAheadLog implements OpenJournal, AttemptBook {
     if (record.held !== undefined) attempt.held = record.held;
     attempt.heldIn = record.holdEpoch ?? '';
     attempt.draw = record.draw ?? null;
-    if (this.gate.wasForetold(attempt.key)) return Promise.reject(new Fault('cancelled', 'This attempt was given up before it came.'));
+    if (this.gate.wasForetold(attempt.key)) return Promise.reject(new Fault('cancelled', 'This attempt was given up before it arrived.'));
     if (this.open.has(attempt.key) || this.conclusions.has(attempt.key)) return Promise.reject(new Fault('bad_message', 'This attempt was started before.'));
     this.open.set(attempt.key, attempt);
     return this.gate.told(record, new Promise((resolve, reject) => this.commit.add(new StartEntry(this, attempt, resolve, reject))));
@@ -285,7 +285,7 @@ class WriteAheadLog implements OpenJournal, AttemptBook {
   private registered(ledgerSeq: number): void {
     const { writer } = this.opened;
     if (ledgerSeq > this.files.lastSeq) {
-      this.log.error('The ledger knows more of this writer than its log: the newest records were lost with the system.', { writer, ledger_seq: ledgerSeq, last_seq: this.files.lastSeq });
+      this.log.error('The ledger has newer records of this writer than its log: they were lost in a power failure or system crash.', { writer, ledger_seq: ledgerSeq, last_seq: this.files.lastSeq });
       this.files.skipTo(ledgerSeq);
     }
     this.files.booked(ledgerSeq);
@@ -373,7 +373,7 @@ export async function openJournal(options: JournalOptions): Promise<OpenJournal>
     ...given,
     makeRoom: (mayGo) => {
       const isMade = given.makeRoom(mayGo);
-      if (isMade) log.warn('The disk is full: a part of the log that is in the ledger went before its time. A ledger restored from a backup would lack it.', { directory });
+      if (isMade) log.warn('The disk is full: a part of the log that is in the ledger was removed early. A ledger restored from an older backup could not get it back.', { directory });
       return isMade;
     },
   };

@@ -70,7 +70,7 @@ export function createBooksHandlers({ books, keeper, clock, ledgerNow, periodSec
   return {
     Usage: async (request: UsageRequest__Output): Promise<UsageResponse> => {
       if (!isGroup(request.groupBy)) throw new Fault('bad_message', 'An unknown group.');
-      if (request.order !== '' && (request.order !== 'cost' || request.after !== '')) throw new Fault('bad_message', 'An unknown order, or one that has no next page.');
+      if (request.order !== '' && (request.order !== 'cost' || request.after !== '')) throw new Fault('bad_message', 'An unknown order, or a cursor with an order that has no further pages.');
       const toMs = BigInt(request.toMs);
       const { rows, hasMore } = await books.usage({
         accountId: request.accountId, fromDay: request.fromMs === '0' ? '' : dayOf(BigInt(request.fromMs)), toDay: toMs === 0n ? '' : dayOf(toMs - 1n), groupBy: request.groupBy, model: request.model, provider: request.provider, keyId: request.keyId,
@@ -157,8 +157,8 @@ export function createBooksHandlers({ books, keeper, clock, ledgerNow, periodSec
     ImportProviderUsage: async ({ provider, days }: ImportProviderUsageRequest__Output): Promise<ImportProviderUsageResponse> => {
       const seen = new Set<string>();
       for (const { day, costNanoUsd, tokens } of days) {
-        if (!/^\d{4}-\d{2}-\d{2}$/.test(day) || Number.isNaN(Date.parse(day)) || dayOf(BigInt(Date.parse(day))) !== day) return { problem: 'A day must be a date as 2026-11-21.' };
-        if (seen.has(day)) return { problem: `The day ${day} is told twice.` };
+        if (!/^\d{4}-\d{2}-\d{2}$/.test(day) || Number.isNaN(Date.parse(day)) || dayOf(BigInt(Date.parse(day))) !== day) return { problem: 'A day must be a date such as 2026-11-21.' };
+        if (seen.has(day)) return { problem: `The day ${day} occurs twice.` };
         if (BigInt(costNanoUsd) < 0n || BigInt(tokens) < 0n) return { problem: `The day ${day} has a negative figure.` };
         seen.add(day);
       }
@@ -169,8 +169,8 @@ export function createBooksHandlers({ books, keeper, clock, ledgerNow, periodSec
     },
     AdjustCost: async ({ requestId, attempt, costNanoUsd, reason }: AdjustCostRequest__Output): Promise<AdjustCostResponse> => {
       const cost = BigInt(costNanoUsd);
-      if (cost < 0n || cost > COST_MAX) return { found: true, problem: 'A cost is from 0 to 1000000 US dollars.' };
-      if (reason === '' || reason.length > 200) return { found: true, problem: 'A reason has 1 to 200 characters.' };
+      if (cost < 0n || cost > COST_MAX) return { found: true, problem: 'A cost must be from 0 to 1000000 US dollars.' };
+      if (reason === '' || reason.length > 200) return { found: true, problem: 'A reason must have 1 to 200 characters.' };
       const nowMs = clock.nowMs();
       const made = await books.adjustCost({ requestId, attempt, costNanoUsd: cost, reason }, periodAt(nowMs, periodSeconds).id, nowMs);
       return made === undefined ? { found: false } : { found: true, seq: String(made.seq), amountNanoUsd: String(made.amountNanoUsd) };

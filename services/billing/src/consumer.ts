@@ -140,7 +140,7 @@ export function createConsumer({ store, clock, log, metrics, announce, tracer, n
       for (const span of spans) span.end(error instanceof Fault ? error.code : 'internal_error');
       metrics.batchFailed();
       if (error instanceof Fault) {
-        log.warn('The ledger is away; usage comes again.', { code: error.code });
+        log.warn('The ledger is away; the usage will be redelivered.', { code: error.code });
         return messages.map(() => 'again');
       }
       log.error('A batch could not be booked.', { messages: messages.length }, error);

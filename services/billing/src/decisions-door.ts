@@ -29,7 +29,7 @@ const messageOf = ({ id, requestId, accountId, atMs, viaAuto, record, score }: D
 export function createDecisionsHandlers({ decisions, books }: { readonly decisions: DecisionStore; readonly books: Pick<BooksStore, 'request'> }): NonNullable<Handlers['unary']> {
   return {
     GetDecision: async (query: GetDecisionRequest__Output): Promise<GetDecisionResponse> => {
-      if (query.id === '' && query.requestId === '') throw new Fault('bad_message', 'A decision is asked for by its id or its request.');
+      if (query.id === '' && query.requestId === '') throw new Fault('bad_message', 'A decision is found by its id or its request id; both are empty.');
       const found = await decisions.find(query);
       return found === undefined ? { found: false } : { found: true, decision: messageOf(found) };
     },
@@ -82,7 +82,7 @@ export async function keepDecisions({ bus, decisions, clock, log, keptMs, keptMa
   };
 
   const prune = (): void => {
-    const done = decisions.prune(clock.nowMs() - keptMs, keptMax).catch((error: unknown) => log.warn('Old decisions could not be forgotten.', { error: error instanceof Fault ? error.code : 'unknown' }));
+    const done = decisions.prune(clock.nowMs() - keptMs, keptMax).catch((error: unknown) => log.warn('Old decisions could not be deleted.', { error: error instanceof Fault ? error.code : 'unknown' }));
     void done.finally(() => {
       if (!isStopped) timer = clock.setTimer(PRUNE_MS, prune, { unref: true });
     });

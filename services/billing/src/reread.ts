@@ -46,8 +46,8 @@ export function createReread({ books, consume, clock, log }: RereadOptions): () 
     try {
       await round();
     } catch (error) {
-      if (error instanceof Fault) log.warn('Kept messages could not be read again; the next round does.', { code: error.code });
-      else log.error('Kept messages could not be read again.', {}, error);
+      if (error instanceof Fault) log.warn('Kept messages could not be retried; the next round will.', { code: error.code });
+      else log.error('Kept messages could not be retried.', {}, error);
     }
   };
 }

@@ -54,7 +54,7 @@ export function startRounds({ books, writers, hearing, keeper, reread, clock, le
     const unreconciled = unreconciledOf(rows);
     metrics.reconciled(unreconciled);
     comparedAtMs = clock.monotonicMs();
-    if (unreconciled > 0n) log.warn('The ledger and what it is compared with differ.', { unreconciled_nano_usd: String(unreconciled) });
+    if (unreconciled > 0n) log.warn('The ledger differs from the providers’ figures or from its own sums.', { unreconciled_nano_usd: String(unreconciled) });
   }
 
   async function round(): Promise<void> {
@@ -92,8 +92,8 @@ export function startRounds({ books, writers, hearing, keeper, reread, clock, le
       () => {
         work = round()
           .catch((error: unknown) => {
-            if (error instanceof Fault) log.warn('A round of the books did not reach a store or a neighbour; it is tried again.', { code: error.code });
-            else log.error('A round of the books failed.', {}, error);
+            if (error instanceof Fault) log.warn('Closing or reconciling did not reach a store or a neighbour; it is tried again.', { code: error.code });
+            else log.error('Closing or reconciling failed.', {}, error);
           })
           .finally(() => arm(Math.min(closeMs, everyMs)));
       },

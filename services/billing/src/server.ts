@@ -87,7 +87,7 @@ export function createHandlers({ store, clock, ledgerNow, hearing, books = {}, a
         return { writers: [...told, ...metBeside(rows).map((writer) => ({ writer }))] };
       },
       DeclareLost: async ({ writer, note }: DeclareLostRequest__Output): Promise<DeclareLostResponse> => {
-        if (note === '' || note.length > NOTE_LENGTH_MAX) return { found: true, problem: `A note has 1 to ${NOTE_LENGTH_MAX} characters.` };
+        if (note === '' || note.length > NOTE_LENGTH_MAX) return { found: true, problem: `A note must have 1 to ${NOTE_LENGTH_MAX} characters.` };
         const nowMs = await ledgerNow();
         const found = await store.declareLost(known(writer), note, nowMs, nowMs - ALIVE_MS);
         if (found === 'unknown') return { found: false };
@@ -104,7 +104,7 @@ export function createHandlers({ store, clock, ledgerNow, hearing, books = {}, a
         return {};
       },
       Totals: async ({ accountId, requestIds }: TotalsRequest__Output): Promise<TotalsPublished> => {
-        if (requestIds.length > ASKED_MAX) throw new Fault('bad_message', 'Too many requests are asked about.');
+        if (requestIds.length > ASKED_MAX) throw new Fault('bad_message', 'Too many requests at once.');
         return totalsMessage(await store.totals(accountId, requestIds, await ledgerNow()));
       },
       Ledger: async (request: LedgerRequest__Output): Promise<LedgerResponse> => {

@@ -38,7 +38,7 @@ export function createRecounter({ db, transactPrepared }: Pick<Database<unknown>
       await mendAttempts(run, accountId, attempts);
       await mendTotals(run, accountId, totals);
       const left = await mends();
-      assert(left.usage.every(isClosed) && left.attempts.length + left.totals.length === 0, 'Sums that were written anew are those of the rows.');
+      assert(left.usage.every(isClosed) && left.attempts.length + left.totals.length === 0, 'Corrected sums equal those of the rows.');
       return { accountId, usageDays: open.length, attemptDays: attempts.length, totals: totals.length, closedPeriods: [...new Set(left.usage.map(({ key: [period = ''] }) => period))].sort(), brokenInvariants: [] };
     });
 

@@ -18,15 +18,15 @@ const EXAMPLES_MAX = 20;
 
 /** What is true if the check holds. */
 const CHECKS = {
-  I1: 'What a provider reported of a day is what our attempts of that day cost, without the fees of plugins.',
+  I1: 'The cost that a provider reported for a day equals that of our attempts on that day, without plugin fees.',
   I2: 'A request has at most one charge row.',
-  I3: 'Charges and their adjustments are what the attempts and outcomes of each request give.',
-  I6: 'No writer has a gap or is behind, but those declared lost.',
-  I7: 'Sums for reports are sums over the ledger.',
-  I9: 'Sums over periods are sums over the ledger.',
-  'I9 chain': 'The hash chain of each account verifies, to its end.',
-  'I9 terms': 'The terms of bills are those that were written.',
-  I12: 'An adjustment names a request of the ledger and brings no charge or cost below 0.',
+  I3: 'Charges with their adjustments are what the attempts and outcomes of each request require.',
+  I6: 'No writer has a gap or is behind, except those declared lost.',
+  I7: 'Sums for reports equal the sums of the ledger rows.',
+  I9: 'Totals of periods equal the sums of the ledger rows.',
+  'I9 chain': 'The hash chain of each account is intact up to its head.',
+  'I9 terms': 'The terms of bills have not been changed since they were written.',
+  I12: 'Every adjustment belongs to a request of the ledger, and none brings a charge or cost below 0.',
 } as const;
 type Check = keyof typeof CHECKS;
 
