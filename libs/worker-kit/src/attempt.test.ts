@@ -14,7 +14,7 @@ interface Begun {
   readonly attempt: Attempt;
   readonly clock: FakeClock;
   readonly ended: Promise<Ending>;
-  /** Lets time pass, with these bytes every ten seconds, until the attempt ends: after how many milliseconds. */
+  /** Lets time pass, with these bytes every ten seconds, until the attempt ends; returns after how many milliseconds. */
   readonly sends: (bytes: string, forMs: number) => Promise<number | undefined>;
 }
 
@@ -49,7 +49,7 @@ function begin(over: Partial<DispatchRequest__Output> = {}, status = 200, isGuar
   };
 }
 
-describe('a host that says only that it lives', () => {
+describe('a host that sends only signs of life', () => {
   test.each([
     [10_000, 120_000],
     [60_000, 240_000],
@@ -59,7 +59,7 @@ describe('a host that says only that it lives', () => {
     expect(await ended).toMatchObject({ kind: 'failed', failure: { class: 'TIMEOUT_FIRST_BYTE', retryable: true } });
   });
 
-  test('has as long between two events', async () => {
+  test('may take as long between two events', async () => {
     const { sends, ended } = begin();
     expect(await sends(PING, 100_000)).toBeUndefined();
     expect(await sends(text('a'), 10_000)).toBeUndefined();
@@ -67,13 +67,13 @@ describe('a host that says only that it lives', () => {
     expect(await ended).toMatchObject({ kind: 'stream', cut: { class: 'TIMEOUT_IDLE' } });
   });
 
-  test('has ten minutes for a whole answer', async () => {
+  test('may take ten minutes for a whole answer', async () => {
     const whole = begin({ stream: false });
     expect(await whole.sends(' ', 900_000)).toBe(600_000);
     expect(await whole.ended).toMatchObject({ kind: 'failed', failure: { class: 'TIMEOUT_FIRST_BYTE' } });
   });
 
-  test.each([true, false])('has five seconds to say more of a refusal than its status, streamed: %s', async (stream) => {
+  test.each([true, false])('has five seconds to send the body of a refusal after its status, streamed: %s', async (stream) => {
     for (const bytes of ['', ' ', '{"error":{"mess']) {
       const { clock, sends, ended } = begin({ stream, wholeTimeoutMs: 500_000 }, 429);
       if (bytes === '') await clock.advanceAsync(5_000);
@@ -82,7 +82,7 @@ describe('a host that says only that it lives', () => {
     }
   });
 
-  test('a stream that gets on is never too long, and silence ends one in its idle time', async () => {
+  test('a stream that makes progress may take any time, and one that falls silent ends after the idle time', async () => {
     const { clock, sends, ended } = begin();
     expect(await sends(PING + text('a'), 900_000)).toBeUndefined();
     await clock.advanceAsync(30_000);
@@ -90,7 +90,7 @@ describe('a host that says only that it lives', () => {
   });
 });
 
-describe('a stream that goes on and on', () => {
+describe('a stream that does not end', () => {
   test.each<[string, Partial<DispatchRequest__Output>]>([
     ['max_tokens', { maxTokens: 10 }],
     ['the model', { maxOutputTokens: 10 }],
@@ -102,12 +102,12 @@ describe('a stream that goes on and on', () => {
     expect(attempt.summary()).toMatchObject({ finishReason: 'length', outputBytes: 73_728 });
   });
 
-  test('may go on where nothing bounds it', async () => {
+  test('may go on if nothing bounds it', async () => {
     expect(await begin().sends(text('a'.repeat(8_192)), 200_000)).toBeUndefined();
   });
 });
 
-describe('a whole answer of more values than are read in a moment', () => {
+describe('a whole answer with more JSON values than can be parsed in a moment', () => {
   const choice = (logprobs: string): string => `{"index":0,"message":{"role":"assistant","content":"a"},"logprobs":${logprobs},"finish_reason":"stop"}`;
   const list = (values: number): string => `[${'0,'.repeat(values)}0]`;
   const beside = (values: number): string => `{"choices":[${choice('null')}],"x":${list(values)}}`;
@@ -133,7 +133,7 @@ describe('a whole answer of more values than are read in a moment', () => {
     expect(await ended).toMatchObject(ending);
   });
 
-  /** Of an answer of two megabytes: characters that were parsed in each turn of the event loop, and how it ended. */
+  /** Answers with two megabytes; returns the characters that were parsed in each turn of the event loop, and how the attempt ended. */
   async function read(answer: string, atTurn: (turn: number, attempt: Attempt) => void = () => undefined): Promise<{ readonly parsed: readonly number[]; readonly ending: Ending }> {
     const { attempt, ended } = begin({ stream: false });
     const parsed: number[] = [0];
@@ -157,7 +157,7 @@ describe('a whole answer of more values than are read in a moment', () => {
     return { parsed, ending };
   }
 
-  test('probabilities in megabytes are read in many turns, and given on whole', async () => {
+  test('megabytes of log probabilities are read over many turns, and passed on complete', async () => {
     const { parsed, ending } = await read(probable(1_000_000));
     expect(Math.max(...parsed)).toBeLessThan(600_000);
     expect(parsed.reduce((sum, chars) => sum + chars, 0)).toBeGreaterThan(2_000_000);
@@ -167,13 +167,13 @@ describe('a whole answer of more values than are read in a moment', () => {
     expect(Buffer.from(JSON.stringify(written.map((each) => ({ ...each, message: { ...each.message, refusal: null } })))).equals(choices)).toBe(true);
   });
 
-  test('what is no JSON among them is garbage, told at the segment that holds it', async () => {
+  test('invalid JSON among them is GARBAGE, noticed at the segment that contains it', async () => {
     const { parsed, ending } = await read(probable(1_000_000).replace('0,'.repeat(200_000), `${'0,'.repeat(199_999)}00`));
     expect(ending).toMatchObject(GARBAGE);
     expect(parsed.reduce((sum, chars) => sum + chars, 0)).toBeLessThan(1_000_000);
   });
 
-  test('a caller that goes away in between is answered no more', async () => {
+  test('reading stops when the caller leaves in between', async () => {
     const { parsed, ending } = await read(probable(1_000_000), (turn, attempt) => {
       if (turn === 3) attempt.abandon();
     });
@@ -181,7 +181,7 @@ describe('a whole answer of more values than are read in a moment', () => {
     expect(parsed.reduce((sum, chars) => sum + chars, 0)).toBeLessThan(1_500_000);
   });
 
-  test('is given up as soon as it is too much, before it has come whole, and nothing of it is parsed', async () => {
+  test('is given up as soon as the bound is exceeded, before it has arrived completely, and nothing of it is parsed', async () => {
     const parse = jest.spyOn(JSON, 'parse');
     const { attempt, ended } = begin({ stream: false });
     attempt.onData(Buffer.from(beside(410_000)));
@@ -223,7 +223,7 @@ describe('the time to the first token', () => {
     expect([attempt.firstByteMs, attempt.ttftMs]).toEqual([1, 20_000]);
   });
 
-  test('is that to the first byte where nothing was said, and of whole answers', async () => {
+  test('is the time to the first byte for streams without content and for whole answers', async () => {
     const { attempt, sends } = begin();
     await sends(PING + sse({ choices: [{ index: 0, delta: {}, finish_reason: 'stop' }] }), 10_000);
     expect(attempt.ttftMs).toBe(1);
@@ -233,7 +233,7 @@ describe('the time to the first token', () => {
   });
 });
 
-test.each([['an error of the host', sse({ error: { message: 'overloaded' } })], ['bytes of no meaning', 'data: {\n\n'], ['silence', '']])('a choice that ended keeps its finish where %s breaks off the other', async (_name, broken) => {
+test.each([['an error of the host', sse({ error: { message: 'overloaded' } })], ['bytes that make no sense', 'data: {\n\n'], ['silence', '']])('a choice that has ended keeps its finish reason when %s breaks off the other one', async (_name, broken) => {
   const clock = createFakeClock();
   let listener: UpstreamListener | undefined;
   const given: unknown[] = [];
@@ -253,7 +253,7 @@ test.each([['an error of the host', sse({ error: { message: 'overloaded' } })], 
   expect(given).toMatchObject([{ index: 0, finish_reason: null }, { index: 1, finish_reason: null }, { index: 0, finish_reason: 'length' }]);
 });
 
-test.each([['reads on after nine minutes gets the rest', 540_000, 'stream'], ['has no room for ten minutes is taken for gone', 600_000, 'abandoned']])('a client that %s', async (_name, forMs, kind) => {
+test.each([['reads on after nine minutes gets the rest', 540_000, 'stream'], ['has no room for ten minutes is abandoned', 600_000, 'abandoned']])('a client that %s', async (_name, forMs, kind) => {
   const clock = createFakeClock();
   let listener: UpstreamListener | undefined;
   const attempt = new Attempt({
@@ -305,7 +305,7 @@ describe('a request that gets no connection', () => {
   });
 });
 
-test('a stream that comes faster than it is read leaves others their turn, and is read on after it', async () => {
+test('a stream that arrives faster than it is read lets others have their turn, and is then read on', async () => {
   const calls: string[] = [];
   let listener: UpstreamListener | undefined;
   const attempt = new Attempt({
@@ -328,14 +328,14 @@ test('a stream that comes faster than it is read leaves others their turn, and i
   expect(calls).toEqual(['pause', 'resume']);
   listener?.onData(Buffer.from(PING.repeat(200)));
   expect(calls).toEqual(['pause', 'resume']);
-  // One that is over meanwhile is not read on.
+  // A stream that has ended meanwhile is not read on.
   listener?.onData(Buffer.from(PING.repeat(9_000)));
   attempt.abandon();
   await othersTurn();
   expect(calls).toEqual(['pause', 'resume', 'pause', 'abort']);
 });
 
-describe('what comes after a silence in which this process may have stood still', () => {
+describe('what arrives after a silence in which this process may have been suspended', () => {
   const REST = `${text(' b')}${sse({ choices: [{ index: 0, delta: {}, finish_reason: 'stop' }] })}data: [DONE]\n\n`;
   const silent = async (ms: number): Promise<{ readonly attempt: Attempt; readonly calls: string[]; readonly given: string[]; readonly come: () => void }> => {
     const clock = createFakeClock();
@@ -363,7 +363,7 @@ describe('what comes after a silence in which this process may have stood still'
     };
   };
 
-  test('is not charged to a caller that gave up meanwhile, whose word lies in another socket', async () => {
+  test('is not charged to a caller that gave up meanwhile, whose cancellation is still unread in another socket', async () => {
     const { attempt, given, come } = await silent(15_000);
     come();
     // In the same turn, after the provider's socket.
@@ -373,7 +373,7 @@ describe('what comes after a silence in which this process may have stood still'
     expect(attempt.summary()?.outputBytes).toBe(1);
   });
 
-  test('is given to one that waits, whole, a turn later', async () => {
+  test('is passed on completely, some turns later, to a caller that still waits', async () => {
     const { attempt, calls, given, come } = await silent(15_000);
     come();
     expect(calls).toEqual(['pause']);
@@ -383,7 +383,7 @@ describe('what comes after a silence in which this process may have stood still'
     expect(attempt.summary()).toMatchObject({ outputBytes: 3, finishReason: 'stop' });
   });
 
-  test('is looked at at once where there was none', async () => {
+  test('is processed at once if there was no such silence', async () => {
     const { attempt, calls, given, come } = await silent(2_000);
     come();
     expect(calls).toEqual([]);

@@ -20,7 +20,7 @@ afterEach(() => rig.stop());
 const large = (bytes: number, over: Partial<DispatchRequest__Output> = {}): DispatchRequest__Output =>
   requestOf({ requestId: `chatcmpl-${String(bytes)}`, stream: false, clientStream: false, fields: [{ name: 'messages', value: Buffer.from(JSON.stringify([{ role: 'user', content: 'x'.repeat(bytes) }])) }], ...over });
 
-test('a body that has no room beside others is refused before anything is journaled or sent; one alone always has room, small ones too', async () => {
+test('a body without room beside the others is refused before anything is journaled or sent; a body that is alone, and small ones, always have room', async () => {
   const leave = bodies.enter(MIB / 2);
   await expect(rig.run(large(0.6 * MIB))).rejects.toMatchObject({ code: 'overloaded' });
   expect([rig.log, rig.provider.requests.length, bodies.bytes()]).toEqual([[], 0, MIB / 2]);

@@ -9,7 +9,7 @@ const stepsOf = (card: typeof CARD) => [{ fromPromptTokens: 0, card: { card, ref
 const seen = { usage: undefined, usageUnreadable: false, outputBytes: 400, thoughtBytes: 0, isAnswered: true, promptTokens: 10 };
 const n = (value: string): { name: string; value: Buffer }[] => [{ name: 'n', value: Buffer.from(value) }];
 
-test('an estimate from bytes is never above the output that was asked for: that is what was held', () => {
+test('an estimate from bytes is never above the output that was asked for and held', () => {
   expect(chargeOf(seen, stepsOf(CARD), Infinity).costNanoUsd).toBe(110n);
   expect(chargeOf(seen, stepsOf(CARD), 60).costNanoUsd).toBe(70n);
 });
@@ -39,7 +39,7 @@ test.each([
 
 const prompt = (buckets: object, isSuspect = false) => ({ tokens: { ...NO_TOKENS, ...buckets }, cachedKnown: true, reasoningKnown: false, isSuspect });
 
-test('the prompt of an answer that broke off is as the provider told it, its output is estimated', () => {
+test('of an answer that broke off, the prompt is as the provider reported it and the output is estimated', () => {
   const card = { ...CARD, inputUncached: asPrice('5000000000'), cacheRead: asPrice('500000000'), cacheWrite: asPrice('6250000000'), outputText: asPrice('25000000000') };
   const broken = { ...seen, promptTokens: 100_043, outputBytes: 12 };
   const promptUsage = prompt({ inputUncached: 3, cacheRead: 100_000, cacheWrite: 40 });
@@ -50,7 +50,7 @@ test('the prompt of an answer that broke off is as the provider told it, its out
   expect(chargeOf({ ...broken, promptUsage, outputBytes: 4_000 }, stepsOf(card), 60).tokens.outputText).toBe(60);
 });
 
-test('what was told of the prompt says nothing where there is final usage, or no answer', () => {
+test('an early report of the prompt is ignored if there is final usage, or no answer', () => {
   const promptUsage = prompt({ inputUncached: 7 });
   expect(chargeOf({ ...seen, usage: told(100, 0), promptUsage }, stepsOf(CARD), Infinity)).toMatchObject({ source: 'PROVIDER', flags: [], tokens: { inputUncached: 10 } });
   expect(chargeOf({ ...seen, promptUsage, isAnswered: false }, stepsOf(CARD), Infinity)).toMatchObject({ flags: [], tokens: NO_TOKENS, costNanoUsd: 0n });
@@ -64,7 +64,7 @@ test.each([
   expect(chargeOf({ ...seen, promptUsage }, stepsOf(CARD), Infinity)).toMatchObject({ source: 'ESTIMATED', flags: ['estimated', 'suspect'], tokens: { inputUncached, outputText: 100 } });
 });
 
-test('a told prompt above what was held for it is none, and without a hold that says so it is', () => {
+test('a reported prompt above what was held for it is ignored; without a hold in tokens, only one that cannot be booked', () => {
   const hold = { heldTokens: '1600', heldOutputTokens: 1_024, earlierTokens: '500' };
   expect(heldPrompt(prompt({ cacheRead: 70, inputUncached: 6 }), hold)).toBeDefined();
   expect(heldPrompt(prompt({ cacheRead: 70, inputUncached: 7 }), hold)).toBeUndefined();
@@ -82,7 +82,7 @@ test.each([
   expect(chargeOf({ ...seen, usage }, stepsOf(card), Infinity)).toMatchObject({ source: 'ESTIMATED', flags: ['estimated', 'suspect'], tokens: { inputUncached: 10, outputText: 100 } });
 });
 
-test('figures that are no usage do not choose among steps either', () => {
+test('figures that cannot be booked do not select a price step either', () => {
   const steps = [...stepsOf(CARD), { fromPromptTokens: 1_000, card: { card: { ...CARD, id: 'dear', inputUncached: asPrice('9000000') }, reference: undefined } }];
   for (const inputUncached of [2_000_000_000, Number.NaN, -1]) {
     const usage = { tokens: { ...NO_TOKENS, inputUncached }, cachedKnown: false, reasoningKnown: false, isSuspect: false };
@@ -90,7 +90,7 @@ test('figures that are no usage do not choose among steps either', () => {
   }
 });
 
-test('a refused attempt costs nothing, the fee of each request included; an answered one has it', () => {
+test('a refused attempt costs nothing, not even the fee per request; an answered one includes the fee', () => {
   const withFee = stepsOf({ ...CARD, requestNanoUsd: asNanoUsd(5n) });
   expect(chargeOf({ ...seen, isAnswered: false }, withFee, Infinity)).toMatchObject({ costNanoUsd: 0n, savingsNanoUsd: 0n, source: 'ESTIMATED', flags: [] });
   expect(chargeOf(seen, withFee, Infinity).costNanoUsd).toBe(115n);
@@ -108,7 +108,7 @@ test.each([
   expect(chargeOf({ ...WITH_IMAGE, promptTokens: 1_100, usage }, stepsOf(CARD), Infinity)).toMatchObject({ source: 'PROVIDER', flags: isSuspect ? ['suspect'] : [], tokens: { inputUncached } });
 });
 
-describe('what an account’s own server tells, by which its own allotment is drawn on', () => {
+describe('usage reported by an account’s own server, which counts against its allotment', () => {
   const OWN = { ...seen, isAccountsWord: true, promptTokens: 400, outputBytes: 4_000 };
   const usageOf = (tokens: object, isSuspect = false) => ({ tokens: { ...NO_TOKENS, ...tokens }, cachedKnown: false, reasoningKnown: false, isSuspect });
 
@@ -122,54 +122,54 @@ describe('what an account’s own server tells, by which its own allotment is dr
     expect(chargeOf({ ...OWN, usage: usageOf(tokens) }, stepsOf(CARD), Infinity)).toMatchObject({ source: 'ESTIMATED', flags: ['estimated', 'suspect'], tokens: { ...NO_TOKENS, ...booked } });
   });
 
-  test('is booked as told from a third on, and however much it is', () => {
+  test('is booked as reported if it is at least a third of our count, without an upper limit', () => {
     for (const tokens of [{ inputUncached: 140, outputText: 340 }, { inputUncached: 40_000, outputText: 1_000 }]) {
       expect(chargeOf({ ...OWN, usage: usageOf(tokens) }, stepsOf(CARD), Infinity)).toMatchObject({ source: 'PROVIDER', tokens: { ...NO_TOKENS, ...tokens } });
     }
   });
 
-  test('of few words it is booked as told, but for nothing at all: what stands around them is not sent by every server', () => {
+  test('is booked as reported for a short message unless it is zero: not every server counts the text around a message', () => {
     const few = { ...OWN, promptTokens: 9, outputBytes: 30 };
     expect(chargeOf({ ...few, usage: usageOf({ inputUncached: 2, outputText: 1 }) }, stepsOf(CARD), Infinity)).toMatchObject({ source: 'PROVIDER', flags: [] });
     expect(chargeOf({ ...few, usage: usageOf({}) }, stepsOf(CARD), Infinity)).toMatchObject({ source: 'ESTIMATED', tokens: { inputUncached: 9, outputText: 8 } });
   });
 
-  test('pictures are no measure of it: only the text beside them is', () => {
+  test('is compared with the text only, without images', () => {
     const pictured = { ...OWN, promptTokens: 1_100, mediaTokens: 1_000 };
     expect(chargeOf({ ...pictured, usage: usageOf({ inputUncached: 94, outputText: 1_000 }) }, stepsOf(CARD), Infinity)).toMatchObject({ source: 'PROVIDER', tokens: { inputUncached: 94 } });
     expect(chargeOf({ ...pictured, usage: usageOf({ inputUncached: 3, outputText: 1_000 }) }, stepsOf(CARD), Infinity)).toMatchObject({ source: 'ESTIMATED', tokens: { inputUncached: 1_100 } });
   });
 
-  test('nor are tools and schemas, which not every server puts before its model: what messages say it reads', () => {
+  test('is compared without tools and schemas, which not every server passes to its model', () => {
     const defined = { ...OWN, promptTokens: 1_400, definitionTokens: 1_000 };
     expect(chargeOf({ ...defined, usage: usageOf({ inputUncached: 380, outputText: 1_000 }) }, stepsOf(CARD), Infinity)).toMatchObject({ source: 'PROVIDER', tokens: { inputUncached: 380 } });
     expect(chargeOf({ ...defined, usage: usageOf({ inputUncached: 20, outputText: 1_000 }) }, stepsOf(CARD), Infinity)).toMatchObject({ source: 'ESTIMATED', tokens: { inputUncached: 1_400 } });
     expect(chargeOf({ ...defined, promptTokens: 1_009, usage: usageOf({ outputText: 1_000 }) }, stepsOf(CARD), Infinity)).toMatchObject({ source: 'ESTIMATED', tokens: { inputUncached: 1_009 } });
   });
 
-  test('of an answer that broke off, what it had told of the prompt is believed no further', () => {
+  test('is checked in the same way for the prompt of an answer that broke off', () => {
     expect(chargeOf({ ...OWN, promptUsage: usageOf({ inputUncached: 1 }) }, stepsOf(CARD), Infinity)).toMatchObject({ flags: ['estimated', 'suspect'], tokens: { inputUncached: 400, outputText: 1_000 } });
     expect(chargeOf({ ...OWN, promptUsage: usageOf({ inputUncached: 390 }) }, stepsOf(CARD), Infinity)).toMatchObject({ flags: ['estimated'], tokens: { inputUncached: 390, outputText: 1_000 } });
   });
 
-  test('is never counted as more output than was asked for where its server can have kept to that, and nothing is where it gave no answer', () => {
+  test('is never replaced by more output than was asked for if the server can have kept to that, and not at all if it gave no answer', () => {
     for (const asked of [60, 400]) expect(chargeOf({ ...OWN, outputBytes: asked * 12, usage: usageOf({ inputUncached: 400 }) }, stepsOf(CARD), asked).tokens.outputText).toBe(asked);
-    // A word may be one token.
+    // A long word may be a single token.
     expect(chargeOf({ ...OWN, outputBytes: 64, usage: usageOf({ inputUncached: 400 }) }, stepsOf(CARD), 1).tokens.outputText).toBe(1);
     expect(chargeOf({ ...OWN, isAnswered: false, usage: usageOf({}) }, stepsOf(CARD), Infinity)).toMatchObject({ tokens: NO_TOKENS, costNanoUsd: 0n });
   });
 
-  test('hides no answer behind a max_tokens that its server does not keep to', () => {
+  test('cannot hide an answer that is far longer than max_tokens allowed', () => {
     for (const asked of [1, 60, 300]) {
       expect(chargeOf({ ...OWN, usage: usageOf({ inputUncached: 400, outputText: 1 }) }, stepsOf(CARD), asked)).toMatchObject({ source: 'ESTIMATED', flags: ['estimated', 'suspect'], tokens: { inputUncached: 400, outputText: 1_000 } });
       expect(chargeOf(OWN, stepsOf(CARD), asked).tokens.outputText).toBe(1_000);
-      // Of a provider the bound is what was held, and its figures are those that it bills.
+      // For a provider the bound is what was held, and its own figures are those that it bills.
       expect(chargeOf({ ...OWN, isAccountsWord: false }, stepsOf(CARD), asked).tokens.outputText).toBe(asked);
     }
     expect(chargeOf({ ...OWN, usage: usageOf({ inputUncached: 400, outputText: 900 }) }, stepsOf(CARD), 60)).toMatchObject({ source: 'PROVIDER', tokens: { outputText: 900 } });
   });
 
-  test('the price is that of a prompt as it is booked', () => {
+  test('the price is that for the prompt as booked', () => {
     const steps = [...stepsOf(CARD), { fromPromptTokens: 300, card: { card: { ...CARD, id: 'dear' }, reference: undefined } }];
     expect(chargeOf({ ...OWN, usage: usageOf({ inputUncached: 1, outputText: 1_000 }) }, steps, Infinity).cards.card.id).toBe('dear');
   });

@@ -19,12 +19,12 @@ test.each([
   expect(() => load({ [name]: value })).not.toThrow('sk-');
 });
 
-test('keys are told apart by commas, and what a file or a shell left around them is not theirs', () => {
+test('keys are separated by commas, and blanks or line breaks around them are removed', () => {
   expect(load({ HOUSE_TOKEN: ' sk-1,sk-2\n,' }).API_KEYS.map((key) => key.unwrap())).toEqual(['sk-1', 'sk-2']);
   expect(load({})).toMatchObject({ API_KEYS: [], BASE_URL: 'https://house.example/v1', DRAIN_MS: 30_000 });
 });
 
-test('an address without a key, or a key without an address where there is no other, lacks something', () => {
+test('an address without a key, or a key without an address if there is no default, is incomplete', () => {
   expect(lackOf(VARIABLES, { HOUSE_BASE_URL: 'http://x' })).toEqual({ given: 'HOUSE_BASE_URL', missing: 'HOUSE_API_KEY or HOUSE_TOKEN' });
   expect(lackOf({ ...VARIABLES, defaultBaseUrl: '' }, { HOUSE_TOKEN: 'a' })).toEqual({ given: 'HOUSE_TOKEN', missing: 'HOUSE_BASE_URL' });
   for (const environment of [{}, { HOUSE_TOKEN: 'a' }, { HOUSE_API_KEY: 'a', HOUSE_BASE_URL: 'http://x' }, { HOUSE_BASE_URL: '' }]) expect(lackOf(VARIABLES, environment)).toBeUndefined();

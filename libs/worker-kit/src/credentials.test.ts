@@ -24,7 +24,7 @@ describe('a pool of credentials', () => {
     expect([taken(pool), taken(pool), taken(pool)]).toEqual(['b', 'c', 'a']);
   });
 
-  test('lets one rest for the model that it was limited for, as long as it was told', () => {
+  test('rests a credential for the model that was rate-limited, as long as the provider said', () => {
     const { clock, pool, first } = poolOf('a', 'b');
     pool.rest(first, 'm', 7_000);
     expect([taken(pool), taken(pool), taken(pool, 'other')]).toEqual(['b', 'b', 'a']);
@@ -32,7 +32,7 @@ describe('a pool of credentials', () => {
     expect([taken(pool), taken(pool)].sort()).toEqual(['a', 'b']);
   });
 
-  test('lets one rest as long as the longest of several limits, also of calls that end later', () => {
+  test('rests a credential for the longest of several limits, whichever call ends later', () => {
     const { clock, pool, first } = poolOf('a');
     pool.rest(first, 'm', 60_000);
     clock.advance(100);
@@ -40,7 +40,7 @@ describe('a pool of credentials', () => {
     expect(taken(pool)).toBe('resting 59900');
   });
 
-  test('says when the first of them may be asked again', () => {
+  test('tells when the first credential may be used again', () => {
     const { clock, pool, first } = poolOf('a');
     pool.rest(first, 'm', 7_000);
     clock.advance(1_000);
@@ -49,13 +49,13 @@ describe('a pool of credentials', () => {
     expect(taken(pool, 'other')).toBe('benched 30000');
   });
 
-  test('is told of as doubtful from the end of its bench until it was taken, by whichever replica', () => {
+  test('counts a credential as doubtful from the end of its bench until it is accepted, by any replica', () => {
     const { clock, pool, first } = poolOf('a', 'b');
     expect(pool.counts()).toEqual({ benched: 0, doubtful: 0, usable: 2 });
     pool.refused(first);
     expect(pool.counts()).toEqual({ benched: 1, doubtful: 0, usable: 1 });
     clock.advance(30_000);
-    // Nobody has asked since: nothing has shown that it is well.
+    // No call since: nothing has shown that it works again.
     expect(pool.counts()).toEqual({ benched: 0, doubtful: 1, usable: 1 });
     clock.advance(3_600_000);
     expect(pool.counts()).toEqual({ benched: 0, doubtful: 1, usable: 1 });
@@ -63,7 +63,7 @@ describe('a pool of credentials', () => {
     expect(pool.counts()).toEqual({ benched: 0, doubtful: 0, usable: 2 });
   });
 
-  test('knows of another that is free, and the shortest wait of all', () => {
+  test('knows whether another credential is free, and the shortest wait', () => {
     const { clock, pool, first } = poolOf('a', 'b');
     pool.rest(first, 'm', 7_000);
     expect([pool.hasOther(first, 'm'), pool.waitMs('m')]).toEqual([true, 0]);
@@ -76,12 +76,12 @@ describe('a pool of credentials', () => {
     expect(createCredentialPool([], clock).waitMs('m')).toBe(0);
   });
 
-  test('benches a refused one for 30 s, doubling to ten minutes, until it succeeds', () => {
+  test('benches a refused credential for 30 s, doubling to ten minutes, until it is accepted', () => {
     const { clock, pool, first } = poolOf('a');
     let again = first;
     for (const ms of [30_000, 60_000, 120_000, 240_000, 480_000, 600_000, 600_000]) {
       pool.refused(first);
-      // What was under way when the bench began says nothing new.
+      // Calls that were under way when the bench began tell nothing new.
       pool.refused(first);
       expect(taken(pool)).toBe(`benched ${String(ms)}`);
       clock.advance(ms);
@@ -92,7 +92,7 @@ describe('a pool of credentials', () => {
     expect(taken(pool)).toBe('benched 30000');
   });
 
-  test('tries one that was benched by one call, whatever its model; the others follow when that is taken, or not refused for three seconds', () => {
+  test('lets one call of any model try a credential after its bench; others follow when it is accepted, or was not refused for three seconds', () => {
     const { clock, pool, first } = poolOf('a');
     pool.refused(first);
     expect(pool.benchedMs()).toBe(30_000);
@@ -119,7 +119,7 @@ describe('a pool of credentials', () => {
     expect([taken(pool), taken(pool), pool.benchedMs()]).toEqual(['a', 'a', 0]);
   });
 
-  test('is benched as a whole while all of its credentials are, and not while one of them rests for a model', () => {
+  test('is benched as a whole while all its credentials are benched, but not if one of them only rests for a model', () => {
     const { pool, first } = poolOf('a', 'b');
     pool.refused(first);
     expect(pool.benchedMs()).toBe(0);
@@ -131,7 +131,7 @@ describe('a pool of credentials', () => {
     expect(createCredentialPool([], createFakeClock()).benchedMs()).toBe(0);
   });
 
-  test('tells the wait of a rate limit as it was told itself, however slow the machine and whatever its clock shows', () => {
+  test('passes on the wait of a rate limit unchanged, however slow the machine is and whatever its clock shows', () => {
     const clock = createFakeClock();
     clock.advance(123_456.789);
     const slow = { ...clock, monotonicMs: () => clock.monotonicMs() + (reads += 1.7) };
@@ -141,7 +141,7 @@ describe('a pool of credentials', () => {
     expect(createCredentialPool([new Secret('a'), new Secret('b')], slow).rest(takeOne(pool), 'm', 7_000)).toBe(0);
   });
 
-  test('tells what its own calls learnt, once, and nothing of what it heard', () => {
+  test('tells other replicas once what its own calls learnt, and does not repeat what it heard from them', () => {
     const clock = createFakeClock();
     const told: Learnt[] = [];
     const pool = createCredentialPool([new Secret('a')], clock, (learnt) => told.push(learnt));
@@ -163,16 +163,16 @@ describe('a pool of credentials', () => {
     ]);
   });
 
-  test('benches what another was refused with three seconds longer, and goes on from there when it is refused itself', () => {
+  test('benches a credential that another replica was refused with for three seconds longer, and doubles from there if it is refused here too', () => {
     const { clock, pool, first } = poolOf('a');
     pool.hear({ position: 0, model: '', forMs: 60_000 });
     expect(taken(pool)).toBe('benched 63000');
-    // What was under way says nothing.
+    // Calls that were under way tell nothing.
     pool.succeeded(first);
     clock.advance(63_000);
     pool.refused(takeOne(pool));
     expect(taken(pool)).toBe('benched 120000');
-    // Its own bench is not cut short by what another's was.
+    // Another replica's shorter bench does not shorten its own.
     pool.hear({ position: 0, model: '', forMs: 30_000 });
     expect(taken(pool)).toBe('benched 120000');
     pool.hear({ position: 0, model: '', forMs: 0 });
@@ -180,7 +180,7 @@ describe('a pool of credentials', () => {
     expect(taken(pool)).toBe('benched 30000');
   });
 
-  test('believes no wait without end, and nothing of a credential that it has not', () => {
+  test('caps waits that it hears of, and ignores credentials that it does not have', () => {
     const { pool } = poolOf('a');
     pool.hear({ position: -1, model: '', forMs: 30_000 });
     pool.hear({ position: 1, model: 'm', forMs: 30_000 });
@@ -191,13 +191,13 @@ describe('a pool of credentials', () => {
     expect(taken(pool)).toBe('benched 603000');
   });
 
-  test('is marked alike wherever it is held, otherwise at another provider, and by nothing of its own', () => {
+  test('has the same mark in every replica, another one for another provider, and the mark contains nothing of the credential', () => {
     const mark = markOf('openai', new Secret('sk-one'));
     expect(markOf('openai', new Secret('sk-one'))).toBe(mark);
     expect(new Set([mark, markOf('openai', new Secret('sk-two')), markOf('azure', new Secret('sk-one')), markOf('openai', undefined)]).size).toBe(4);
   });
 
-  test('stays benched when an answer ends well that was under way as it was refused', () => {
+  test('keeps a credential benched when an answer succeeds that was under way when it was refused', () => {
     const { clock, pool, first } = poolOf('a');
     clock.advance(10);
     pool.refused(takeOne(pool));

@@ -36,7 +36,7 @@ describe('usage that is hard to believe', () => {
     };
   });
 
-  test('is booked, flagged and counted each time, and told of once a minute', async () => {
+  test('is booked, flagged and counted each time, and logged once a minute', async () => {
     rig.use(rig.clock, watched);
     for (let attempt = 1; attempt <= 20; attempt += 1) {
       rig.provider.enqueue(answer);
@@ -57,7 +57,7 @@ describe('usage that is hard to believe', () => {
     ]);
   });
 
-  test('of an address of an account’s own alarms nobody else', async () => {
+  test('does not alert the operator if it comes from an account’s own address', async () => {
     const own = createUpstream('http://127.0.0.1:1', createDialer({ allow: createAllowList([new URL(rig.provider.origin).host]) }));
     const adapter = createOpenAiChatAdapter({ provider: 'fake', baseUrl: rig.provider.baseUrl });
     rig.use(rig.clock, {
@@ -73,7 +73,7 @@ describe('usage that is hard to believe', () => {
   });
 });
 
-describe('what a provider says that it takes', () => {
+describe('the cost that a provider reports', () => {
   const answers = (cost: unknown): void => rig.provider.enqueue({ chunks: [text('Hello'), chunk([{ index: 0, delta: {}, finish_reason: 'stop' }]), chunk([], { usage: { ...USAGE, cost } }), sse('[DONE]')] });
   const withCosts = (over: Partial<DispatchOptions> = {}): object[] => {
     const lines: object[] = [];
@@ -82,7 +82,7 @@ describe('what a provider says that it takes', () => {
     return lines;
   };
 
-  test.each<[unknown, bigint | undefined]>([[0.00001, 10_000n], [0.00006, 60_000n], [0, 0n], [-1, undefined], ['1', undefined], [undefined, undefined]])('of %s dollars is written beside the cost at the price card, which is what is charged', async (cost, told) => {
+  test.each<[unknown, bigint | undefined]>([[0.00001, 10_000n], [0.00006, 60_000n], [0, 0n], [-1, undefined], ['1', undefined], [undefined, undefined]])('of %s dollars is recorded beside the cost at the price card, which is charged', async (cost, told) => {
     const lines = withCosts();
     answers(cost);
     const events = await rig.run(requestOf());
@@ -90,14 +90,14 @@ describe('what a provider says that it takes', () => {
     expect([rig.ends[0]?.toldNanoUsd, events.at(-1)?.end?.costNanoUsd, lines]).toEqual([told, '20000', []]);
   });
 
-  test('is told of in the log where it is more than three times the price', async () => {
+  test('is logged if it is more than three times the price', async () => {
     const lines = withCosts();
     answers(0.000060001);
     await rig.run(requestOf());
     expect(lines).toEqual([{ line: 'The provider charged more than three times what its price card says.', provider: 'fake', model: 'fake-1', request_id: expect.any(String) as unknown, told_nano_usd: '60001', card_nano_usd: '20000' }]);
   });
 
-  test('of an account’s own credential is no cost of ours', async () => {
+  test('is not recorded for an account’s own credential', async () => {
     const lines = withCosts({ ownCredentials: { resolve: () => ({ adapter: createOpenAiChatAdapter({ provider: 'fake', baseUrl: rig.provider.baseUrl, quirks: { ...NO_QUIRKS, tellsCost: true } }), pool: createCredentialPool([new Secret('sk-own')], rig.clock), isAtOwnAddress: false }) } });
     answers(7);
     await rig.run(requestOf({ byok: true, byokHandle: 'cred_1' }));
@@ -117,7 +117,7 @@ describe('of prices with steps', () => {
     { fromPromptTokens: 0, card: list },
     { fromPromptTokens: 1_000, card: dearList },
   ];
-  /** As edge sends it: the cards are those of the estimate of the first round. */
+  /** As edge sends it: with the cards for the estimate of the first round. */
   const stepped = (planned: number, over: Partial<DispatchRequest__Output> = {}): DispatchRequest__Output => {
     const isLong = planned >= 1_000;
     return requestOf({
@@ -156,14 +156,14 @@ describe('of prices with steps', () => {
     expect(events.at(-1)?.end).toMatchObject({ costNanoUsd: String(cost), cardId: begun === charged ? '' : charged });
   });
 
-  test('a round whose prompt has grown over the step since it was planned is begun at the card for its size', async () => {
+  test('a round whose prompt has grown beyond the step since planning starts with the card for its size', async () => {
     answers(undefined);
     const events = await rig.run(stepped(900, { promptTokens: 1_100 }));
     expect([rig.starts[0]?.card, rig.starts[0]?.referenceCard, rig.ends[0]?.cards]).toEqual([dear, dearList, undefined]);
     expect([rig.ends[0]?.costNanoUsd, events.at(-1)?.end?.cardId]).toEqual([1_100n * 2_000n + 5n * 3_000n, 'card-2']);
   });
 
-  test('a refused attempt costs nothing and keeps the card that it began at', async () => {
+  test('a refused attempt costs nothing and keeps the card of its start', async () => {
     rig.provider.enqueue({ status: 500, body: '{}' });
     await rig.run(stepped(1_100));
     expect(rig.ends[0]).toMatchObject({ costNanoUsd: 0n, savingsNanoUsd: 0n });
@@ -194,7 +194,7 @@ test('a cut after content ends with what was delivered, flagged estimated', asyn
 
 const TOLD_FIRST = chunk([], { usage: { prompt_tokens: 12, completion_tokens: 0, prompt_tokens_details: { cached_tokens: 8 } } });
 
-test('of an answer that broke off the prompt is charged as it was told, and the client hears of it', async () => {
+test('of an answer that broke off, the prompt is charged as reported, and the client is told', async () => {
   rig.provider.enqueue({ chunks: [TOLD_FIRST, text('Hello wo')], cut: true });
   const end = (await rig.run(requestOf())).at(-1)?.end;
   expect(end).toMatchObject({
@@ -207,7 +207,7 @@ test('of an answer that broke off the prompt is charged as it was told, and the 
   });
 });
 
-test('an answer behind its usage is not booked as none, and its checkpoints know its prompt', async () => {
+test('an answer that follows its usage is not booked as empty, and its checkpoints contain the reported prompt', async () => {
   rig.provider.enqueue({
     chunks: [TOLD_FIRST, text('x'.repeat(8_192)), text('y'.repeat(1_808)), chunk([{ index: 0, delta: {}, finish_reason: 'stop' }]), sse('[DONE]')],
   });
@@ -221,13 +221,13 @@ describe('of an answer that ends in an error', () => {
   const role = chunk([{ index: 0, delta: { role: 'assistant', content: '' }, finish_reason: null }]);
   const failing = chunk([{ index: 0, delta: {}, finish_reason: 'error' }]);
 
-  test('the usage behind it is booked, also where nothing of it came', async () => {
+  test('usage that follows the error is booked, even if no content arrived', async () => {
     rig.provider.enqueue({ chunks: [role, failing, chunk([], { usage: USAGE }), sse('[DONE]')] });
     expect((await rig.run(requestOf())).at(-1)?.failed).toMatchObject({ class: 'PROVIDER_ERROR', retryable: true });
     expect(rig.ends[0]).toMatchObject({ source: 'PROVIDER', costNanoUsd: 20_000n, finishReason: 'error', tokens: { inputUncached: 10, outputText: 5 } });
   });
 
-  test('the usage is waited for as behind any finish, and without it an empty answer costs nothing', async () => {
+  test('usage is waited for as after any finish, and without it an empty answer costs nothing', async () => {
     rig.use(rig.clock);
     rig.provider.enqueue({ chunks: [role, failing, () => new Promise(() => undefined)] });
     const events = rig.run(requestOf());

@@ -32,7 +32,7 @@ test('a choice that begins after another has finished is waited for', async () =
   });
   const events = await rig.run(requestOf(), (event) => {
     if (event.chunk?.choices?.toString().includes('two') !== true) return;
-    // Its own end is 2 s after the finish of all that there was.
+    // It ends 2 s after the finish of the last choice.
     setImmediate(() => {
       time.advance(3_000);
       goOn();
@@ -42,7 +42,7 @@ test('a choice that begins after another has finished is waited for', async () =
   expect(events.at(-1)?.end).toMatchObject({ source: 'PROVIDER', costNanoUsd: '20000' });
 });
 
-test('a stream that the provider’s content policy stops has finished, and costs what the provider tells or what came', async () => {
+test('a stream that the provider’s content policy stops has finished, and costs what the provider reports or, without usage, what arrived', async () => {
   const filtered = sse({ error: { message: 'The response was filtered.', code: 'content_filter' } });
   rig.provider.enqueue({ chunks: [text('half an answer'), filtered, chunk([], { usage: USAGE }), sse('[DONE]')] }, { chunks: [text('half an answer'), filtered] });
   for (const source of ['PROVIDER', 'ESTIMATED']) {
@@ -61,7 +61,7 @@ const saidIn = (events: readonly DispatchEvent[]): string =>
   choicesOf(events)
     .map(({ delta }) => delta.content ?? '')
     .join('');
-/** Lets `ms` pass on the clock behind these chunks, once they are read. */
+/** Lets `ms` pass on the clock once these chunks are read. */
 const pause = (time: FakeClock, ms: number, behind: readonly string[]) => async (): Promise<void> => {
   await until(() => rig.readBytes() >= Buffer.byteLength(behind.join('')));
   time.advance(ms);
@@ -109,7 +109,7 @@ const CALL = chunk([
 ]);
 
 test.each([
-  ['says nothing more', { hang: true }],
+  ['falls silent', { hang: true }],
   ['breaks', { cut: true }],
 ])('a provider that %s after the finish has given a whole answer', async (_name, ending) => {
   const time = createFakeClock();
@@ -126,7 +126,7 @@ test.each([
 test.each<[string, string[], number, unknown]>([
   ['finish, then usage', [chunk([{ index: 0, delta: {}, finish_reason: 'stop' }]), chunk([], { usage: USAGE })], 250, '20000'],
   ['both in one frame', [chunk([{ index: 0, delta: {}, finish_reason: 'stop' }], { usage: USAGE })], 250, '20000'],
-  ['both with text, which more may follow', [chunk([{ index: 0, delta: { content: '!' }, finish_reason: 'stop' }], { usage: USAGE })], 2_000, '20000'],
+  ['both with text, after which more may follow', [chunk([{ index: 0, delta: { content: '!' }, finish_reason: 'stop' }], { usage: USAGE })], 2_000, '20000'],
   ['usage before the finish', [chunk([], { usage: USAGE }), chunk([{ index: 0, delta: {}, finish_reason: 'stop' }])], 250, '20000'],
   ['no usage', [chunk([{ index: 0, delta: {}, finish_reason: 'stop' }])], 2_000, undefined],
 ])('a provider that keeps its stream open behind its end is waited for no longer than something may follow: %s', async (_name, last, ms, costNanoUsd) => {
@@ -146,7 +146,7 @@ test.each<[string, string[], number, unknown]>([
   expect(events.at(-1)?.end).toMatchObject(costNanoUsd === undefined ? { source: 'ESTIMATED' } : { source: 'PROVIDER', costNanoUsd });
 });
 
-test('of two usage frames the last one counts, as long as it comes within the wait for the end', async () => {
+test('of two usage frames the last one counts if it arrives while the end is awaited', async () => {
   const time = createFakeClock();
   rig.use(time);
   const first = [
@@ -159,7 +159,7 @@ test('of two usage frames the last one counts, as long as it comes within the wa
   expect(time.monotonicMs()).toBe(499);
 });
 
-test('one that fails without an error that is known ends with an error, not with a stop', async () => {
+test('a stream that fails in an unknown way ends with an error, not with a stop', async () => {
   rig.provider.enqueue({ chunks: [text('Half'), sse({ detail: 'Internal Server Error' }), sse('[DONE]')] });
   expect((await rig.run(requestOf())).at(-1)?.end).toMatchObject({ finishReason: 'error', cut: { class: 'DISCONNECTED' } });
 });
@@ -172,13 +172,13 @@ describe('after the last event of a stream', () => {
     rig.provider.enqueue(answer, answer, answer);
     for (let n = 0; n < 3; n += 1) {
       expect((await rig.run(requestOf())).at(-1)?.end).toMatchObject({ source: 'PROVIDER', flags: [] });
-      // The pool hears of a free connection in the next turn.
+      // The pool learns of a free connection in the next turn.
       await oneTurn();
     }
     expect(new Set(rig.provider.requests.map(({ clientPort }) => clientPort)).size).toBe(1);
   });
 
-  test('a provider that does not end it has a second', async () => {
+  test('a provider that does not end the body is cut off after a second', async () => {
     const time = createFakeClock();
     rig.use(time);
     rig.provider.enqueue({ chunks: whole, hang: true });
@@ -189,7 +189,7 @@ describe('after the last event of a stream', () => {
     await until(() => rig.provider.requests[0]?.wasAborted());
   });
 
-  test('a provider that goes on is cut', async () => {
+  test('a provider that goes on sending is cut off', async () => {
     let goOn = (): void => undefined;
     const gate = new Promise<void>((resolve) => {
       goOn = resolve;
@@ -201,8 +201,8 @@ describe('after the last event of a stream', () => {
   });
 });
 
-describe('an answer whose end the disk does not take for five seconds', () => {
-  /** A journal that says when an end has come, and writes it when `write` is called. */
+describe('an answer whose end record the disk does not take for five seconds', () => {
+  /** A journal that tells when an end has arrived, and writes it when `write` is called. */
   const refusing = () => {
     let write: () => void = () => undefined;
     let come: () => void = () => undefined;
@@ -223,7 +223,7 @@ describe('an answer whose end the disk does not take for five seconds', () => {
   const STREAM = { chunks: [text('Hello'), chunk([{ index: 0, delta: {}, finish_reason: 'stop' }]), chunk([], { usage: USAGE }), sse('[DONE]')] };
   const WHOLE = { body: { choices: [{ index: 0, message: { role: 'assistant', content: 'Hello' }, finish_reason: 'stop' }], usage: USAGE } };
 
-  test('breaks off, when it is a stream, without a cost: a kill would leave another than that', async () => {
+  test('breaks off without a cost if it is a stream: after a kill another cost would be booked', async () => {
     const time = createFakeClock();
     const { journal, hasCome } = refusing();
     rig.use(time, { journal });
@@ -237,7 +237,7 @@ describe('an answer whose end the disk does not take for five seconds', () => {
     expect(events.at(-1)?.failed).toMatchObject({ class: 'DISCONNECTED', retryable: true });
   });
 
-  test('has failed, when it is whole: another may be given', async () => {
+  test('fails if it is whole, so that another attempt may answer', async () => {
     const time = createFakeClock();
     const { journal, hasCome } = refusing();
     rig.use(time, { journal });
@@ -248,7 +248,7 @@ describe('an answer whose end the disk does not take for five seconds', () => {
     expect(await running).toEqual([{ failed: expect.objectContaining({ class: 'DISCONNECTED', retryable: true }) as object }]);
   });
 
-  test('is given as it came where the disk takes it before', async () => {
+  test('is passed on unchanged if the disk takes it earlier', async () => {
     const time = createFakeClock();
     const { journal, hasCome, write } = refusing();
     rig.use(time, { journal });

@@ -9,7 +9,7 @@ beforeEach(async () => {
 afterEach(() => rig.stop());
 
 describe('gathered for a client without a stream', () => {
-  test('one body says what all chunks said', async () => {
+  test('one body contains what all chunks contained', async () => {
     const call = (more: object) => chunk([{ index: 0, delta: { tool_calls: [{ index: 0, ...more }] }, finish_reason: null }]);
     rig.provider.enqueue({
       chunks: [
@@ -47,7 +47,7 @@ describe('gathered for a client without a stream', () => {
     expect(events[2]?.end).toMatchObject({ costNanoUsd: '20000', finishReason: 'tool_calls' });
   });
 
-  test('no checkpoint says that anything was delivered before the body is', async () => {
+  test('no checkpoint counts anything as delivered before the body is', async () => {
     const long = { chunks: [text('x'.repeat(8_192)), text('y'), chunk([{ index: 0, delta: {}, finish_reason: 'stop' }]), sse('[DONE]')] };
     rig.provider.enqueue(long, long);
     await rig.run(requestOf({ maxTokens: 9_000 }));
@@ -57,7 +57,7 @@ describe('gathered for a client without a stream', () => {
     expect(rig.checkpoints).toEqual([]);
   });
 
-  test('nor does one of a round that gave its client nothing but calls', async () => {
+  test('nor does one of a round that gave its client nothing but tool calls', async () => {
     const call = (args: string) =>
       chunk([
         {
@@ -76,7 +76,7 @@ describe('gathered for a client without a stream', () => {
     expect(rig.checkpoints).not.toEqual([]);
   });
 
-  test('a stream that breaks gives no body, so that another attempt may answer', async () => {
+  test('a stream that breaks off yields no body, so that another attempt may answer', async () => {
     rig.provider.enqueue({ chunks: [text('Hel')], cut: true });
     const events = await rig.run(requestOf({ clientStream: false, gather: true }));
     expect(events.map((event) => Object.keys(event)[0])).toEqual(['head', 'end']);

@@ -1,4 +1,4 @@
-/** A caller that is gone before the head of the answer. */
+/** A caller that leaves before the head of the answer. The titles continue "a request whose caller left". */
 import { once } from 'node:events';
 import { createServer, type AddressInfo, type Socket } from 'node:net';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
@@ -40,7 +40,7 @@ const leftWhen = async (...of: Parameters<typeof leaveWhen>): Promise<void> => (
 const isAsked = (): boolean => rig.provider.requests.length > 0;
 const PROMPT = { inputUncached: 10, cacheRead: 0, cacheWrite: 0, outputText: 0, outputReasoning: 0, audio: 0, image: 0 };
 
-test('because its client hung up owes the prompt, which the provider has, and nothing else', async () => {
+test('because its client hung up: only the prompt is owed, which the provider has', async () => {
   rig.provider.enqueue({ hang: true });
   await leftWhen(requestOf(), isAsked);
   expect(rig.ends).toMatchObject([
@@ -50,13 +50,13 @@ test('because its client hung up owes the prompt, which the provider has, and no
   expect(rig.observed).toEqual([]);
 });
 
-test.each<FaultCode>(['cancelled', 'link_lost', 'deadline_exceeded'])('by %s owes nothing', async (code) => {
+test.each<FaultCode>(['cancelled', 'link_lost', 'deadline_exceeded'])('by %s: nothing is owed', async (code) => {
   rig.provider.enqueue({ hang: true });
   await leftWhen(requestOf(), isAsked, code);
   expect(rig.ends).toMatchObject([{ source: 'ESTIMATED', flags: [], costNanoUsd: 0n }]);
 });
 
-test('at the card for a prompt of that size', async () => {
+test('because its client hung up: the prompt is charged at the card for its size', async () => {
   const dear = { ...CARD, id: 'card-2', inputUncached: '2000000000' };
   rig.provider.enqueue({ hang: true });
   await leftWhen(
@@ -72,7 +72,7 @@ test('at the card for a prompt of that size', async () => {
   expect(rig.ends).toMatchObject([{ costNanoUsd: 2_000_000n, flags: ['estimated'] }]);
 });
 
-test('on the account’s own credential: what it cost there is told', async () => {
+test('on the account’s own credential: what it cost there is reported', async () => {
   const adapter = createOpenAiChatAdapter({ provider: 'fake', baseUrl: rig.provider.baseUrl });
   rig.use(systemClock, {
     ownCredentials: { resolve: () => ({ adapter, pool: createCredentialPool([new Secret('sk-own')], systemClock), isAtOwnAddress: false }) },
@@ -82,7 +82,7 @@ test('on the account’s own credential: what it cost there is told', async () =
   expect([rig.starts[0]?.byok, rig.ends[0]?.costNanoUsd, rig.ends[0]?.flags]).toEqual([true, 10_000n, ['estimated']]);
 });
 
-test('while most of its request still waits in the socket owes nothing', async () => {
+test('while most of the request was still in the socket: nothing is owed', async () => {
   const sockets: Socket[] = [];
   const deaf = createServer({ pauseOnConnect: true }, (socket) => void sockets.push(socket.on('error', () => undefined))).listen(0, '127.0.0.1');
   await once(deaf, 'listening');
@@ -100,7 +100,7 @@ test('while most of its request still waits in the socket owes nothing', async (
   }
 });
 
-/** Ends the call once the provider's status has come; resolves when the attempt is over. */
+/** Ends the call once the provider's status has arrived; resolves when the attempt is over. */
 async function leftAtStatus(code: FaultCode): Promise<void> {
   const through = createUpstream(rig.provider.origin);
   let heads = 0;
@@ -119,7 +119,7 @@ async function leftAtStatus(code: FaultCode): Promise<void> {
   await through.close();
 }
 
-test('a status that refuses costs nothing, also while its words are still to come', async () => {
+test('a status that refuses costs nothing, even if its body is still to come', async () => {
   rig.provider.enqueue({ status: 500, chunks: ['{"err'], hang: true });
   await leftAtStatus('client_left');
   expect(rig.ends).toMatchObject([{ status: 500, costNanoUsd: 0n, flags: [] }]);
@@ -171,7 +171,7 @@ describe('of a whole answer', () => {
     expect(rig.log.slice(2)).toEqual(told);
   });
 
-  test('that nobody can wait for any more is cancelled, and owes its prompt', async () => {
+  test('beyond the limit of attempts that may go on without a caller: it is cancelled, and the prompt is owed', async () => {
     rig.use(rig.clock);
     rig.provider.enqueue(...Array.from({ length: 65 }, () => ({ hang: true })));
     const drained: Promise<void>[] = [];

@@ -1,4 +1,4 @@
-/** A worker that stood still: what its provider sent meanwhile is read before a time is over. */
+/** A worker that was suspended: what its provider sent meanwhile is read before a time-out applies. */
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import { createFakeClock, type FakeClock } from '@signalbox/testkit/clock';
 import { sse } from '@signalbox/testkit/fake-provider';
@@ -16,9 +16,9 @@ afterEach(() => rig.stop());
 
 const FINISH = chunk([{ index: 0, delta: {}, finish_reason: 'stop' }]);
 const REST = [chunk([], { usage: USAGE }), sse('[DONE]')];
-/** Everything sent so far has been worked through. */
+/** Resolves when everything sent so far has been processed. */
 const read = (sent: readonly string[]) => () => until(() => rig.readBytes() === Buffer.byteLength(sent.join('')));
-/** The event loop stands still: what was sent before lies in the socket when its timers fire. */
+/** Blocks the event loop: what was sent before is still in the socket when the timers fire. */
 const stall = (ms: number) => () => {
   time.stall(ms);
   return Promise.resolve();

@@ -13,12 +13,12 @@ afterEach(() => rig.stop());
 
 describe('with a hold that covers the first tranche', () => {
   const FINISH = chunk([{ index: 0, delta: {}, finish_reason: 'stop' }]);
-  /** 100 tokens as they are counted: 300 bytes. */
+  /** 300 bytes, which count as 100 tokens. */
   const hundreds = (count: number): string[] => Array.from({ length: count }, () => text('abc '.repeat(75)));
   const held = (over: Partial<DispatchRequest__Output> = {}): DispatchRequest__Output =>
     requestOf({ maxTokens: 5_000, heldNanoUsd: '1000', heldTokens: '1100', heldOutputTokens: 1_024, outputPriceMax: '2000000', wholeNanoUsd: '9000', ...over });
 
-  test('asks for another when three quarters are used, at the price of its output, and gives the whole answer', async () => {
+  test('requests another tranche when three quarters are used, at the output price, and passes on the whole answer', async () => {
     rig.provider.enqueue({ chunks: [...hundreds(20), FINISH, chunk([], { usage: { ...USAGE, completion_tokens: 2_000 } }), sse('[DONE]')] });
     const events = await rig.run(held());
     expect(choicesOf(events).reduce((sum, { delta }) => sum + (delta.content?.length ?? 0), 0)).toBe(6_000);
@@ -35,19 +35,19 @@ describe('with a hold that covers the first tranche', () => {
     expect(rig.starts[0]?.held).toEqual({ amountNanoUsd, tokens });
   });
 
-  test('never asks for more than the whole answer', async () => {
+  test('never requests more than the whole answer needs', async () => {
     rig.provider.enqueue({ chunks: [...hundreds(10), FINISH, chunk([], { usage: USAGE }), sse('[DONE]')] });
     await rig.run(held({ maxTokens: 1_030, wholeNanoUsd: '1011' }));
     expect(rig.extended).toEqual(['1011 1106']);
   });
 
-  test('stops 64 tokens before its end when no more is granted, finished for its length, and charges what was given', async () => {
+  test('stops 64 tokens before the end of the hold if no more is granted, with finish reason length, and charges what was delivered', async () => {
     rig.grants = [false];
     rig.provider.enqueue({ chunks: hundreds(40), hang: true });
     const events = await rig.run(held());
     const deltas = choicesOf(events);
     const bytes = deltas.reduce((sum, { delta }) => sum + (delta.content?.length ?? 0), 0);
-    // 960 tokens, and what the read in which they were reached brought.
+    // 960 tokens, and the rest of the read in which they were reached.
     expect(bytes).toBeGreaterThanOrEqual(960 * 3);
     expect(bytes).toBeLessThanOrEqual(960 * 3 + 2_048);
     expect(deltas.at(-1)?.finish_reason).toBe('length');
@@ -56,7 +56,7 @@ describe('with a hold that covers the first tranche', () => {
     expect(rig.extended.length).toBeGreaterThan(1);
   });
 
-  test('the shortest of holds gives some answer before it stops', async () => {
+  test('even the smallest hold yields some answer before it stops', async () => {
     rig.grants = [false];
     rig.provider.enqueue({ chunks: Array.from({ length: 100 }, () => text('abc ')), hang: true });
     const events = await rig.run(held({ heldOutputTokens: 64, heldTokens: '140' }));
@@ -66,14 +66,14 @@ describe('with a hold that covers the first tranche', () => {
     expect(Number(rig.ends[0]?.tokens.outputText)).toBeLessThanOrEqual(64);
   });
 
-  test('an estimate of ours is never above the hold, however long its last chunk', async () => {
+  test('our estimate is never above the hold, however long the last chunk is', async () => {
     rig.grants = [false];
     rig.provider.enqueue({ chunks: [...hundreds(9), text('incomprehensibilities '.repeat(300))], hang: true });
     const { end } = (await rig.run(held())).at(-1) ?? {};
     expect(end).toMatchObject({ stoppedBy: 'cost_cap', source: 'ESTIMATED', tokens: { outputText: 1_024 } });
   });
 
-  test('nor is a prompt that is told before the answer breaks', async () => {
+  test('nor is a prompt that is reported before the answer breaks off', async () => {
     const toldPrompt = (promptTokens: number): string => chunk([], { usage: { prompt_tokens: promptTokens, completion_tokens: 0 } });
     rig.provider.enqueue({ chunks: [toldPrompt(76), text('Hello wo')], cut: true }, { chunks: [toldPrompt(77), text('Hello wo')], cut: true });
     expect((await rig.run(held())).at(-1)?.end).toMatchObject({ tokens: { inputUncached: 76, outputText: 2 } });
@@ -102,12 +102,12 @@ describe('with a hold that covers the first tranche', () => {
     expect(Number(end?.tokens?.outputText)).toBeLessThanOrEqual(1_024);
     expect(Number(end?.cut?.retryAfterMs)).toBeGreaterThanOrEqual(2_000);
     expect(rig.clock.monotonicMs() - startMs).toBeGreaterThanOrEqual(5_000);
-    // The endpoint is well: five such ends in a row would else have opened its breaker.
+    // These ends do not count against the endpoint: otherwise five in a row would have opened its breaker.
     rig.provider.enqueue({ chunks: [text('a'), FINISH, chunk([], { usage: USAGE }), sse('[DONE]')] });
     expect((await rig.run(requestOf())).at(-1)?.end).toMatchObject({ finishReason: 'stop' });
   });
 
-  test('an answer outwaits a quota that comes back, without a word', async () => {
+  test('an answer waits for quota to come back, unnoticed by the client', async () => {
     rig.grants = [AWAY, AWAY, AWAY, AWAY, AWAY, AWAY, true];
     rig.provider.enqueue({ chunks: [[...hundreds(20), FINISH, chunk([], { usage: { ...USAGE, completion_tokens: 2_000 } }), sse('[DONE]')].join('')] });
     const events = await rig.run(held());
@@ -115,14 +115,14 @@ describe('with a hold that covers the first tranche', () => {
     expect(events.at(-1)?.end).toMatchObject({ finishReason: 'stop', stoppedBy: '', source: 'PROVIDER' });
   });
 
-  test('a grant too small to go on, after a quota that was away, is followed by another question', async () => {
+  test('if quota was away and then grants too little to go on, it is asked again', async () => {
     const most = text('abc '.repeat(202));
     rig.grants = [AWAY, AWAY, false, false, false, false, true];
     rig.provider.enqueue({ chunks: [[most, most, most, most, most, most, FINISH, chunk([], { usage: USAGE }), sse('[DONE]')].join('')] });
     expect((await rig.run(held())).at(-1)?.end).toMatchObject({ finishReason: 'stop', stoppedBy: '' });
   });
 
-  test('waits for the answer to its question, however fast the provider is', async () => {
+  test('waits for the answer to its request, however fast the provider is', async () => {
     let answer: (isGranted: boolean) => void = () => undefined;
     rig.grants = [new Promise((resolve) => (answer = resolve)), true];
     rig.provider.enqueue({ chunks: [[...hundreds(20), FINISH, chunk([], { usage: USAGE }), sse('[DONE]')].join('')] });
@@ -140,7 +140,7 @@ describe('with a hold that covers the first tranche', () => {
     expect(events.at(-1)?.end).toMatchObject({ finishReason: 'stop', stoppedBy: '' });
   });
 
-  test('a provider that goes on beyond max_tokens is stopped once its tokens cannot be so few, and what was held is charged at most', async () => {
+  test('a provider that goes on beyond max_tokens is stopped once the text cannot be within it, and at most what was held is charged', async () => {
     const whole = 1_100;
     rig.provider.enqueue({ chunks: Array.from({ length: 40 }, () => text('abc '.repeat(250))), hang: true });
     const events = await rig.run(held({ maxTokens: whole, wholeNanoUsd: '1090' }));
@@ -150,7 +150,7 @@ describe('with a hold that covers the first tranche', () => {
     expect(events.at(-1)?.end).toMatchObject({ finishReason: 'length', source: 'ESTIMATED', tokens: { outputText: whole } });
   });
 
-  test('where there is no room for a tranche it asks for half, and for more again once that was granted', async () => {
+  test('if there is no room for a tranche it requests half, and more again once that was granted', async () => {
     rig.grants = [false, false, true];
     rig.provider.enqueue({ chunks: [...hundreds(20), FINISH, chunk([], { usage: USAGE }), sse('[DONE]')] });
     await rig.run(held());
@@ -163,29 +163,29 @@ describe('with a hold that covers the first tranche', () => {
     expect((await rig.run(held())).at(-1)?.end).toMatchObject({ finishReason: 'stop', stoppedBy: '' });
   });
 
-  test('an answer that ends by itself in the read that reaches the stop is not stopped', async () => {
+  test('an answer that ends in the read that reaches the stop is not stopped', async () => {
     rig.grants = [false];
     rig.provider.enqueue({ chunks: [...hundreds(9), `${text('abc '.repeat(50))}${FINISH}${chunk([], { usage: USAGE })}${sse('[DONE]')}`] });
     expect((await rig.run(held())).at(-1)?.end).toMatchObject({ finishReason: 'stop', stoppedBy: '' });
   });
 
-  test('a shortened answer that the provider ends for its length says what shortened it', async () => {
+  test('a shortened answer that the provider ends for its length says that a cap shortened it', async () => {
     rig.provider.enqueue({ chunks: [text('abc'), chunk([{ index: 0, delta: {}, finish_reason: 'length' }]), chunk([], { usage: USAGE }), sse('[DONE]')] });
     expect((await rig.run(requestOf({ maxTokens: 70, shortened: true }))).at(-1)?.end).toMatchObject({ finishReason: 'length', stoppedBy: 'cost_cap' });
   });
 });
 
-describe('without a limit that watches', () => {
+describe('without a limit that watches the hold', () => {
   const FINISH = chunk([{ index: 0, delta: {}, finish_reason: 'stop' }]);
   const unwatched = requestOf({ heldNanoUsd: '1000', unwatchedTokens: '1100' });
 
-  test('a hold is journaled with its tokens: a limit may be set when quota’s store was lost', async () => {
+  test('the hold is journaled with its tokens, since a limit may have been set when quota’s store is lost', async () => {
     rig.provider.enqueue({ chunks: [text('a'), FINISH, chunk([], { usage: USAGE }), sse('[DONE]')] });
     await rig.run(unwatched);
     expect(rig.starts[0]?.held).toEqual({ amountNanoUsd: '1000', tokens: '1100' });
   });
 
-  test('it bounds neither the answer nor a prompt that is told before the answer breaks', async () => {
+  test('the hold bounds neither the answer nor a prompt that is reported before the answer breaks off', async () => {
     rig.provider.enqueue({ chunks: [chunk([], { usage: { prompt_tokens: 5_000, completion_tokens: 0 } }), text('abc '.repeat(1_200))], cut: true });
     expect((await rig.run(unwatched)).at(-1)?.end).toMatchObject({ tokens: { inputUncached: 5_000, outputText: 1_200 } });
     expect(rig.extended).toEqual([]);

@@ -10,7 +10,7 @@ beforeEach(async () => {
 });
 afterEach(() => rig.stop());
 
-test('a caller that leaves while its request is put together ends that, and what is not sent is journaled as given up', async () => {
+test('a caller that leaves while its request is composed ends that, and the unsent attempt is journaled as abandoned', async () => {
   const events: DispatchEvent[] = [];
   const { signal } = new AbortController();
   await rig.dispatch(
@@ -35,27 +35,27 @@ test('a client that hangs up mid-stream stops the provider and pays what was gen
   expect(rig.ends[0]).toMatchObject({ source: 'ESTIMATED', flags: ['estimated'], tokens: { inputUncached: 10, outputText: 2 } });
 });
 
-test('a stream that its caller has to end stops the provider, and its end says what is charged, as for a client that was cut off', async () => {
+test('a stream that its caller stops for a client that was cut off stops the provider, and its end tells what is charged', async () => {
   rig.provider.enqueue({ chunks: [text('Hello wo')], hang: true });
   const request = requestOf();
   const events = await rig.run(request, (event) => {
     if (event.chunk?.content !== true) return;
-    // Another attempt is not meant.
+    // Stopping another attempt has no effect on this one.
     rig.stopAttempt(request.requestId, 2);
     rig.stopAttempt(request.requestId, 1);
     rig.stopAttempt(request.requestId, 1);
   });
-  // Its caller says itself that it was given.
+  // The caller itself tells the outcome.
   expect(rig.log).toEqual(['start 1 after 0 requests', 'end', 'last event']);
   expect(rig.ends).toMatchObject([{ source: 'ESTIMATED', flags: ['estimated'], tokens: { inputUncached: 10, outputText: 2 }, finishReason: 'error', clientLeft: false, undelivered: false }]);
   const end = events.at(-1)?.end;
   expect(end).toMatchObject({ costNanoUsd: String(rig.ends[0]?.costNanoUsd), tokens: { inputUncached: 10, outputText: 2 }, finishReason: 'error', cut: { class: 'STOPPED' } });
-  // It says nothing of the endpoint.
+  // It tells nothing about the endpoint.
   expect(rig.observed).toEqual([]);
   rig.stopAttempt(request.requestId, 1);
 });
 
-test('what is no stream is not ended by its caller so: nothing of it would be owed', async () => {
+test('a whole answer cannot be stopped in this way, since nothing of it would be owed', async () => {
   rig.provider.enqueue({ chunks: [text('Hello'), () => Promise.resolve(rig.stopAttempt(requestOf().requestId, 1)), chunk([{ index: 0, delta: {}, finish_reason: 'stop' }]), chunk([], { usage: USAGE }), sse('[DONE]')] });
   const events = await rig.run(requestOf({ clientStream: false, gather: true }));
   expect([rig.ends[0]?.source, events.at(-1)?.end?.cut]).toEqual(['PROVIDER', undefined]);
@@ -161,7 +161,7 @@ test('a client that hangs up on a whole answer leaves it to be fetched and booke
   expect(rig.log.at(-1)).toBe('DELIVERED false');
 });
 
-test.each([[true, ['tend 1']], [false, []]])('a round counts as tended (%s) from its start where its edge says so: it may die before its first word', async (tended, tends) => {
+test.each([[true, ['tend 1']], [false, []]])('a round counts as tended (%s) from its start if edge says so, since edge may die before it tends the round', async (tended, tends) => {
   rig.provider.enqueue({ chunks: [text('Hello'), chunk([{ index: 0, delta: {}, finish_reason: 'stop' }]), chunk([], { usage: USAGE }), sse('[DONE]')] });
   await rig.run(requestOf({ rounds: true, tended }));
   const written = rig.log.slice(1, rig.log.indexOf('end'));

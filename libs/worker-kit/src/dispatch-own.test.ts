@@ -1,4 +1,4 @@
-/** Attempts on an account's own credential, and what they say to others. */
+/** Attempts on an account's own credential, and what others learn from them. */
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import { Fault } from '@signalbox/kernel/fault';
 import { createAllowList } from '@signalbox/net-guard/allow-list';
@@ -22,13 +22,13 @@ beforeEach(async () => {
 });
 afterEach(() => rig.stop());
 
-/** With a pool of its own for each attempt: what a refusal does to that is told elsewhere. */
+/** With a new pool for each attempt; what a refusal does to a pool is tested elsewhere. */
 function useOwn(isAtOwnAddress: boolean, over: Partial<DispatchOptions> = {}): void {
   const adapter = createOpenAiChatAdapter({ provider: 'fake', baseUrl: rig.provider.baseUrl });
   rig.use(rig.clock, { ...over, ownCredentials: { resolve: () => ({ adapter, pool: createCredentialPool([new Secret('sk-own')], rig.clock), isAtOwnAddress }) } });
 }
 
-test('what they fail at is told to nobody, and closes the endpoint for nobody', async () => {
+test('their failures are not observed, and do not close the endpoint for others', async () => {
   rig.provider.enqueue(FAILS, { status: 401, body: {} }, { status: 429, headers: { 'retry-after': '60' }, body: {} }, { chunks: [text('half')], cut: true }, FAILS, FAILS, WHOLE);
   for (let n = 0; n < 6; n += 1) await rig.run(requestOf(OWN));
   expect(rig.observed).toEqual([]);
@@ -36,14 +36,14 @@ test('what they fail at is told to nobody, and closes the endpoint for nobody', 
   expect(rig.provider.requests.map(({ headers }) => headers.authorization)).toEqual([...Array<string>(6).fill('Bearer sk-own'), 'Bearer sk-secret-one']);
 });
 
-test('they go where the operator’s own may not, whose breaker is open', async () => {
+test('they are sent even if the operator’s breaker for the endpoint is open', async () => {
   rig.provider.enqueue(...Array<object>(5).fill(FAILS), WHOLE);
   for (let n = 0; n < 5; n += 1) await rig.run(requestOf());
   expect(await rig.run(requestOf())).toMatchObject([{ failed: { class: 'RATE_LIMITED', status: 0 } }]);
   expect((await rig.run(requestOf(OWN))).at(-1)?.end).toMatchObject({ finishReason: 'stop' });
 });
 
-test('how fast they are answered is told to routing, and to no breaker; at an address of the account’s own it says nothing of the provider', async () => {
+test('their latency is reported to routing but to no breaker, and not at all for an account’s own address', async () => {
   rig.provider.enqueue(WHOLE, WHOLE);
   await rig.run(requestOf(OWN));
   expect(rig.observed).toMatchObject([{ ok: true, benchedMs: 0, forBreakers: false }]);
@@ -54,7 +54,7 @@ test('how fast they are answered is told to routing, and to no breaker; at an ad
   await upstream.close();
 });
 
-test('at an address of the account’s own a server that tells no tokens draws on the allotment by what was seen; on the provider itself it is believed', async () => {
+test('zero tokens reported by an account’s own server are replaced by our count; those of the provider itself are believed', async () => {
   const long = 'word '.repeat(400);
   const silent = { chunks: [text(long), chunk([{ index: 0, delta: {}, finish_reason: 'stop' }]), chunk([], { usage: { prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 } }), sse('[DONE]')] };
   const upstream = createUpstream(rig.provider.origin, createDialer({ allow: createAllowList([new URL(rig.provider.origin).host]) }));
@@ -65,7 +65,7 @@ test('at an address of the account’s own a server that tells no tokens draws o
   await upstream.close();
 });
 
-test('one that is not known, or that rests, is told to nobody either', async () => {
+test('an unknown or resting credential is not observed either', async () => {
   rig.use(rig.clock, { ownCredentials: { resolve: () => undefined } });
   expect(await rig.run(requestOf(OWN))).toMatchObject([{ failed: { class: 'NO_CREDENTIAL', status: 0 } }]);
   const adapter = createOpenAiChatAdapter({ provider: 'fake', baseUrl: rig.provider.baseUrl });
@@ -77,13 +77,13 @@ test('one that is not known, or that rests, is told to nobody either', async () 
   expect([rig.observed, rig.provider.requests.length]).toEqual([[], 1]);
 });
 
-test('one that accounts cannot tell now is no refusal of it: ours, told to nobody, and nothing is sent', async () => {
+test('if accounts is away, the attempt fails as our fault: not observed, and nothing is sent', async () => {
   rig.use(rig.clock, { ownCredentials: { resolve: () => Promise.reject(new Fault('peer_unavailable', 'away')) } });
   expect(await rig.run(requestOf(OWN))).toMatchObject([{ failed: { class: 'ACCOUNTS_AWAY', status: 0, retryable: true } }]);
   expect([rig.observed, rig.provider.requests.length, rig.log.filter((line) => line.startsWith('start'))]).toEqual([[], 0, []]);
 });
 
-test('whose credential the provider refused is told to the adapter, which may have fetched something for it: no other', async () => {
+test('the adapter is told which credential the provider refused, since it may hold an access token for it', async () => {
   const told: string[] = [];
   const adapter = { ...createOpenAiChatAdapter({ provider: 'fake', baseUrl: rig.provider.baseUrl }), onCredentialRefused: (secret: Secret) => void told.push(secret.unwrap()) };
   rig.use(rig.clock, { adapter, ownCredentials: { resolve: () => ({ adapter, pool: createCredentialPool([new Secret('sk-own')], rig.clock), isAtOwnAddress: false }) } });

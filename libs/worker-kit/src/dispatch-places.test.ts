@@ -1,4 +1,4 @@
-/** Connections to the provider: whose turn does not come finds no fault with the endpoint. */
+/** Waiting for a connection to the provider, which is not the endpoint's fault. */
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import type { CallInfo } from '@signalbox/rpc/call';
 import { Fault } from '@signalbox/kernel/fault';
@@ -27,7 +27,7 @@ afterEach(async () => {
   await rig.stop();
 });
 
-test('a request without one in time is refused as the replica is too full: nothing is written down, and the endpoint is not to blame', async () => {
+test('a request that gets none in time is refused because the replica is overloaded: nothing is journaled, and the endpoint is not blamed', async () => {
   let fault: unknown;
   const over = rig.run(requestOf()).catch((error: unknown) => (fault = error));
   await clock.advanceAsync(4_999);
@@ -36,12 +36,12 @@ test('a request without one in time is refused as the replica is too full: nothi
   await over;
   expect(fault).toMatchObject({ code: 'overloaded' });
   expect([rig.log, rig.observed, rig.provider.requests, clock.pendingTimers()]).toEqual([[], [], [], 0]);
-  // Nor does its place wait on.
+  // Its place does not stay in the queue.
   places[0]?.leave();
   expect(upstream.enter({}, 'acct_other').turn).toBeUndefined();
 });
 
-test('one that has its turn is sent, and gives the place back with its end', async () => {
+test('a request that gets its turn is sent, and gives the place back at its end', async () => {
   rig.provider.enqueue({ status: 500, body: 'no' }, { status: 500, body: 'no' });
   const run = rig.run(requestOf());
   await clock.advanceAsync(4_000);
@@ -51,7 +51,7 @@ test('one that has its turn is sent, and gives the place back with its end', asy
   expect(asked).toEqual(['acct_1', 'acct_2']);
 });
 
-test('of a caller that leaves meanwhile the place is free at once, and its request journaled as given up', async () => {
+test('if the caller leaves meanwhile, the place is free at once and the request is journaled as abandoned', async () => {
   let leave: (reason: Fault) => void = () => undefined;
   let reason: Fault | undefined;
   const call: CallInfo = {
@@ -69,7 +69,7 @@ test('of a caller that leaves meanwhile the place is free at once, and its reque
   expect([rig.provider.requests.length, upstream.enter({}, 'acct_other').turn]).toEqual([0, undefined]);
 });
 
-test('one whose journal refuses gives it back', async () => {
+test('a request that the journal refuses gives its place back', async () => {
   places[0]?.leave();
   rig.use(clock, { upstream, journal: { start: () => Promise.reject(new Fault('store_unavailable', 'test')) } as never });
   for (let n = 0; n < 2; n += 1) await expect(rig.run(requestOf())).rejects.toMatchObject({ code: 'store_unavailable' });

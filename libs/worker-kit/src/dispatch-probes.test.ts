@@ -1,4 +1,4 @@
-/** An endpoint that is to be tried again: five failures have closed it, and half a minute has passed. */
+/** An endpoint that is due for a probe: five failures have closed it, and half a minute has passed. */
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import type { DispatchEvent, DispatchRequest__Output } from '@signalbox/contracts/worker';
 import { Fault } from '@signalbox/kernel/fault';
@@ -22,7 +22,7 @@ beforeEach(async () => {
 });
 afterEach(() => rig.stop());
 
-test('is tried by the next at once when a client leaves before it has said anything', async () => {
+test('is probed by the next call at once if a client leaves before any content', async () => {
   const leave = new AbortController();
   rig.provider.enqueue({ hang: true });
   const left = rig.dispatch(
@@ -45,7 +45,7 @@ test('is tried by the next at once when a client leaves before it has said anyth
   expect(await rig.run(nth(9))).toMatchObject([{ failed: { class: 'RATE_LIMITED', status: 0, retryAfterMs: 30_000 } }]);
 });
 
-test('is tried by the next at once when ours was the fault', async () => {
+test('is probed by the next call at once if the failure was ours', async () => {
   const failing: Journal = {
     start: () => Promise.reject(new Fault('quota_unavailable', 'away')),
     checkpoint: () => undefined,
@@ -64,7 +64,7 @@ test('is tried by the next at once when ours was the fault', async () => {
   expect(await rig.run(nth(7))).toMatchObject([{ failed: { class: 'PROVIDER_ERROR', status: 500 } }]);
 });
 
-test('takes the next as soon as a stream has begun, all after five, and none once one of them breaks', async () => {
+test('admits the next call once a stream has begun, all calls after five, and none once one of them breaks off', async () => {
   const goOn: (() => void)[] = [];
   const begun = (isWhole: boolean): ScriptedAnswer => ({
     chunks: [text('Hello'), () => new Promise<void>((resolve) => goOn.push(resolve)), ...(isWhole ? FINISHED : [])],
@@ -80,7 +80,7 @@ test('takes the next as soon as a stream has begun, all after five, and none onc
     await (n === 8 ? first : Promise.resolve());
     await start(n);
   }
-  // None is whole yet, and two may begin together.
+  // None is complete yet, and two may begin together.
   await Promise.all([start(12), start(13)]);
   goOn[0]?.();
   await running[0];
@@ -89,7 +89,7 @@ test('takes the next as soon as a stream has begun, all after five, and none onc
   await Promise.all(running);
 });
 
-test('is well with the first whole answer', async () => {
+test('is open to all again after the first whole answer', async () => {
   const whole = { chunks: [text('Hello'), ...FINISHED] };
   rig.provider.enqueue(whole, BROKEN, BROKEN, BROKEN, BROKEN, whole);
   for (let n = 6; n < 12; n += 1) await rig.run(nth(n));

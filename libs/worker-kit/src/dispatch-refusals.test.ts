@@ -12,7 +12,7 @@ beforeEach(async () => {
 });
 afterEach(() => rig.stop());
 
-test('asks a provider that cuts its streams no more than its breaker allows: five in a row, then one in 30 s until one is whole', async () => {
+test('calls a provider that cuts its streams no more than its breaker allows: five in a row, then one in 30 s until one is complete', async () => {
   const half = { chunks: [text('half')], cut: true };
   const whole = { chunks: [text('Hello'), chunk([{ index: 0, delta: {}, finish_reason: 'stop' }]), chunk([], { usage: USAGE }), sse('[DONE]')] };
   rig.provider.enqueue(half, half, half, half, half, half, whole, whole);
@@ -53,7 +53,7 @@ test.each([
   [{ chunks: ['data: {"choi\n\n'] }, { class: 'GARBAGE' }],
   [{ chunks: [sse('[DONE]')] }, { class: 'EMPTY' }],
   [{ chunks: [], cut: true }, { class: 'DISCONNECTED' }],
-  // A stream that was asked for, answered by one object of JSON.
+  // A stream was requested, and one JSON object is the answer.
   [{ body: { error: { message: 'slow down', code: 429 } } }, { class: 'RATE_LIMITED', status: 429, retryable: true }],
   [
     { body: { error: { message: 'temperature is too high', type: 'invalid_request_error' } } },
@@ -68,7 +68,7 @@ test.each([
 });
 
 const asked = (): readonly unknown[] => rig.provider.requests.map(({ headers }) => headers.authorization);
-test('a 429 on one of two credentials is told of the other, and closes the endpoint to nobody', async () => {
+test('a 429 on one of two credentials says that the other is free, and does not close the endpoint', async () => {
   rig.use(rig.clock, { secrets: ['sk-one', 'sk-two'] });
   rig.provider.enqueue({ status: 429, headers: { 'retry-after': '600' }, body: {} }, { status: 429, headers: { 'retry-after': '7' }, body: {} });
   expect(await rig.run(requestOf({ requestId: 'chatcmpl-1' }))).toMatchObject([
@@ -89,7 +89,7 @@ test('a 429 on one of two credentials is told of the other, and closes the endpo
   ]);
 });
 
-test('two credentials that are limited one after the other: each tells its own wait, also where the first is free again as the second answers', async () => {
+test('two credentials that are limited one after the other: each reports its own wait, even if the first is free again when the second answers', async () => {
   rig.use(rig.clock, { secrets: ['sk-one', 'sk-two'] });
   rig.provider.enqueue(...Array.from({ length: 2 }, () => ({ status: 429, headers: { 'retry-after': '2' }, body: {} })));
   expect((await rig.run(requestOf())).at(-1)?.failed).toMatchObject({ retryAfterMs: 0, otherCredential: true, hintMs: 2_000 });
@@ -98,7 +98,7 @@ test('two credentials that are limited one after the other: each tells its own w
   expect(asked()).toEqual(['Bearer sk-one', 'Bearer sk-two']);
 });
 
-test('a 429 without a hint is tried on the other credential, and rests none where there is no other', async () => {
+test('a 429 without a hint rests the credential if there is another one to use, and not otherwise', async () => {
   rig.use(rig.clock, { secrets: ['sk-one', 'sk-two', 'sk-three'] });
   rig.provider.enqueue(...Array.from({ length: 6 }, () => ({ status: 429, body: {} })));
   for (const otherCredential of [true, true, false, false])
@@ -121,7 +121,7 @@ test('a refused credential leaves the endpoint to the other; when that is refuse
 test.each<[string, Readonly<Record<string, string>>, number]>([
   ['seconds', { 'retry-after': '7' }, 7_000],
   ['milliseconds', { 'retry-after-ms': '7000', 'retry-after': '9' }, 7_000],
-  ['a date, by the clock of who names it', { date: 'Tue, 01 Jan 2030 00:00:00 GMT', 'retry-after': 'Tue, 01 Jan 2030 00:00:07 GMT' }, 7_000],
+  ['a date, by the provider’s own clock', { date: 'Tue, 01 Jan 2030 00:00:00 GMT', 'retry-after': 'Tue, 01 Jan 2030 00:00:07 GMT' }, 7_000],
   ['a date too far away', { 'retry-after': 'Fri, 31 Dec 2077 23:59:59 GMT' }, 600_000],
 ])('a 429 that names its end in %s: until then nothing is sent for that model, and the rest is told', async (_name, headers, waitMs) => {
   rig.use(rig.clock);
@@ -139,7 +139,7 @@ test.each<[string, Readonly<Record<string, string>>, number]>([
   expect(rig.provider.requests).toHaveLength(3);
 });
 
-test('a refusal whose body is cut is still the refusal that its status says', async () => {
+test('a refusal whose body is cut off is still classified by its status', async () => {
   rig.provider.enqueue({ status: 401, chunks: ['{"err'], cut: true });
   expect(await rig.run(requestOf())).toMatchObject([{ failed: { class: 'CREDENTIAL', status: 401 } }]);
 });
@@ -151,7 +151,7 @@ test('benches a refused credential: the next attempt reaches no provider', async
   expect(rig.provider.requests).toHaveLength(1);
 });
 
-test('tells when no credential is left for any model, and tries one that was benched by one call whatever its model', async () => {
+test('reports when no credential is left for any model, and lets one call of any model try a credential after its bench', async () => {
   const REFUSED = { status: 401, body: { error: { message: 'no' } } };
   const whole = { chunks: [text('Hello'), chunk([{ index: 0, delta: {}, finish_reason: 'stop' }]), chunk([], { usage: USAGE }), sse('[DONE]')] };
   rig.use(rig.clock, { secrets: ['sk-one', 'sk-two'] });
@@ -171,7 +171,7 @@ test('tells when no credential is left for any model, and tries one that was ben
   const all = Promise.all(models.map((model) => rig.run(requestOf({ endpointId: model, providerModelId: model }))));
   await until(() => rig.provider.requests.length >= 4);
   for (let turn = 0; turn < 20; turn += 1) await new Promise(setImmediate);
-  // One for each of the two, as long as neither has said anything.
+  // One call for each of the two, as long as neither has told anything.
   expect(rig.provider.requests.length).toBe(4);
   goOn();
   expect((await all).map((events) => events.at(-1)?.failed?.class ?? 'well').sort()).toEqual(['CREDENTIAL', 'RATE_LIMITED', 'RATE_LIMITED', 'well']);
@@ -180,7 +180,7 @@ test('tells when no credential is left for any model, and tries one that was ben
   expect(rig.provider.requests.length).toBe(6);
 });
 
-test('where a client’s file could not be looked up, the worker itself is at fault: nothing is journaled, sent or told of the request, and another may be asked', async () => {
+test('if the host of a client’s file cannot be looked up, the worker is at fault: nothing is journaled, sent or observed, and another may be asked', async () => {
   rig.use(systemClock, { adapter: { provider: 'openai', origin: rig.provider.origin, compose: () => Promise.reject(new Fault('overloaded', 'a name could not be looked up')) } as never });
   const told: unknown[] = [];
   await expect(rig.run(requestOf(), (event) => void told.push(event))).rejects.toMatchObject({ code: 'overloaded' });

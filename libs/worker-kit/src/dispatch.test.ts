@@ -50,7 +50,7 @@ test('a request that the wire cannot carry fails with its reason, unsent and unj
   expect(rig.provider.requests).toHaveLength(0);
 });
 
-test('an answer of many choices is as long as all of them together', async () => {
+test('the bound of an answer counts all its choices together', async () => {
   const choices = 20;
   const long = 'abcd'.repeat(2_000);
   const finish = Array.from({ length: choices }, (_, index) => chunk([{ index, delta: {}, finish_reason: 'stop' }]));
@@ -106,7 +106,7 @@ test('fails on the first byte timer when the provider says nothing', async () =>
   expect((await events).at(-1)?.failed).toMatchObject({ class: 'TIMEOUT_FIRST_BYTE' });
 });
 
-test('a caller without room is waited for, and given the rest once it has some', async () => {
+test('a caller without room is waited for, and gets the rest once it has room', async () => {
   rig.provider.enqueue({ chunks: [text('Hel'), text('lo'), chunk([{ index: 0, delta: {}, finish_reason: 'stop' }]), chunk([], { usage: USAGE }), sse('[DONE]')] });
   let makeRoom: () => void = () => undefined;
   const room = new Promise<void>((resolve) => (makeRoom = resolve));

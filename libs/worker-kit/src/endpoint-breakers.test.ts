@@ -4,7 +4,7 @@ import { createEndpointBreakers, type EndpointBreakers } from './endpoint-breake
 
 type News = Parameters<EndpointBreakers['hear']>[0];
 
-/** Replicas whose news the test carries, so that it may be late or lost. */
+/** Replicas whose messages are carried by the test, so that they may be late or lost. */
 describe('breakers of replicas', () => {
   let clock: FakeClock;
   let probes: string[];
@@ -20,21 +20,21 @@ describe('breakers of replicas', () => {
     probes = [];
   });
 
-  test('end in turn: of calls that leave before any news arrives, one goes to the provider', () => {
+  test('let one call probe at a time: of calls made before any message arrives, one goes to the provider', () => {
     const [a, b, c] = [replica('a'), replica('b'), replica('c')];
     const all = [a, b, c];
     for (const each of all) for (const origin of ['a', 'b', 'c']) each.hear(news(origin));
     for (const each of all) each.hear(failures('elsewhere', 5));
     clock.advance(30_000);
-    // "elsewhere" comes after them.
+    // "elsewhere" comes after them in the order.
     expect(all.map((each) => each.admit('e1').waitMs)).toEqual([0, 250, 500]);
     expect(probes).toEqual(['a e1 sent']);
-    // The first one's news is lost: the next goes on by itself.
+    // The first one's messages are lost: the next replica goes on by itself.
     clock.advance(250);
     expect(all.map((each) => each.admit('e1').waitMs)).toEqual([29_750, 0, 250]);
   });
 
-  test('wait for nobody that was not heard of for long, and a second at most', () => {
+  test('do not wait for replicas that were not heard from for long, and wait a second at most', () => {
     const z = replica('z');
     for (let n = 0; n < 20; n += 1) z.hear(news(`gone-${String(n)}`));
     z.hear(failures('zz', 5));
@@ -44,7 +44,7 @@ describe('breakers of replicas', () => {
     expect(z.admit('e1').waitMs).toBe(0);
   });
 
-  test('one that hears of another’s try waits for its end, which counts', () => {
+  test('a replica that hears of another’s probe waits for its end, which counts here too', () => {
     const a = replica('a');
     a.hear(failures('b', 5));
     clock.advance(30_000);
@@ -55,7 +55,7 @@ describe('breakers of replicas', () => {
     expect(a.states()).toEqual({ closed: 1, 'half-open': 0, open: 0 });
   });
 
-  test.each(['begunEndpointIds', 'voidEndpointIds'] as const)('one that hears of a place that is left waits its turn, behind the one that left it (%s)', (told) => {
+  test.each(['begunEndpointIds', 'voidEndpointIds'] as const)('a replica that hears that a probe is over waits its turn after the replica that made it (%s)', (told) => {
     const all = [replica('a'), replica('b')];
     for (const each of all) for (const origin of ['a', 'b']) each.hear(news(origin));
     for (const each of all) each.hear(failures('elsewhere', 5));
@@ -73,7 +73,7 @@ describe('breakers of replicas', () => {
     expect(b.admit('e1').waitMs).toBe(30_250);
   });
 
-  test('one that hears of rate limits waits as long as all credentials do, and then asks without a try', () => {
+  test('a replica that hears of rate limits waits as long as all credentials rest, and then calls without a probe', () => {
     const a = replica('a');
     const limited = { ...attempt(undefined), ok: false, failure: 'RATE_LIMITED' as const, retryAfterMs: 2_000 };
     a.hear(news('b', ...Array.from({ length: 9 }, () => limited)));
@@ -86,7 +86,7 @@ describe('breakers of replicas', () => {
     expect(a.admit('e1').waitMs).toBe(1_000);
   });
 
-  test('rate limits of one of two credentials, told by a burst before the other has answered, close the endpoint for a second', () => {
+  test('rate limits of one of two credentials, met in a burst before the other has answered, close the endpoint for a second', () => {
     const a = replica('a');
     for (let n = 0; n < 20; n += 1) a.record('e1', 'RATE_LIMITED', false);
     expect(a.admit('e1').waitMs).toBe(1_000);
@@ -94,7 +94,7 @@ describe('breakers of replicas', () => {
     expect(a.admit('e1')).toEqual({ waitMs: 0, isProbe: false });
   });
 
-  test('two credentials that are limited round after round are waited for as long as they say, however many rounds', () => {
+  test('two credentials that are limited again and again are waited for only as long as they say', () => {
     const a = replica('a');
     for (let round = 0; round < 50; round += 1) {
       expect(a.admit('e1')).toEqual({ waitMs: 0, isProbe: false });
@@ -104,7 +104,7 @@ describe('breakers of replicas', () => {
     }
   });
 
-  test('what a replica with other credentials met with them is no matter of this one, and whom it tried for waits no longer', () => {
+  test('failures of another replica’s different credentials do not count here, and end its probe without a result', () => {
     const of = (pool: number, failure: 'CREDENTIAL' | 'RATE_LIMITED' | 'PROVIDER_ERROR'): News =>
       ({ ...news('b', ...Array.from({ length: 9 }, () => ({ ...attempt('PROVIDER_ERROR'), failure, retryAfterMs: failure === 'PROVIDER_ERROR' ? 0 : 60_000 }))), pool });
     const withPool = (pool: number): EndpointBreakers => createEndpointBreakers({ clock, origin: 'a', pool, onProbe: () => undefined });
@@ -114,7 +114,7 @@ describe('breakers of replicas', () => {
       return a.admit('e1').waitMs;
     };
     expect([of(8, 'CREDENTIAL'), of(8, 'RATE_LIMITED')].map((told) => waitAfter(told))).toEqual([0, 0]);
-    // The same credentials, a version that does not tell, and what the provider itself is at fault for.
+    // The same credentials, a version that does not tell its credentials, and failures of the provider itself.
     expect([of(7, 'RATE_LIMITED'), of(0, 'RATE_LIMITED'), of(8, 'PROVIDER_ERROR')].map((told) => waitAfter(told))).toEqual([60_000, 60_000, 30_000]);
     expect(waitAfter(of(8, 'RATE_LIMITED'), 0)).toBe(60_000);
     const a = withPool(7);
@@ -127,12 +127,12 @@ describe('breakers of replicas', () => {
   });
 
   test.each<[string, News]>([
-    ['its own news, which comes back to it', failures('a', 9)],
-    ['news without an origin, of before there were any', failures('', 9)],
-    ['attempts that no breaker counted: of an account’s own key, or unsent', news('b', ...Array.from({ length: 9 }, () => attempt('PROVIDER_ERROR', false)))],
-    ['requests that were at fault themselves', news('b', ...Array.from({ length: 9 }, () => attempt('BAD_REQUEST')))],
-    ['a try of an endpoint that is well here', { origin: 'b', pool: 0, attempts: [attempt(undefined)], probedEndpointIds: ['e1'], begunEndpointIds: [], voidEndpointIds: [] }],
-    ['a try of an endpoint that is unknown here', { origin: 'b', pool: 0, attempts: [], probedEndpointIds: ['e1'], begunEndpointIds: [], voidEndpointIds: [] }],
+    ['its own messages, which come back to it', failures('a', 9)],
+    ['messages without an origin, from an older version', failures('', 9)],
+    ['attempts that no breaker counts: with an account’s own key, or unsent', news('b', ...Array.from({ length: 9 }, () => attempt('PROVIDER_ERROR', false)))],
+    ['failures caused by the requests themselves', news('b', ...Array.from({ length: 9 }, () => attempt('BAD_REQUEST')))],
+    ['a probe of an endpoint that works here', { origin: 'b', pool: 0, attempts: [attempt(undefined)], probedEndpointIds: ['e1'], begunEndpointIds: [], voidEndpointIds: [] }],
+    ['a probe of an endpoint that is unknown here', { origin: 'b', pool: 0, attempts: [], probedEndpointIds: ['e1'], begunEndpointIds: [], voidEndpointIds: [] }],
   ])('are not opened by %s', (_name, told) => {
     const a = replica('a');
     a.hear(told);

@@ -12,18 +12,18 @@ test.each<[string, HeartbeatResponse__Output, unknown]>([
   ['finds no room within its limits', { refusedRequestIds: ['r1'], unheldRequestIds: [], epoch: 'life 1' }, false],
   ['is not there any more', { refusedRequestIds: ['r1'], unheldRequestIds: ['r1'], epoch: 'life 1' }, 'quota_unavailable'],
   ['lost its limits with the store', { refusedRequestIds: ['r1'], unheldRequestIds: [], epoch: 'life 2' }, 'quota_unavailable'],
-  // Told anew it is held whole: all streams of an account together would pass its cap.
-  ['grew where nothing limits it', { refusedRequestIds: [], unheldRequestIds: [], epoch: 'life 2' }, 'quota_unavailable'],
+  // Reported again after a loss, it is held for the whole answer: all streams of an account together would exceed its cap.
+  ['grew in a store that has lost its limits', { refusedRequestIds: [], unheldRequestIds: [], epoch: 'life 2' }, 'quota_unavailable'],
 ])('a hold that %s: only a limit is a refusal, and only where limits are known does it grow', async (_name, answer, expected) => {
   expect(await extend(() => Promise.resolve(answer))).toBe(expected);
 });
 
-test('a quota that does not answer, and a hold that belongs to no life', async () => {
+test('a quota that does not answer rejects, and a hold without a life of the store is extended in any', async () => {
   expect(await extend(() => Promise.reject(new Fault('deadline_exceeded', 'test')))).toBe('deadline_exceeded');
   expect(await extend(() => Promise.resolve({ refusedRequestIds: [], unheldRequestIds: [], epoch: 'life 2' }), '')).toBe(true);
 });
 
-test('what the request was served with out of an advance goes with the question', async () => {
+test('the draw from an advance is sent with the request to extend', async () => {
   const draw = { advanceId: 'adv_1', amountNanoUsd: '9', tokens: '4' };
   const asked: unknown[] = [];
   const quota = { unary: (_method: string, request: unknown) => Promise.resolve(asked.push(request) > 0 ? { refusedRequestIds: [], unheldRequestIds: [], epoch: 'life 1' } : {}) } as unknown as RpcClient;

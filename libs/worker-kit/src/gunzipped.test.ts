@@ -33,15 +33,15 @@ const post = (onData: (bytes: Buffer, call: UpstreamCall) => void = (bytes) => h
 const GZIP = { 'content-encoding': 'gzip' };
 const isOver = (): boolean => heard.at(-1) === 'end' || heard.at(-1) === 'disconnected';
 
-test('a provider is told that nothing is to be compressed', async () => {
+test('the provider is asked not to compress', async () => {
   answer = (response) => response.end('plain');
   post();
   await until(isOver);
   expect([asked?.['accept-encoding'], heard]).toEqual(['identity', ['200', 'plain', 'end']]);
 });
 
-describe('an answer that comes compressed all the same', () => {
-  test.each([200, 400])('is heard as it was before that, with its status %d, whatever the pieces', async (status) => {
+describe('an answer that is compressed anyway', () => {
+  test.each([200, 400])('is delivered unpacked, with its status %d, however it is split', async (status) => {
     const packed = gzipSync('{"id":"1"}');
     answer = (response) => {
       response.writeHead(status, { 'content-encoding': 'GZIP' });
@@ -53,7 +53,7 @@ describe('an answer that comes compressed all the same', () => {
     expect([heard[0], heard.slice(1, -1).join(''), heard.at(-1)]).toEqual([String(status), '{"id":"1"}', 'end']);
   });
 
-  test('gives the words of a stream when they come, and those before it breaks off', async () => {
+  test('delivers the content of a stream without delay, including what came before it breaks off', async () => {
     let response: ServerResponse | undefined;
     answer = (given) => (response = given);
     post();
@@ -72,14 +72,14 @@ describe('an answer that comes compressed all the same', () => {
     expect(heard).toEqual(['200', 'one', 'two', 'three', 'disconnected']);
   });
 
-  test('and is no gzip is one that broke off', async () => {
+  test('and is not valid gzip counts as broken off', async () => {
     answer = (response) => response.writeHead(200, GZIP).end('{"id":"1"}');
     post();
     await until(isOver);
     expect(heard).toEqual(['200', 'disconnected']);
   });
 
-  test.each(['abort', 'release'] as const)('and would come to more than its listener takes is unpacked no further than to where it said so: %s', async (how) => {
+  test.each(['abort', 'release'] as const)('is unpacked no further once its listener has had enough: %s', async (how) => {
     answer = (response) => response.writeHead(200, GZIP).end(gzipSync(Buffer.alloc(64 * 1_024 * 1_024)));
     let bytes = 0;
     post((part, call) => {
@@ -87,7 +87,7 @@ describe('an answer that comes compressed all the same', () => {
       if (bytes > 1_000_000) call[how]();
     });
     await until(() => bytes > 1_000_000);
-    // The connection serves again, or another does: whatever was left of the first would be heard by now.
+    // The same or another connection is in use again: any rest of the first answer would have been delivered by now.
     answer = (response) => response.end('next');
     post();
     await until(() => heard.at(-1) === 'end');
@@ -95,7 +95,7 @@ describe('an answer that comes compressed all the same', () => {
   });
 });
 
-test('what a listener does not take waits with its source', async () => {
+test('back-pressure of the listener pauses the source', async () => {
   const told: string[] = [];
   let bytes = 0;
   const gunzipped = new Gunzipped({ onData: (part) => (bytes += part.length), onEnd: () => told.push('end'), onBroken: () => told.push('broken'), pauseSource: () => told.push('pause'), resumeSource: () => told.push('resume') });
@@ -109,7 +109,7 @@ test('what a listener does not take waits with its source', async () => {
   expect([bytes > 1_024 * 1_024, told[0]]).toEqual([true, 'pause']);
 });
 
-test('what is stopped is unpacked no further', async () => {
+test('nothing is unpacked after a stop', async () => {
   const packed = gzipSync(Buffer.alloc(4 * 1_024 * 1_024));
   const bytes = [0, 0];
   const told: string[] = [];

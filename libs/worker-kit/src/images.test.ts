@@ -39,14 +39,14 @@ afterEach(async () => {
   await provider.stop();
 });
 
-test('asks the image API with the model, the size and the parameters of the operator, and gives files and told tokens', async () => {
+test('asks the image API with the model, the size and the parameters of the operator, and returns the files and the reported tokens', async () => {
   provider.enqueue(ANSWER);
   expect(await make(asked(), signal)).toEqual({ images: [PICTURE], promptTokens: 9 });
   expect(provider.requests[0]).toMatchObject({ path: '/v1/images/generations', headers: { authorization: 'Bearer sk-operators', 'x-request-id': 'chatcmpl-1/image' } });
   expect(JSON.parse(provider.requests[0]?.body ?? '')).toEqual({ model: 'gpt-image-1', prompt: 'A red fox', n: 1, size: '1024x1024', quality: 'medium' });
 });
 
-test("on an account's own credential that one alone pays, and without it nothing is asked", async () => {
+test("an account's own credential is used alone, and without it nothing is called", async () => {
   provider.enqueue(ANSWER);
   await make(asked({ byok: true, byokHandle: 'cred_1' }), signal);
   expect(provider.requests[0]?.headers.authorization).toBe('Bearer sk-own');
@@ -56,12 +56,12 @@ test("on an account's own credential that one alone pays, and without it nothing
   expect(provider.requests).toHaveLength(1);
 });
 
-test('an answer of more values than pictures have is garbage', async () => {
+test('an answer with far more JSON values than images have is GARBAGE', async () => {
   provider.enqueue({ body: { ...ANSWER.body, x: Array.from({ length: 410_000 }, () => 0) } });
   expect(await make(asked(), signal)).toMatchObject({ failed: { class: 'GARBAGE' } });
 });
 
-test('an answer that comes byte by byte is not kept so', async () => {
+test('an answer that arrives byte by byte does not take more memory than its bytes', async () => {
   provider.enqueue({ chunks: [...JSON.stringify({ created: 1, x: 'x'.repeat(30_000), data: ANSWER.body.data })] });
   const join = jest.spyOn(Buffer, 'concat');
   expect(await make(asked(), signal)).toEqual({ images: [PICTURE] });
@@ -70,7 +70,7 @@ test('an answer that comes byte by byte is not kept so', async () => {
   expect(Math.max(...kept)).toBeLessThan(100);
 });
 
-test('a credential that was refused or told to wait is not asked with again', async () => {
+test('a credential that was refused or told to wait is not used again', async () => {
   provider.enqueue({ status: 429, headers: { 'retry-after': '7' }, body: { error: { message: 'Rate limit reached' } } });
   expect(await make(asked(), signal)).toMatchObject({ failed: { class: 'RATE_LIMITED', retryAfterMs: 7_000 } });
   expect(await make(asked(), signal)).toMatchObject({ failed: { class: 'RATE_LIMITED' } });
@@ -91,7 +91,7 @@ test.each([
   expect(await make(asked(), signal)).toMatchObject({ failed: { class: failureClass } });
 });
 
-test('a provider that never answers is given up in time, and one whose caller has left at once', async () => {
+test('a call without an answer ends after its time-out, and one whose caller has left at once', async () => {
   provider.enqueue({ hang: true }, { hang: true });
   const waiting = make(asked(), signal);
   clock.advance(110_000);

@@ -13,7 +13,7 @@ const of = (accountId: string) => ({ accountId, fields: [] });
 const never: FetchFile = () => Promise.reject(new Error('fetched'));
 
 describe('media loader', () => {
-  test('others have their turn between the reading of a large request and its writing', async () => {
+  test('others have their turn between reading and writing a large request', async () => {
     const steps: string[] = [];
     const large = { accountId: 'a', fields: [{ name: 'messages', value: Buffer.alloc(200_000) }] };
     const composing = createMediaLoader(never).compose(large, () => (steps.push('read'), { media: [], body: () => (steps.push('written'), Buffer.from('body')) }), TYPES, String);
@@ -24,11 +24,11 @@ describe('media loader', () => {
     expect(steps).toEqual(['read', 'others', 'microtasks', 'written']);
   });
 
-  test('a request without addresses is put together at once', () => {
+  test('a request without URLs is composed at once', () => {
     expect(String(createMediaLoader(never).compose(of('a'), () => draft(0), TYPES, String))).toBe('[]');
   });
 
-  test('files are fetched as the wire takes them, and handed over in base64', async () => {
+  test('files are fetched in the types that the wire takes, and passed on in base64', async () => {
     const asked: unknown[] = [];
     const loader = createMediaLoader((url, limits) => {
       asked.push([url, limits.mediaTypes]);
@@ -38,21 +38,21 @@ describe('media loader', () => {
     expect(asked).toEqual([0, 1].map((at) => [`https://x.test/${String(at)}`, ['image/png']]));
   });
 
-  test('an address that is refused names its part, and nothing of our network', async () => {
+  test('the failure for a refused URL names the part of the message, and nothing of our network', async () => {
     const loader = createMediaLoader((url) => Promise.resolve(url.endsWith('1') ? { ok: false, refusal: refusal('unresolved') } : found));
     expect(await loader.compose(of('a'), () => draft(2), TYPES, String)).toMatchObject({ class: 'BAD_REQUEST', status: 0, publicParam: 'messages.[1]', publicMessage: 'The URL does not lead to a public address.', retryable: false });
   });
 
-  test('a name that could not be looked up is a fault of ours, which another replica may be tried for', async () => {
+  test('a host name that cannot be looked up is our fault, and another replica may be tried', async () => {
     const loader = createMediaLoader((url) => Promise.resolve(url.endsWith('1') ? { ok: false, refusal: refusal('look-up-failed') } : found));
     await expect(loader.compose(of('a'), () => draft(2), TYPES, String)).rejects.toMatchObject({ name: 'Fault', code: 'overloaded' });
   });
 
-  test('too many addresses are refused before any is followed', async () => {
+  test('too many URLs are refused before any is fetched', async () => {
     expect(await createMediaLoader(never).compose(of('a'), () => draft(17), TYPES, String)).toMatchObject({ class: 'BAD_REQUEST', publicParam: 'messages.[16]' });
   });
 
-  test('what cannot be said on the wire is an answer, and a bug is not', () => {
+  test('a request that the wire cannot carry is returned as a failure, and a bug is thrown', () => {
     const loader = createMediaLoader(never);
     const unsendable = (): never => {
       throw badInput('messages.[0]', 'No.');
@@ -64,7 +64,7 @@ describe('media loader', () => {
     expect(() => loader.compose(of('a'), broken, TYPES, String)).toThrow('bug');
   });
 
-  test('of all requests together only so many files are under way', async () => {
+  test('the number of concurrent fetches of all requests together is limited', async () => {
     const answers: ((file: Fetched) => void)[] = [];
     const loader = createMediaLoader(() => new Promise((resolve) => answers.push(resolve)));
     const composing = ['a', 'b'].map((accountId) => loader.compose(of(accountId), () => draft(6), TYPES, String));
@@ -78,7 +78,7 @@ describe('media loader', () => {
     expect((await Promise.all(composing)).map((body) => (JSON.parse(String(body)) as unknown[]).length)).toEqual([6, 6]);
   });
 
-  test('what waits for a caller that has left is not fetched, and holds nothing', async () => {
+  test('a waiting fetch whose caller has left is dropped, and holds no memory', async () => {
     const answers: ((file: Fetched) => void)[] = [];
     const loader = createMediaLoader(() => new Promise((resolve) => answers.push(resolve)));
     const settled = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
@@ -96,12 +96,12 @@ describe('media loader', () => {
     }
     expect(String(await staying)).toContain('cG5n');
     expect(answers).toHaveLength(7);
-    // One that left before its turn to wait came.
+    // A caller that left before its fetch was queued.
     expect(await loader.compose(of('a'), () => draft(1), TYPES, String, (listener) => listener())).toMatchObject({ class: 'DISCONNECTED' });
     expect(answers).toHaveLength(7);
   });
 
-  test('slow addresses of one account keep no other waiting', async () => {
+  test('slow URLs of one account do not block other accounts', async () => {
     const answers: ((file: Fetched) => void)[] = [];
     const asked: string[] = [];
     const loader = createMediaLoader((url) => new Promise((resolve) => {
@@ -115,7 +115,7 @@ describe('media loader', () => {
     expect([answers.length, asked.at(-1)]).toEqual([7, 'https://other.test/']);
     answers.at(-1)?.(found);
     expect(String(await other)).toContain('cG5n');
-    // With every place taken, whoever has the fewest is next.
+    // When every place is taken, the account with the fewest is next.
     const others = ['b', 'c', 'd'].map((accountId) => loader.compose(of(accountId), () => ({ ...draft(1), media: [{ ...reference(0), url: `https://${accountId}.test/` }] }), TYPES, String));
     await settled();
     answers[0]?.(found);

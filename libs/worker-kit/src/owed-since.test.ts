@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals';
 import { OwedSince } from './owed-since.js';
 
-test('the oldest record that is not booked tells how long is waited, to a second or a sixty-fourth', () => {
+test('the age of the oldest unbooked record is exact to a second or 1/64', () => {
   const owed = new OwedSince();
   expect(owed.ageMs(5_000)).toBe(0);
   owed.written(10, 5_000);
@@ -9,7 +9,7 @@ test('the oldest record that is not booked tells how long is waited, to a second
   owed.written(30, 6_100);
   expect(owed.ageMs(65_000)).toBe(60_000);
   owed.booked(15);
-  // Of the same second as what is booked.
+  // In the same second as what is booked.
   expect(owed.ageMs(65_000)).toBe(60_000);
   owed.booked(20);
   expect(owed.ageMs(65_000)).toBe(58_900);
@@ -17,7 +17,7 @@ test('the oldest record that is not booked tells how long is waited, to a second
   expect(owed.ageMs(65_000)).toBe(0);
 });
 
-test('a week of writing without a ledger keeps few times, and each is right to a sixty-fourth', () => {
+test('a week of writing without a ledger needs few entries, each exact to 1/64', () => {
   const owed = new OwedSince();
   const everyMs = 500;
   const week = 7 * 86_400_000;

@@ -45,14 +45,14 @@ async function world() {
   return { clock, bus, held, state, own, tell, secretOf };
 }
 
-test('asks once, and answers the others from what is kept', async () => {
+test('asks accounts once, and answers further calls from the cache', async () => {
   const { own, state, secretOf } = await world();
   expect(await Promise.all([secretOf(), secretOf()])).toEqual(['sk-one', 'sk-one']);
   expect(await secretOf()).toBe('sk-one');
   expect([state.asked, own.size()]).toEqual([1, 1]);
 });
 
-test('a removed credential is gone as soon as the event arrives; a key’s event drops nothing', async () => {
+test('a removed credential is dropped as soon as the event arrives; the event of an API key drops nothing', async () => {
   const { held, state, tell, secretOf } = await world();
   await secretOf();
   held.clear();
@@ -64,7 +64,7 @@ test('a removed credential is gone as soon as the event arrives; a key’s event
   expect(await secretOf()).toBeUndefined();
 });
 
-test('an answer that an event overtook is not kept', async () => {
+test('an answer that was overtaken by an event is not cached', async () => {
   const { held, state, own, tell, secretOf } = await world();
   let open = (): void => undefined;
   state.gate = new Promise((resolve) => (open = resolve));
@@ -78,7 +78,7 @@ test('an answer that an event overtook is not kept', async () => {
   expect(await secretOf()).toBeUndefined();
 });
 
-test('without a live subscription it is asked for again each second', async () => {
+test('without a live subscription a credential is fetched again each second', async () => {
   const { clock, bus, held, secretOf } = await world();
   await secretOf();
   bus.setConnected(false);
@@ -88,7 +88,7 @@ test('without a live subscription it is asked for again each second', async () =
   expect(await secretOf()).toBeUndefined();
 });
 
-test('while accounts is away it works for ten minutes, and an unknown one is a fault', async () => {
+test('while accounts is away a cached credential works for ten minutes, and an unknown one is a fault', async () => {
   const { clock, state, own, secretOf } = await world();
   await secretOf();
   state.isAway = true;
@@ -99,13 +99,13 @@ test('while accounts is away it works for ten minutes, and an unknown one is a f
   await expect(own.resolve('acct_1', 'cred_1')).rejects.toThrow(/^peer_unavailable/);
 });
 
-test('no other account gets it by its handle', async () => {
+test('another account does not get a credential by its handle', async () => {
   const { secretOf } = await world();
   await secretOf();
   expect(await secretOf('cred_1', 'acct_2')).toBeUndefined();
 });
 
-test('its bench outlives a new look-up, and stands at its own address', async () => {
+test('the bench of a credential survives a new look-up, also at its own address', async () => {
   const { clock, held, own } = await world();
   held.set('cred_2', { accountId: 'acct_1', secret: 'sk-two', baseUrl: 'https://mine.example/v1' });
   const first = await own.resolve('acct_1', 'cred_2');

@@ -5,7 +5,7 @@ import { Patience, type Overdue } from './patience.js';
 
 type Step = readonly [afterMs: number, what: 'head' | 'bytes' | 'event' | 'output'];
 
-/** When it gave up, and on what. */
+/** When it gave up, and waiting for what. */
 async function endOf(limits: { readonly firstByteTimeoutMs: number; readonly idleTimeoutMs: number }, steps: readonly Step[]): Promise<readonly [number, Overdue]> {
   const clock = createFakeClock();
   let overdue: Overdue | undefined;

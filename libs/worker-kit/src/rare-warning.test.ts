@@ -3,7 +3,7 @@ import type { LogFields } from '@signalbox/runtime/log';
 import { createFakeClock } from '@signalbox/testkit/clock';
 import { rareWarning, WARNING_INTERVAL_MS } from './rare-warning.js';
 
-test('is said at once, then once a minute with the number of those between', () => {
+test('is logged at once, then once a minute with the number of suppressed ones', () => {
   const clock = createFakeClock();
   const lines: object[] = [];
   const log = { warn: (text: string, fields: LogFields = {}) => void lines.push({ text, ...fields }) };

@@ -39,7 +39,7 @@ const start = async (keys: string): Promise<AskedWorker> => {
   workers.push(worker);
   return worker;
 };
-/** With the time that news takes. */
+/** Includes the time that messages take. */
 const ask = async (worker: AskedWorker, providerModelId = 'm1'): Promise<readonly DispatchEvent__Output[]> => {
   const events = await worker.ask({ messages: [{ role: 'user', content: 'Hi' }] }, { endpointId: `e-${providerModelId}`, providerModelId });
   await clock.advanceAsync(20);
@@ -47,7 +47,7 @@ const ask = async (worker: AskedWorker, providerModelId = 'm1'): Promise<readonl
 };
 const asked = (): readonly unknown[] => provider.requests.map(({ headers }) => headers.authorization?.replace('Bearer ', ''));
 
-test('a credential that one replica was refused with is benched for all that have it, whatever its place among theirs', async () => {
+test('a credential that one replica was refused with is benched in all that have it, whatever its position', async () => {
   const a = await start('sk-one,sk-two');
   const b = await start('sk-three,sk-one');
   provider.enqueue(REFUSED, WHOLE, WHOLE);
@@ -55,11 +55,11 @@ test('a credential that one replica was refused with is benched for all that hav
   await ask(b);
   await ask(b);
   expect(asked()).toEqual(['sk-one', 'sk-three', 'sk-three']);
-  // What is told of it is none of it.
+  // Nothing of the credential itself is in the message.
   expect(heard.some((payload) => payload.includes('sk-'))).toBe(false);
 });
 
-test('whoever was refused tries first; the others follow when it was taken, at once, or was not refused for three seconds', async () => {
+test('the replica that was refused tries first; the others follow when the credential is accepted, or was not refused for three seconds', async () => {
   const a = await start('sk-one');
   const b = await start('sk-one');
   provider.enqueue(REFUSED, WHOLE, WHOLE);
@@ -76,7 +76,7 @@ test('whoever was refused tries first; the others follow when it was taken, at o
   expect(provider.requests).toHaveLength(5);
 });
 
-test('a rate limit rests a credential for that model on all of them, as long as it was told', async () => {
+test('a rate limit rests a credential for that model on all replicas, as long as the provider said', async () => {
   const a = await start('sk-one,sk-two');
   const b = await start('sk-one,sk-two');
   provider.enqueue(limited(7), WHOLE, WHOLE, WHOLE, WHOLE);
@@ -89,7 +89,7 @@ test('a rate limit rests a credential for that model on all of them, as long as 
   expect(asked()).toEqual(['sk-one', 'sk-two', 'sk-two', 'sk-one', 'sk-two']);
 });
 
-test('replicas that have other credentials go on, for the same model too, and tell which they have by a mark alone', async () => {
+test('replicas with other credentials go on, for the same model too, and identify theirs only by a mark', async () => {
   const old = await start('sk-old-1,sk-old-2');
   const fresh = await start('sk-new');
   const again = await start('sk-old-2,sk-old-1');
@@ -105,7 +105,7 @@ test('replicas that have other credentials go on, for the same model too, and te
   expect(heard.some((payload) => payload.includes('sk-'))).toBe(false);
 });
 
-test('routing is told at the start and every minute of a credential that may be asked, and of none that is benched', async () => {
+test('routing is told at the start and every minute whether a credential is usable, which a benched one is not', async () => {
   const a = await start('sk-one');
   const codec = messageCodec<AttemptsObserved, AttemptsObserved__Output>('signalbox.events.v1.AttemptsObserved');
   const hellos = (): readonly string[] => heard.map((payload) => codec.decode(payload)).filter(({ attempts, credentials }) => attempts.length + credentials.length === 0).map(({ freeProvider }) => freeProvider);
@@ -119,7 +119,7 @@ test('routing is told at the start and every minute of a credential that may be 
   expect(hellos().at(-1)).toBe('');
 });
 
-test('each stands by itself while the bus is away', async () => {
+test('each replica works on its own while the bus is away', async () => {
   const a = await start('sk-one');
   const b = await start('sk-one');
   bus.setConnected(false);

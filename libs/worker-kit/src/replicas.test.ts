@@ -17,7 +17,7 @@ const whole = { chunks: [sse({ choices: [{ index: 0, delta: { content: 'Hello' }
 describe('two replicas of a worker', () => {
   let provider: FakeProvider;
   let bus: MemoryBus;
-  /** Of the replicas; the client's deadlines are real. */
+  /** Clock of the replicas; the client's deadlines are in real time. */
   let clock: FakeClock;
   let a: AskedWorker;
   let b: AskedWorker;
@@ -31,7 +31,7 @@ describe('two replicas of a worker', () => {
       startAskedWorker(({ surroundings, options }) => serveWorker({ name: 'worker-fake', config, surroundings, adapter: createOpenAiChatAdapter({ provider: 'fake', baseUrl: provider.baseUrl }), isCredentialOptional: true, ...options }), { bus, clock });
     a = await start();
     b = await start();
-    // By then each has heard of the other.
+    // By then each has heard from the other.
     await clock.advanceAsync(HELLO_MS);
   });
   afterEach(async () => {
@@ -42,11 +42,11 @@ describe('two replicas of a worker', () => {
 
   const ask = (worker: AskedWorker, endpointId = 'e1'): Promise<readonly DispatchEvent__Output[]> => worker.ask(HELLO, { endpointId });
 
-  test('ask a provider that cuts its streams no more than one breaker allows: five in a row, then one in 30 s until one is whole', async () => {
+  test('call a provider that cuts its streams no more than one breaker allows: five in a row, then one in 30 s until one is complete', async () => {
     provider.enqueue(half, half, half, half, half, half, whole, whole, whole);
     for (let n = 0; n < 12; n += 1) {
       await ask(n % 2 === 0 ? a : b);
-      // Within this a failure is heard everywhere; a storm of them is told in one go.
+      // Within this time a failure is known everywhere; many of them are sent together.
       clock.advance(20);
     }
     expect(provider.requests.length).toBe(5);
@@ -62,13 +62,13 @@ describe('two replicas of a worker', () => {
     clock.advance(1_000);
     await Promise.all([ask(a), ask(b)]);
     expect(provider.requests.length).toBe(7);
-    // It was whole: both know as soon as of a failure.
+    // It was complete: both know that as quickly as a failure.
     await clock.advanceAsync(20);
     await Promise.all([ask(a), ask(b)]);
     expect(provider.requests.length).toBe(9);
   });
 
-  test('one knows what the other alone has met, of that endpoint only', async () => {
+  test('each learns of failures that only the other met, for that endpoint only', async () => {
     provider.enqueue(half, half, half, half, half);
     for (let n = 0; n < 5; n += 1) {
       await ask(a);
@@ -81,7 +81,7 @@ describe('two replicas of a worker', () => {
     expect(provider.requests.length).toBe(6);
   });
 
-  test('each stands by itself while the bus is away, and what was lost is not missed when it is back', async () => {
+  test('each works on its own while the bus is away, and lost messages do no harm when it is back', async () => {
     bus.setConnected(false);
     for (let n = 0; n < 12; n += 1) {
       provider.enqueue(half);
@@ -101,7 +101,7 @@ describe('two replicas of a worker', () => {
   });
 });
 
-test('a storm of failures is told in few messages, all of them within 20 ms, and never read by whoever told', async () => {
+test('many failures are sent in few messages, all within 20 ms, and never decoded by their sender', async () => {
   const clock = createFakeClock();
   const bus = createMemoryBus({ clock });
   const heard: number[] = [];
@@ -120,7 +120,7 @@ test('a storm of failures is told in few messages, all of them within 20 ms, and
   await Promise.all([subscription.stop(), own.stop()]);
 });
 
-test('says at the start and every minute whether a credential may be asked', async () => {
+test('tells at the start and every minute whether a credential is usable', async () => {
   const clock = createFakeClock();
   const bus = createMemoryBus({ clock });
   const heard: string[] = [];

@@ -33,8 +33,8 @@ async function worker(door: 'link' | 'unary', outcome: Journal['outcome']): Prom
 
 const TOLD: OutcomesRequest = { outcomes: [{ requestId: 'r1', attempt: 1, outcome: 'DELIVERED' }, { requestId: 'r2', attempt: 3, outcome: 'DISCARDED', followed: true }, { requestId: 'r3', attempt: 2, outcome: 'DELIVERED', reserve: true }] };
 
-describe.each(['link', 'unary'] as const)('outcomes of several attempts, by the %s door', (door) => {
-  test('are each written down as one alone is, and answered when the last of them is', async () => {
+describe.each(['link', 'unary'] as const)('outcomes of several attempts, over the %s listener', (door) => {
+  test('are each journaled as a single one is, and answered when the last of them is written', async () => {
     const heard: unknown[] = [];
     let write: () => void = () => undefined;
     const written = new Promise<void>((resolve) => (write = resolve));
@@ -54,7 +54,7 @@ describe.each(['link', 'unary'] as const)('outcomes of several attempts, by the 
     ]);
   });
 
-  test('fail as a whole where one cannot be written down, and none may be missing', async () => {
+  test('fail as a whole if one cannot be written, or if one has no outcome', async () => {
     const client = await worker(door, (requestId) => (requestId === 'r2' ? Promise.reject(new Fault('store_unavailable', 'full')) : undefined));
     await expect(client.unary('Outcomes', TOLD)).rejects.toMatchObject({ code: 'store_unavailable' });
     await expect(client.unary('Outcomes', { outcomes: [{ requestId: 'r1', attempt: 1 }] })).rejects.toMatchObject({ code: 'bad_message' });

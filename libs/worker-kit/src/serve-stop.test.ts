@@ -12,7 +12,7 @@ import { serveWorker } from './serve.js';
 import { FORGETFUL, NO_NEIGHBOURS } from './testing/asked-worker.js';
 import { requestOf, text } from './testing/dispatch-rig.js';
 
-test.each(['link', 'unary'] as const)('a stream that is stopped by the %s door ends with its figures, behind all that was generated', async (door) => {
+test.each(['link', 'unary'] as const)('a stream that is stopped over the %s listener ends with its figures, after all that was generated', async (door) => {
   const provider = await startFakeProvider();
   const config = loadWorkerConfig({ ...NO_NEIGHBOURS }, { credentials: [], baseUrl: 'FAKE_BASE_URL', defaultBaseUrl: 'http://127.0.0.1:1' });
   const service = serveWorker({

@@ -10,7 +10,7 @@ const holdOf = (seq: number): FinishedHold => ({
   accountId: 'acc_1', keyId: 'key_1', requestId: `req_${String(seq)}`, chargeNanoUsd: '7', tokens: '3', byok: false, periods: { day: '', week: '', month: '', plan: '', reservedAtMs: '0' },
 });
 
-/** Quota as a worker sees it: a life of its store, and what it was told of it. */
+/** A fake quota: a life of its store, and what it was told. */
 function quotaOf(): { readonly client: RpcClient; life: string; readonly told: string[] } {
   const told: string[] = [];
   const quota = { life: 'first', told, client: undefined as unknown as RpcClient };
@@ -22,7 +22,7 @@ function quotaOf(): { readonly client: RpcClient; life: string; readonly told: s
   return quota;
 }
 
-test('what was dropped from a list that is full is not told as all there is: a new life of the counters is told once the ledger has it', async () => {
+test('after facts were dropped from a full list, a new life of the store gets its report only once the ledger has them', async () => {
   const clock = createFakeClock();
   const quota = quotaOf();
   const settlement = createSettlement({ writer: 'w', quota: quota.client, clock, liveHolds: () => [], unwatchedHolds: () => [] });
@@ -36,7 +36,7 @@ test('what was dropped from a list that is full is not told as all there is: a n
   expect(quota.told).toEqual([]);
   expect(settlement.isPresent('second')).toBe(false);
 
-  // Everything that is still in the list was dropped by nobody.
+  // What is still in the list was not dropped.
   settlement.committed(count - FINISHED_MAX + 1_000);
   await clock.advanceAsync(HEARTBEAT_MS);
   const kept = quota.told.map((requestId) => Number(requestId.slice(4)));
@@ -47,7 +47,7 @@ test('what was dropped from a list that is full is not told as all there is: a n
   settlement.close();
 });
 
-describe('what a request was served with out of an advance', () => {
+describe('the draw of a request from an advance', () => {
   const draw = { advanceId: 'adv_1', amountNanoUsd: '9', tokens: '4' };
   const told: { name: string; request: HeartbeatRequest & FinishRequest & ReregisterRequest }[] = [];
   const answers = { isAway: false };
@@ -68,7 +68,7 @@ describe('what a request was served with out of an advance', () => {
   });
   const finishes = (): (readonly (readonly [string | undefined, unknown])[])[] => told.filter(({ name }) => name === 'Finish').map(({ request }) => (request.finished ?? []).map(({ requestId, draw: drawn }) => [requestId, drawn ?? null] as const));
 
-  test('goes with each heartbeat, with the question whether it is held, and with its charge', async () => {
+  test('is sent with each heartbeat, with the confirmation call, and with the charge', async () => {
     settlement.live('acc_1', 'req_1', draw);
     await clock.advanceAsync(HEARTBEAT_MS);
     await settlement.confirm('acc_1', 'req_1', 'first', draw);
@@ -80,7 +80,7 @@ describe('what a request was served with out of an advance', () => {
     expect(finishes()).toEqual([[['req_1', draw]]]);
   });
 
-  test('lets its charge wait for others, up to 250 ms; a charge that somebody may wait for takes it along', async () => {
+  test('lets the charge wait for others up to 250 ms, unless a charge that somebody may wait for takes it along', async () => {
     settlement.finished({ ...holdOf(1), draw }, 1);
     await clock.advanceAsync(249);
     expect(finishes()).toEqual([]);
@@ -93,7 +93,7 @@ describe('what a request was served with out of an advance', () => {
     expect(finishes().at(-1)).toEqual([['req_3', draw], ['req_4', null]]);
   });
 
-  test('is told also where the ledger has the request by then: its word gives nothing back of the advance', async () => {
+  test('is told even if the ledger has the request by then, since its totals give nothing back to the advance', async () => {
     settlement.finished({ ...holdOf(1), draw }, 1);
     settlement.finished({ ...holdOf(2), draw }, 2);
     settlement.committed(2);
@@ -101,7 +101,7 @@ describe('what a request was served with out of an advance', () => {
     expect(finishes()).toEqual([[['req_1', draw], ['req_2', draw]]]);
   });
 
-  test('is told at once when its worker stops, all of it, and once only where quota is away', async () => {
+  test('is told completely when the worker stops, with a single try if quota is away', async () => {
     for (let seq = 1; seq <= 1_200; seq += 1) settlement.finished({ ...holdOf(seq), draw }, seq);
     await settlement.flush();
     expect(finishes().map(({ length }) => length)).toEqual([512, 512, 176]);
@@ -111,7 +111,7 @@ describe('what a request was served with out of an advance', () => {
     expect(finishes().length).toBe(4);
   });
 
-  test('does not make a quota that is away be asked more often', async () => {
+  test('does not cause more calls to a quota that is away', async () => {
     answers.isAway = true;
     settlement.finished({ ...holdOf(1), draw }, 1);
     await clock.advanceAsync(250);
@@ -126,7 +126,7 @@ describe('what a request was served with out of an advance', () => {
   });
 });
 
-describe('what there is to tell goes together, as each message wakes quota and its store', () => {
+describe('messages to quota are combined, since each one wakes quota and its store', () => {
   const draw = { advanceId: 'adv_1', amountNanoUsd: '9', tokens: '4' };
   const told: (readonly [ms: number, what: string])[] = [];
   const answers: { hold: Promise<unknown> } = { hold: Promise.resolve() };
@@ -148,7 +148,7 @@ describe('what there is to tell goes together, as each message wakes quota and i
     settlement = createSettlement({ writer: 'w', quota: client, clock, liveHolds: () => [], unwatchedHolds: () => [] });
   });
 
-  test('charges that wait leave with the first word of what began', async () => {
+  test('waiting charges are sent with the first heartbeat of new requests', async () => {
     settlement.live('acc_1', 'req_9');
     await clock.advanceAsync(50);
     settlement.finished({ ...holdOf(1), draw }, 1);
@@ -156,7 +156,7 @@ describe('what there is to tell goes together, as each message wakes quota and i
     expect(told).toEqual([[250, 'Finish req_1'], [250, 'Heartbeat req_9']]);
   });
 
-  test('the first word of what began leaves with charges once half its time has passed', async () => {
+  test('the first heartbeat of new requests is sent with charges once half its delay has passed', async () => {
     settlement.finished({ ...holdOf(1), draw }, 1);
     await clock.advanceAsync(125);
     settlement.live('acc_1', 'req_9');
@@ -164,7 +164,7 @@ describe('what there is to tell goes together, as each message wakes quota and i
     expect(told).toEqual([[250, 'Finish req_1'], [250, 'Heartbeat req_9']]);
   });
 
-  test('what has just begun is not told of with them: it may be over soon', async () => {
+  test('requests that have just begun are not told of with charges, since they may be over soon', async () => {
     settlement.finished({ ...holdOf(1), draw }, 1);
     await clock.advanceAsync(126);
     settlement.live('acc_1', 'req_9');
@@ -174,14 +174,14 @@ describe('what there is to tell goes together, as each message wakes quota and i
     expect(told).toEqual([[250, 'Finish req_1']]);
   });
 
-  test('the word of every two seconds takes along what waits', async () => {
+  test('the message every two seconds takes along what is waiting', async () => {
     await clock.advanceAsync(1_800);
     settlement.finished({ ...holdOf(1), draw }, 1);
     await clock.advanceAsync(200);
     expect(told).toEqual([[2_000, 'Finish req_1']]);
   });
 
-  test('what comes while charges are on their way gathers, and is not sent the moment they have arrived', async () => {
+  test('charges added while others are being sent are gathered, not sent as soon as those have arrived', async () => {
     let arrive = (_: unknown): void => undefined;
     answers.hold = new Promise((resolve) => (arrive = resolve));
     settlement.finished(holdOf(1), 1);
@@ -194,7 +194,7 @@ describe('what there is to tell goes together, as each message wakes quota and i
     expect(told).toEqual([[10, 'Finish req_1'], [260, 'Finish req_2 req_3']]);
   });
 
-  test('what has gathered by then leaves as soon as they have', async () => {
+  test('charges whose gathering time is over by then are sent as soon as the others have arrived', async () => {
     let arrive = (_: unknown): void => undefined;
     answers.hold = new Promise((resolve) => (arrive = resolve));
     settlement.finished(holdOf(1), 1);

@@ -12,7 +12,7 @@ function read(waiting: WaitingRecords, most: number) {
   return batch === undefined ? undefined : usageCodec.decode(joinUsage(RANGE, batch));
 }
 
-test('records joined as they stand in the log read as one message with the same facts', () => {
+test('records joined as bytes decode as one message with the same facts', () => {
   const long = 'x'.repeat(200_000);
   const payloads = [endedCodec.encode({ seq: 4, requestId: 'r1', costNanoUsd: '7' }), outcomeCodec.encode({ seq: 5, requestId: 'r1', outcome: 'DELIVERED', toldByEdge: true }), endedCodec.encode({ seq: 7, requestId: long })] as const;
   const waiting = new WaitingRecords();
@@ -23,7 +23,7 @@ test('records joined as they stand in the log read as one message with the same 
   expect(read(waiting, 9)).toEqual({ writer: 'wrt_1', firstSeq: '3', lastSeq: '8', ended: [endedCodec.decode(payloads[0]), endedCodec.decode(payloads[2])], outcomes: [outcomeCodec.decode(payloads[1])] });
 });
 
-test('of those that wait the oldest come first, and none twice or never', () => {
+test('waiting records are sent oldest first, each exactly once', () => {
   const waiting = new WaitingRecords();
   const shipped: string[] = [];
   let seq = 0;
@@ -35,7 +35,7 @@ test('of those that wait the oldest come first, and none twice or never', () => 
     const batch = waiting.oldest(most);
     shipped.push(...(read(waiting, most)?.ended ?? []).map(({ seq: each }) => each));
     expect(batch?.newestSeq).toBe(Number(shipped.at(-1)));
-    // What lies between two records is told of with the range.
+    // The range covers the sequences between two records.
     waiting.dropUpTo((batch?.newestSeq ?? 0) + 1);
   }
   expect(waiting.count).toBe(0);
@@ -45,7 +45,7 @@ test('of those that wait the oldest come first, and none twice or never', () => 
   expect(shipped).toEqual(Array.from({ length: seq / 2 }, (_, i) => String(2 * (i + 1))));
 });
 
-/** A shipping whose bus takes or refuses a message when told to, oldest first; the ranges it was given, in order. */
+/** Shipping with a bus that accepts or refuses messages when told to, oldest first, and records the ranges in order. */
 async function startedShipping() {
   const clock = createFakeClock();
   const ranges: string[] = [];
@@ -94,9 +94,9 @@ async function startedShipping() {
     answers.shift()?.(new Error('refused'));
     await settle();
   };
-  /** Beginnings of attempts: nothing to be booked. */
+  /** Writes start records, which are not booked. */
   const begin = (count: number): void => void (lastSeq += count);
-  /** The ledger has so much, and tells it at the next question. */
+  /** Sets the watermark that the ledger answers next. */
   const book = async (seq: number): Promise<void> => {
     await settle();
     ledgerSeq = seq;
@@ -108,7 +108,7 @@ async function startedShipping() {
 
 const settle = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
-test('after a quiet time 50 ms gather, then 300 ms from one sending to the next', async () => {
+test('records are gathered for 50 ms after a quiet time, then for 300 ms from one send to the next', async () => {
   const { clock, ranges, add, confirm } = await startedShipping();
   add(3);
   clock.advance(50);
@@ -128,7 +128,7 @@ test('after a quiet time 50 ms gather, then 300 ms from one sending to the next'
   expect(ranges).toEqual(['1-3', '4-8', '9-9']);
 });
 
-test('how long the oldest record waits for the ledger is known, also after the ledger went back; what only began waits for nothing', async () => {
+test('the wait of the oldest record is known, also after the ledger went back; start records do not count', async () => {
   const { clock, shipping, add, begin, book } = await startedShipping();
   begin(2);
   clock.advance(60_000);
@@ -159,7 +159,7 @@ test('billing is told which record is the newest that is to be booked', async ()
   expect(watermarks).toMatchObject([{ lastSeq: '1', owedSeq: '0' }, { lastSeq: '6', owedSeq: '3' }]);
 });
 
-test('much is sent at once and waits for no answer in between, eight messages of 256 records at most', async () => {
+test('much is sent at once without waiting for answers in between, at most eight messages of 256 records', async () => {
   const { clock, ranges, add, confirm } = await startedShipping();
   add(300);
   expect(ranges).toEqual([]);
@@ -174,7 +174,7 @@ test('much is sent at once and waits for no answer in between, eight messages of
   expect(ranges).toHaveLength(10);
 });
 
-test('what a bus refused is sent again from the first that it did not take, after a pause, and without reading the log', async () => {
+test('messages are sent again from the first that the bus refused, after a pause and without reading the log', async () => {
   const { clock, ranges, add, confirm, refuse, reads } = await startedShipping();
   add(700);
   clock.advance(50);
@@ -190,7 +190,7 @@ test('what a bus refused is sent again from the first that it did not take, afte
   expect(reads()).toBe(0);
 });
 
-test('what is too much for memory is read from the log', async () => {
+test('records beyond the limit in memory are read from the log', async () => {
   const { clock, ranges, add, refuse, reads } = await startedShipping();
   add(1);
   clock.advance(50);
@@ -201,7 +201,7 @@ test('what is too much for memory is read from the log', async () => {
   expect(ranges.at(-1)).toBe('1793-2048');
 });
 
-test('a flush sends all that there is, and waits for it, also behind a batch that is being sent', async () => {
+test('a flush sends everything and waits for it, even if a batch is already being sent', async () => {
   const { clock, ranges, shipping, add, confirm } = await startedShipping();
   let isFlushed = false;
   add(1);

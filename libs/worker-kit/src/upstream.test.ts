@@ -19,7 +19,7 @@ async function originOf(body: string): Promise<string> {
   return `http://127.0.0.1:${String((server.address() as AddressInfo).port)}`;
 }
 
-/** Hears one answer; `onData` runs when its body has come, in the turn that ends it. */
+/** Records the calls for one answer; `onData` runs when the body arrives, in the turn that ends it. */
 async function heardOf(onData: (call: { abort(): void }) => void): Promise<readonly string[]> {
   const origin = await originOf('whole');
   const upstream = createUpstream(origin);
@@ -31,7 +31,7 @@ async function heardOf(onData: (call: { abort(): void }) => void): Promise<reado
         onData: (bytes) => {
           heard.push(bytes.toString());
           onData(call);
-          // Two turns later whatever would come has come.
+          // Two turns later, any further call would have been made.
           setImmediate(() => setImmediate(() => setImmediate(resolve)));
         },
         onEnd: () => heard.push('end'),
@@ -68,7 +68,7 @@ describe('an address that an account gave', () => {
     return `http://127.0.0.1:${String((server.address() as AddressInfo).port)}`;
   };
 
-  test('keeps those waiting that ask at the same one, whom a call that ends lets on, and nobody else', async () => {
+  test('makes only requests to the same address wait, until a call there ends', async () => {
     const origin = await hanging();
     const other = createServer(() => undefined).listen(0, '127.0.0.1');
     await once(other, 'listening');
@@ -87,7 +87,7 @@ describe('an address that an account gave', () => {
     other.close();
   });
 
-  test('has a line of 256, and no more', async () => {
+  test('has a queue of at most 256', async () => {
     const origin = await hanging();
     dialing(origin);
     for (let n = 0; n < 64; n += 1) postTo(origin, `hangs-${String(n)}`);
@@ -96,7 +96,7 @@ describe('an address that an account gave', () => {
     expect(failed).toEqual(['waits-256 connect']);
   });
 
-  test('has room again where one that waits is given up, and no connection is cut when its turn would have come', async () => {
+  test('has room again when a waiting request is given up, and no connection is closed when its turn would have come', async () => {
     const held: ServerResponse[] = [];
     let connections = 0;
     server = createServer((_request, response) => void held.push(response)).listen(0, '127.0.0.1');
@@ -115,7 +115,7 @@ describe('an address that an account gave', () => {
     expect([sent.at(-1), failed, connections]).toEqual(['next', [], 64]);
   });
 
-  test('serves one after another for as long as it is asked', async () => {
+  test('serves one request after another without end', async () => {
     const origin = await originOf('whole');
     dialing(origin);
     for (let n = 0; n < 66; n += 1) {
@@ -125,7 +125,7 @@ describe('an address that an account gave', () => {
     }
   });
 
-  test('fails those that wait when all is closed', async () => {
+  test('fails the waiting requests when it is closed', async () => {
     const origin = await hanging();
     dialing(origin);
     for (let n = 0; n < 64; n += 1) postTo(origin, `hangs-${String(n)}`);
@@ -154,7 +154,7 @@ describe('connections are shared out between accounts', () => {
   const post = (accountId: string, place = upstream.enter({}, accountId)): UpstreamCall =>
     upstream.post({ path: '/', headers: [], body: Buffer.from('{}') }, accountId, { onSent: () => sent.push(accountId), onHead: () => undefined, onData: () => undefined, onEnd: () => undefined, onError: () => undefined }, place);
 
-  test('one that has slow answers on most of them leaves some to the others', async () => {
+  test('an account with slow answers on most of them leaves some to the others', async () => {
     post('acct_2');
     for (let n = 0; n < 20; n += 1) post('acct_1');
     await until(() => held.length >= 8);
@@ -163,7 +163,7 @@ describe('connections are shared out between accounts', () => {
     expect(sent.filter((accountId) => accountId === 'acct_2')).toHaveLength(2);
   });
 
-  test('one that is alone may have them all; those that wait have their turn by what their account has, however many wait before them', async () => {
+  test('an account that is alone may have them all; waiting requests get their turn by what their account has, however many wait before them', async () => {
     for (let n = 0; n < 30; n += 1) post('acct_1');
     await until(() => held.length >= 10);
     for (let n = 0; n < 2; n += 1) post('acct_2');
@@ -174,7 +174,7 @@ describe('connections are shared out between accounts', () => {
     expect(sent.slice(10)).toEqual(['acct_2', 'acct_2']);
   });
 
-  test('the next is of the account that has the fewest', async () => {
+  test('the next request is of the account that has the fewest', async () => {
     for (const accountId of ['acct_2', 'acct_2', ...new Array<string>(7).fill('acct_1'), 'acct_4']) post(accountId);
     await until(() => held.length >= 10);
     for (const accountId of ['acct_1', 'acct_2', 'acct_3']) post(accountId);
@@ -185,7 +185,7 @@ describe('connections are shared out between accounts', () => {
     expect(sent.slice(10)).toEqual(['acct_3', 'acct_2']);
   });
 
-  test('a place that is not needed goes to the next, also one that had not come yet; one that a request was posted with stays until that is over', async () => {
+  test('an unused place goes to the next, even one that was still waiting; a place with a posted request stays taken until that is over', async () => {
     const places = Array.from({ length: 10 }, () => upstream.enter({}, 'acct_1'));
     const late = upstream.enter({}, 'acct_1');
     const next = upstream.enter({}, 'acct_1');
@@ -206,15 +206,15 @@ describe('connections are shared out between accounts', () => {
   });
 });
 
-test('tells of an answer, its body and its end', async () => {
+test('reports the head of an answer, its body and its end', async () => {
   expect(await heardOf(() => undefined)).toEqual(['200', 'whole', 'end']);
 });
 
-test('tells nothing more of a call that is aborted while its end waits for its turn', async () => {
+test('reports nothing more of a call that is aborted while its end is pending', async () => {
   expect(await heardOf((call) => together(() => call.abort()))).toEqual(['200', 'whole']);
 });
 
-test('a host that goes on behind an answer that is complete is cut', async () => {
+test('a host that goes on sending after a complete answer is cut off', async () => {
   let goOn: () => void = () => undefined;
   let cut: Promise<unknown> = Promise.resolve();
   server = createServer((request, response) => {
@@ -244,7 +244,7 @@ describe('a request has been given to the provider', () => {
   let upstream: Upstream | undefined;
   const sockets: Socket[] = [];
   const portOf = ({ address }: { address(): unknown }): string => String((address() as AddressInfo).port);
-  /** Takes connections and reads nothing of them. */
+  /** Accepts connections and reads nothing from them. */
   const listen = async (): Promise<string> => {
     tcp = createTcpServer({ pauseOnConnect: true }, (socket) => {
       socket.on('error', () => undefined);
@@ -261,7 +261,7 @@ describe('a request has been given to the provider', () => {
     tcp.close();
   });
 
-  test('once all of it is written to a connection, until that is cut', async () => {
+  test('once all of it is written to a connection, until that is closed', async () => {
     upstream = createUpstream(`http://${await listen()}`);
     const call = post(upstream);
     expect(call.isSent()).toBe(false);
@@ -282,14 +282,14 @@ describe('a request has been given to the provider', () => {
     upstream = createUpstream(`http://${await listen()}`);
     const call = post(upstream, 32 * 1_048_576);
     await until(() => sockets.length >= 1);
-    // What the kernel takes by itself it has taken within these turns, which is a part.
+    // Within these turns the kernel takes what it can buffer, which is only a part.
     for (let turn = 0; turn < 100; turn += 1) await oneTurn();
     expect(call.isSent()).toBe(false);
     sockets[0]?.resume();
     await until(() => call.isSent());
   });
 
-  test('not before its connection stands', async () => {
+  test('not before the connection is established', async () => {
     upstream = createUpstream(`https://${await listen()}`);
     const call = post(upstream);
     await until(() => sockets.length >= 1);

@@ -6,7 +6,7 @@ import { GroupCommit, type LogEntry } from './wal-commit.js';
 import type { ShippedRecord } from './wal-files.js';
 import { FRAME, readFrames } from './wal-frame.js';
 
-/** A disk that keeps frames, or refuses. */
+/** A disk that stores frames, or refuses. */
 function world() {
   const clock = createFakeClock();
   const disk = { lastSeq: 0, isFull: false, writes: [] as string[] };
@@ -35,7 +35,7 @@ function world() {
   return { clock, disk, shipped, told, entry, commit };
 }
 
-test('all records of a turn go in one write, numbered in order, checkpoints apart', async () => {
+test('all records of a turn go in one write and are numbered in order, except checkpoints', async () => {
   const { clock, disk, told, shipped, entry, commit } = world();
   commit.add(entry(FRAME.start, 'a'));
   commit.add(entry(FRAME.check, 'b'));
@@ -58,7 +58,7 @@ test('a lazy record waits 10 ms for another, in order', async () => {
   expect(disk.writes).toEqual(['a@1 b@2', 'c@3']);
 });
 
-test('a disk that refuses fails starts, forgets checkpoints, and gets the rest in order once it takes writes again', async () => {
+test('if the disk refuses, starts fail, checkpoints are dropped, and the rest is written in order once it works again', async () => {
   const { clock, disk, told, entry, commit } = world();
   disk.isFull = true;
   commit.add(entry(FRAME.start, 'a'));
@@ -86,7 +86,7 @@ test('a record that cannot be encoded fails alone', async () => {
   expect(told).toEqual(['a internal_error', 'b written 1']);
 });
 
-test('what waits when the log is closed is failed', async () => {
+test('records that wait when the log is closed fail', async () => {
   const { clock, told, entry, commit } = world();
   commit.addLazily(entry(FRAME.outcome, 'a'));
   commit.close();

@@ -23,7 +23,7 @@ const stat = (pid: number): readonly string[] => {
 };
 const heldBy = (pid: number, startTime: string): void => writeFileSync(join(directory, 'lock'), `${pid} ${startTime}`);
 
-test('a directory is one process at a time, and free again when it is given back', () => {
+test('a directory belongs to one process at a time, and is free again when it is unlocked', () => {
   const unlock = lockDirectory(directory);
   expect(isDirectoryInUse(directory)).toBe(true);
   expect(() => lockDirectory(directory)).toThrow(/is in use by process/);
@@ -45,7 +45,7 @@ const probe = lockFile(join(mkdtempSync(join(tmpdir(), 'signalbox-lock-')), 'pro
   expect(() => lockDirectory(directory)).toThrow(/is in use by process \d+\. Wait/);
   holder.kill('SIGKILL');
   await once(holder, 'exit');
-  // A stranger has its number by now.
+  // Another process has reused its id.
   const stranger = spawn('sleep', ['60'], { stdio: 'ignore' });
   children.push(stranger);
   writeFileSync(join(directory, 'lock'), `${stranger.pid ?? 0} ${stat(stranger.pid ?? 0)[19] ?? ''} ${mark}`);
@@ -81,7 +81,7 @@ onLinux('a killed process whose parent has not asked for its end does not', asyn
   lockDirectory(directory)();
 });
 
-test.each(['', '{"writer":"wrt_1"', 'null', '[]', '{"writer":1,"provider":"p"}'])('a file of its identity that says %p is told with its path', (text) => {
+test.each(['', '{"writer":"wrt_1"', 'null', '[]', '{"writer":1,"provider":"p"}'])('an identity file that contains %p is an error that names its path', (text) => {
   writeFileSync(join(directory, 'writer.json'), text);
   expect(() => readIdentity(directory)).toThrow(`${join(directory, 'writer.json')} does not name a writer`);
 });

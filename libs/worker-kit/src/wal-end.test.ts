@@ -4,7 +4,7 @@ import { END, journalRig, start } from './testing/journal-rig.js';
 type Rig = Awaited<ReturnType<typeof journalRig>>;
 type Journal = Awaited<ReturnType<Rig['open']>>;
 
-/** Closes in order; answers after how many milliseconds that was done, up to 10 s. */
+/** Closes in order; returns how many milliseconds that took, up to 10 s. */
 async function closed(w: Rig, journal: Journal, endWaitMs: number | undefined): Promise<number> {
   const fromMs = w.clock.monotonicMs();
   let doneMs = Infinity;
@@ -20,18 +20,18 @@ async function opened(w: Rig): Promise<Journal> {
   return journal;
 }
 
-/** One request, told to its end unless `isOpen`. */
+/** One request, with its outcome unless `isOpen`. */
 async function served(journal: Journal, isOpen = false): Promise<void> {
   await journal.start(start('r1'));
   await journal.end('r1', 1, END);
   if (!isOpen) await journal.outcome('r1', 1, 'DELIVERED', true);
 }
 
-test('billing is told that a writer has ended once the ledger has its log, by the name of its latest report', async () => {
+test('billing is told that a writer has ended once the ledger has its log, with the id of its latest report', async () => {
   const w = await journalRig();
   const journal = await opened(w);
   await served(journal);
-  // Behind by a second: the end is told after what is behind it, never before.
+  // The ledger is a second behind: the end is told only after it has everything.
   w.connection.isBooking = false;
   w.clock.setTimer(1_000, () => {
     expect(w.ends.told).toEqual([]);
@@ -62,7 +62,7 @@ test('a writer that wrote nothing has ended at once', async () => {
 test.each<[string, number, (w: Rig, journal: Journal) => void | Promise<void>]>([
   ['an attempt is without its outcome', 100, (_w, journal) => served(journal, true)],
   ['billing is away', 5_300, (w) => void (w.connection.isBillingUp = false)],
-  ['billing is of before', 100, (w) => void (w.ends.named = false)],
+  ['billing is an older version', 100, (w) => void (w.ends.named = false)],
   ['the ledger stays behind', 5_100, async (w, journal) => {
     w.connection.isBooking = false;
     await served(journal);
@@ -75,7 +75,7 @@ test.each<[string, number, (w: Rig, journal: Journal) => void | Promise<void>]>(
   expect(w.ends.told).toEqual([]);
 });
 
-test('nothing is told where nobody asks for it', async () => {
+test('nothing is told unless the caller asks for it', async () => {
   const w = await journalRig();
   const journal = await opened(w);
   await served(journal);
@@ -84,7 +84,7 @@ test('nothing is told where nobody asks for it', async () => {
   expect(w.ends.told).toEqual([]);
 });
 
-test('an end that the ledger does not take is told again by the name of a later report, until the time is over', async () => {
+test('an end that the ledger does not accept is told again with the id of a later report, until the time is over', async () => {
   const w = await journalRig();
   const journal = await opened(w);
   w.ends.isTaken = false;

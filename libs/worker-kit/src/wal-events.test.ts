@@ -18,8 +18,8 @@ const end = fc.record({
   ttftMs: count, totalMs: count, finishReason: text, callsOnly: fc.boolean(), undelivered: fc.boolean(), clientLeft: fc.boolean(), endedAtMs: count, cards: fc.option(fc.record({ card, referenceCard: fc.option(card) }), { nil: undefined }),
 }) as unknown as fc.Arbitrary<AttemptEnd>;
 
-describe('records that share the bytes of what never changes', () => {
-  test('say what the event says, at its start and at each kind of end', () => {
+describe('records that share the bytes of the fields that never change', () => {
+  test('decode to the event, at its start and at each kind of end', () => {
     fc.assert(
       fc.property(start, end, fc.nat(), fc.boolean(), (begun, ended, seq, isOrphan) => {
         const event = startedEvent(begun);
@@ -30,7 +30,7 @@ describe('records that share the bytes of what never changes', () => {
         else completeEvent(event, ended);
         event.seq = String(seq + 1);
         const whole = endedCodec.decode(endedCodec.encode(event));
-        // What has other cards at its end shares nothing.
+        // An event with other cards at its end shares nothing.
         if (isOrphan || ended.cards === undefined) expect(endedCodec.decode(encodedEnd(event, head))).toEqual(whole);
         else expect(whole).toMatchObject(ended.cards);
         expect(endedCodec.decode(encodedEnd(event, undefined))).toEqual(whole);
@@ -38,7 +38,7 @@ describe('records that share the bytes of what never changes', () => {
     );
   });
 
-  test('leave the event as it was', () => {
+  test('do not change the event', () => {
     fc.assert(
       fc.property(start, (begun) => {
         const event = startedEvent(begun);

@@ -17,13 +17,13 @@ function read(bytes: Buffer): { frames: Frame[]; damaged: number } {
   return { damaged: readFrames(bytes, (frame) => frames.push(frame)), frames };
 }
 
-test('frames are read as they were written, also beyond the first space', () => {
+test('frames are read as they were written, also if the buffer had to grow', () => {
   fc.assert(fc.property(fc.array(record, { maxLength: 20 }), (records) => expect(read(written(records))).toEqual({ frames: records, damaged: 0 })));
   const large = [{ kind: FRAME.end, seq: 1, payload: Buffer.alloc(200_000, 7) }, { kind: FRAME.check, seq: 0, payload: Buffer.alloc(0) }];
   expect(read(written(large))).toEqual({ frames: large, damaged: 0 });
 });
 
-test('a tail torn off anywhere costs its own frame only, and counts as damage unless it is gone whole', () => {
+test('a tail that is torn off anywhere loses only its own frame, and counts as damage unless the whole frame is gone', () => {
   fc.assert(
     fc.property(fc.array(record, { maxLength: 5 }), record, fc.nat(), (records, last, nat) => {
       const bytes = written([...records, last]);
@@ -34,7 +34,7 @@ test('a tail torn off anywhere costs its own frame only, and counts as damage un
   );
 });
 
-test('a frame with a wrong byte anywhere is passed over, and all others are read', () => {
+test('a frame with a wrong byte anywhere is skipped, and all others are read', () => {
   fc.assert(
     fc.property(fc.array(record, { maxLength: 4 }), record, fc.array(record, { maxLength: 4 }), fc.nat(), fc.integer({ min: 1, max: 255 }), (before, hit, after, nat, flip) => {
       const bytes = written([...before, hit, ...after]);

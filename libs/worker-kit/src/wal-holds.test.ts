@@ -19,7 +19,7 @@ test('a long request is kept alive until its outcome, a short one needs no heart
   await journal.close();
 });
 
-test('a new life of the counters is told all that is under way and all that the ledger does not have, also by a successor', async () => {
+test('a new life of quota’s store is told all that is under way and all that the ledger does not have, also after a restart of the worker', async () => {
   const w = await journalRig();
   const journal = await w.open();
   await w.clock.advanceAsync(100);
@@ -39,7 +39,7 @@ test('a new life of the counters is told all that is under way and all that the 
   await successor.close();
 });
 
-test('counters that hold a request are told that it lives, and of no amount: it may be larger than their limits leave', async () => {
+test('a store that holds a request is told that it lives but no amount, which might be more than its limits allow', async () => {
   const w = await journalRig();
   w.store.repliesToLose = 1;
   const journal = await w.open();
@@ -53,7 +53,7 @@ test('counters that hold a request are told that it lives, and of no amount: it 
   await journal.close();
 });
 
-test('what no limit watched and quota does not hold is told to it as soon as it says so, and again; what a limit watched is not', async () => {
+test('a request that no limit watched is told to quota as soon as quota says that it has no hold, and again; one that a limit watched is not', async () => {
   const w = await journalRig();
   const journal = await w.open();
   await w.clock.advanceAsync(100);
@@ -71,14 +71,14 @@ test('what no limit watched and quota does not hold is told to it as soon as it 
   await journal.close();
 });
 
-test('what no limit watched and an earlier life of the counters held is told to the present one before it begins; what that admitted begins at once', async () => {
+test('a request that no limit watched and an earlier life of the store admitted is told to the present one before it starts; one that this life admitted starts at once', async () => {
   const w = await journalRig();
   const journal = await w.open();
   await w.clock.advanceAsync(100);
   w.store.epoch = 'life 2';
   w.store.unheld = ['forgotten', 'second try'];
   await w.clock.advanceAsync(2_500);
-  // All that is under way was told: limits are kept from now on, and leave others what nobody knows to be taken.
+  // Everything under way was reported, so limits apply from now on and would give others what this request takes unknown to them.
   expect(w.told.at(-1)).toMatchObject({ epoch: 'life 2', live: [], last: true });
   const held = { amountNanoUsd: '70', tokens: '7' };
   await journal.start({ ...w.startOf('forgotten', 3_000), held });
@@ -92,7 +92,7 @@ test('what no limit watched and an earlier life of the counters held is told to 
   await journal.close();
 });
 
-test('what no limit watched and waited for longer than its lease is told before it begins, a later attempt of one under way is not', async () => {
+test('a request that no limit watched and that waited longer than its lease is told before it starts; a later attempt of one under way is not', async () => {
   const w = await journalRig();
   const journal = await w.open();
   await w.clock.advanceAsync(60_000);
@@ -105,7 +105,7 @@ test('what no limit watched and waited for longer than its lease is told before 
   await journal.close();
 });
 
-test('what no limit watched begins all the same where quota can not be told, and is told by its first heartbeat', async () => {
+test('a request that no limit watched starts even if quota cannot be told, and its first heartbeat tells it', async () => {
   const w = await journalRig();
   const journal = await w.open();
   await w.clock.advanceAsync(100);
@@ -119,7 +119,7 @@ test('what no limit watched begins all the same where quota can not be told, and
   await journal.close();
 });
 
-test('what was held in an earlier life of the counters does not start, nor a retry whose hold is gone', async () => {
+test('a request that was held in an earlier life of the store does not start, nor does a retry whose hold is gone', async () => {
   const w = await journalRig();
   const journal = await w.open();
   await w.clock.advanceAsync(100);
@@ -132,21 +132,21 @@ test('what was held in an earlier life of the counters does not start, nor a ret
   await journal.close();
 });
 
-test('where the clock of this host is behind, what waited longer than its lease does not start unheld, and the others do not pay for it', async () => {
+test('if the clock of this host is behind, a request that waited longer than its lease is confirmed first, and the others need not be', async () => {
   const w = await journalRig();
   const journal = await w.open();
   await w.clock.advanceAsync(100);
   const startAt = (requestId: string, agoMs: number) => ({ ...start(requestId), periods: { ...start(requestId).periods, reservedAtMs: String(w.clock.nowMs() + 20_000 - agoMs) }, holdEpoch: 'life 1' });
   await journal.start(startAt('first', 0));
   w.store.unheld = ['fresh', 'late'];
-  // Known to be held by its age alone: quota is not asked.
+  // Young enough to be held: quota is not asked.
   await journal.start(startAt('fresh', 1));
   await expect(journal.start(startAt('late', 32_000))).rejects.toThrow(/^quota_unavailable/);
   expect(journal.state().lastSeq).toBe(2);
   await journal.close();
 });
 
-test('what a request was served with out of an advance stands in what quota is told of it: alive, ended, and after a loss', async () => {
+test('quota is told the draw of a request from an advance with its heartbeats, its end, and after a loss', async () => {
   const w = await journalRig();
   const draw = { advanceId: 'adv_1', amountNanoUsd: '90', tokens: '9' };
   const journal = await w.open();
@@ -164,7 +164,7 @@ test('what a request was served with out of an advance stands in what quota is t
   await journal.close();
 });
 
-test('what a request drew from an advance is told before a worker stops: the ledger would end the request, and give nothing back', async () => {
+test('the draw of a request from an advance is told before a worker stops, since the ledger would end the request without giving anything back', async () => {
   const w = await journalRig();
   const draw = { advanceId: 'adv_1', amountNanoUsd: '90', tokens: '9' };
   const journal = await w.open();

@@ -7,19 +7,19 @@ import { CALLS_END, END, FIRST_ROUND, frame, journalRig, outcomesIn, SECOND_ROUN
 import { FRAME, readFrames, type FrameKind } from './wal-frame.js';
 import { listSegments } from './wal-segment.js';
 
-/** Broken off after its status came, counted by ourselves. */
+/** Broke off after the status arrived; estimated by us. */
 const begun: AttemptEnd = { ...END, tokens: { ...NO_TOKENS, inputUncached: 7 }, source: 'ESTIMATED', flags: ['estimated'], finishReason: 'error' };
-/** Broken off before; the prompt is owed where that is flagged as estimated. */
+/** Broke off before; the prompt is owed if it is flagged as estimated. */
 const unbegun: AttemptEnd = { ...begun, flags: [], status: 0 };
 
-test('a prompt that is owed is charged, with the rounds before it, where the process died before it could write that down', async () => {
+test('a prompt that is owed is charged, with the earlier rounds, even if the process died before it could write the outcome', async () => {
   const w = await journalRig();
   const journal = await w.open();
   await journal.start(start('owed'));
   await journal.end('owed', 1, { ...unbegun, flags: ['estimated'] });
   await journal.start(start('lost'));
   await journal.end('lost', 1, { ...unbegun, tokens: NO_TOKENS, costNanoUsd: asNanoUsd(0n) });
-  // Its answer had begun, and nothing tells a link that broke from a client that left.
+  // The answer had begun, and the record does not distinguish a broken link from a client that left.
   await journal.start(start('begun'));
   await journal.end('begun', 1, { ...unbegun, flags: ['estimated'], status: 200 });
   await journal.start({ ...start('rounds'), rounds: FIRST_ROUND });
@@ -34,12 +34,12 @@ test('a prompt that is owed is charged, with the rounds before it, where the pro
   await successor.close();
 });
 
-test('after the status, too, its log says whose client left: that one owes the prompt, and the round that called tools', async () => {
+test('after the status, too, the log says whether the client left: then the prompt is owed, and so is a round of tool calls', async () => {
   const w = await journalRig();
   const journal = await w.open();
   await journal.start(start('left'));
   await journal.end('left', 1, { ...begun, clientLeft: true });
-  // Cut off by edge, or its link broke.
+  // Cut off by edge, or the link broke.
   await journal.start(start('lost'));
   await journal.end('lost', 1, begun);
   await journal.start({ ...start('rounds'), rounds: FIRST_ROUND });
@@ -53,7 +53,7 @@ test('after the status, too, its log says whose client left: that one owes the p
   await successor.close();
 });
 
-test('that a client left stands in the end: the word of it need not be waited for', async () => {
+test('the end record says that the client left, so the outcome need not be awaited', async () => {
   const w = await journalRig();
   const journal = await w.open();
   await journal.start(start('left'));
@@ -85,7 +85,7 @@ test('after a restart edge has 30 s to tell of an attempt, whose hold stays in u
   await successor.close();
 });
 
-test('an answer that nobody was there for is concluded to be free, also by a successor, unless edge says otherwise', async () => {
+test('an answer that could not be handed over is concluded to be free, also after a restart, unless edge says otherwise', async () => {
   const w = await journalRig();
   const journal = await w.open();
   for (const id of ['r1', 'r2']) {
@@ -105,7 +105,7 @@ test('an answer that nobody was there for is concluded to be free, also by a suc
   await successor.close();
 });
 
-test('an attempt that edge says nothing of is concluded after 30 s, and not before', async () => {
+test('an attempt that edge tells nothing about is concluded after 30 s, and not before', async () => {
   const w = await journalRig();
   const journal = await w.open();
   await journal.start(start('r1'));
@@ -118,7 +118,7 @@ test('an attempt that edge says nothing of is concluded after 30 s, and not befo
   await journal.close();
 });
 
-test.each([false, true])('the word of edge still counts after the worker concluded without it (restarted: %s)', async (isRestarted) => {
+test.each([false, true])('an outcome from edge still counts after the worker has concluded one (restarted: %s)', async (isRestarted) => {
   const w = await journalRig();
   let journal = await w.open();
   await journal.start(start('r1'));
@@ -138,7 +138,7 @@ test.each([false, true])('the word of edge still counts after the worker conclud
   await journal.close();
 });
 
-test('the word of edge is written down after the worker concluded the same: the ledger counts it more', async () => {
+test('an outcome from edge is written even if the worker concluded the same, since it counts more in the ledger', async () => {
   const w = await journalRig();
   const journal = await w.open();
   await journal.start(start('r1'));
@@ -153,7 +153,7 @@ test('the word of edge is written down after the worker concluded the same: the 
   await journal.close();
 });
 
-test('what edge tells of a dead process is kept until billing knows its successor', async () => {
+test('an outcome that edge tells for a dead process is kept until billing knows its successor', async () => {
   const w = await journalRig();
   const journal = await w.open();
   await journal.start(start('r1'));
@@ -170,7 +170,7 @@ test('what edge tells of a dead process is kept until billing knows its successo
   await successor.close();
 });
 
-test('edge is not told that its word was heard before a kill cannot lose it', async () => {
+test('an outcome is not acknowledged to edge before a kill cannot lose it', async () => {
   const w = await journalRig();
   const journal = await w.open();
   for (const requestId of ['ended', 'early', 'foreseen']) await journal.start(start(requestId));
@@ -181,15 +181,15 @@ test('edge is not told that its word was heard before a kill cannot lose it', as
     expect(readFileSync(listSegments(w.directory).at(-1)?.path ?? '').length).toBe(before);
     await telling;
     expect(readFileSync(listSegments(w.directory).at(-1)?.path ?? '').length).toBeGreaterThan(before);
-    // Told again: heard, and nothing is written twice.
+    // Told again: acknowledged, and nothing is written twice.
     await journal.outcome(requestId, 1, 'DISCARDED', true);
   }
-  // Whoever reads the log after a kill concludes it by himself.
+  // After a kill the same outcome would be concluded from the log.
   expect(journal.outcome('foreseen', 1, 'DELIVERED', true)).toBeUndefined();
   await journal.close();
 });
 
-test('that an answer kept in reserve was given is known from edge alone: its word is heard once it is written', async () => {
+test('only edge knows that an answer kept in reserve was given, so its outcome is acknowledged once it is written', async () => {
   const w = await journalRig();
   const journal = await w.open();
   await journal.start(start('r1'));
@@ -203,8 +203,8 @@ test('that an answer kept in reserve was given is known from edge alone: its wor
 });
 
 test.each<[string, boolean, AttemptEnd, string]>([
-  ['is not charged while a whole answer is kept in reserve', false, END, '2 DISCARDED'],
-  ['is charged once edge has said that it gives its words, in the place of that one', true, END, '2 DELIVERED'],
+  ['is not charged if a complete answer is kept in reserve', false, END, '2 DISCARDED'],
+  ['is charged once edge has said that it is given instead of that one', true, END, '2 DELIVERED'],
   ['is charged after one that broke off', false, { ...END, finishReason: 'error' }, '2 DELIVERED'],
 ])('what a worker that died had of an answer %s', async (_case, isGiven, first, outcome) => {
   const w = await journalRig();
@@ -234,7 +234,7 @@ test.each([
   let isHeard = false;
   void successor.outcome('r1', 1, outcome, true)?.then(() => (isHeard = true));
   await w.clock.advanceAsync(1_000);
-  // A kill now would lose it.
+  // A kill now would lose the outcome.
   expect(isHeard).toBe(false);
   w.connection.isBillingUp = true;
   await w.clock.advanceAsync(8_000);
@@ -248,7 +248,7 @@ test('an outcome that came before the end survives a kill between both', async (
   await journal.start(start('r1'));
   void journal.outcome('r1', 1, 'DISCARDED', true);
   await journal.end('r1', 1, END);
-  // As a kill leaves it: the end is written, what follows from it is not.
+  // As after a kill: the end is written, but not the outcome.
   const { path } = listSegments(w.directory).at(-1) ?? { path: '' };
   const kept: Buffer[] = [];
   let hasEnded = false;
@@ -265,7 +265,7 @@ test('an outcome that came before the end survives a kill between both', async (
   await successor.close();
 });
 
-test('an attempt that edge gave up before it came does not start', async () => {
+test('an attempt that edge gave up before it arrived does not start', async () => {
   const w = await journalRig();
   const journal = await w.open();
   expect(journal.outcome('r1', 1, 'DISCARDED', true)).toBeUndefined();

@@ -13,12 +13,12 @@ const clientOf = (answer: (method: string, request: object) => Promise<object>):
   close: () => Promise.resolve(),
 });
 
-test.each([true, false])('a writer that runs no more has told quota’s store that it has nothing under way, so that nobody waits for it: quota is there %p', async (isThere) => {
+test.each([true, false])('recovery tells quota that a stopped writer has nothing under way, so that nobody waits for it (quota reachable: %p)', async (isThere) => {
   const { clock, bus, directory, open } = await journalRig();
   await (await open()).close();
   const told: object[] = [];
   const quota = clientOf(async (method, request) => {
-    // As over a network: whoever closes at once does not hear it.
+    // Delayed as over a network: a caller that closes at once does not get the answer.
     await nextTurn();
     if (!isThere) throw new Error('away');
     if (method === 'Reregister') told.push(request);

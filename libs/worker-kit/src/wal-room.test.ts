@@ -14,7 +14,7 @@ const GIB = 1_024 ** 3;
 const RECORD = Buffer.alloc(1_000, 'x');
 const segmentsIn = (directory: string): readonly string[] => readdirSync(directory).filter((name) => name.endsWith('.log')).sort();
 
-/** A directory's log on a disk of so many bytes, where each write fills a segment. */
+/** A directory's log on a disk with this many bytes, where each write fills a segment. */
 function smallDisk(directory: string, bytesMax: number, code = 'ENOSPC'): WalDisk {
   const disk = localDisk(directory);
   const refuse = (bytes: number): void => {
@@ -39,7 +39,7 @@ function smallDisk(directory: string, bytesMax: number, code = 'ENOSPC'): WalDis
   };
 }
 
-/** A log with `records` records in as many segments, all of them in the ledger up to `ledgerSeq`. */
+/** A log with `records` records in as many segments, of which the ledger has those up to `ledgerSeq`. */
 async function filled(records: number, ledgerSeq: number, bytesMax: number, code?: string) {
   const { directory, open } = await journalRig();
   const disk = smallDisk(directory, bytesMax, code);
@@ -55,14 +55,14 @@ async function filled(records: number, ledgerSeq: number, bytesMax: number, code
 
 const sequences = (files: LogFiles): readonly number[] => files.read(0, 100).map(({ seq }) => seq);
 
-test.each(['ENOSPC', 'EDQUOT'])('where a disk refuses with %s, the oldest of what the ledger has makes room for what comes', async (code) => {
+test.each(['ENOSPC', 'EDQUOT'])('if the disk refuses with %s, the oldest segments that the ledger has are removed to make room', async (code) => {
   const { files, append } = await filled(4, 3, 6_000, code);
   for (const seq of [5, 6, 7]) append(seq);
   expect(sequences(files)).toEqual([3, 4, 5, 6, 7]);
   files.close();
 });
 
-test('what the ledger lacks is never given up: the disk\'s refusal is told then, and nothing of the write stays', async () => {
+test('segments that the ledger lacks are never removed: the disk\'s error is thrown, and nothing of the write remains', async () => {
   const { files, append } = await filled(4, 1, 5_000);
   append(5);
   expect(() => append(6)).toThrow('full');
@@ -70,10 +70,10 @@ test('what the ledger lacks is never given up: the disk\'s refusal is told then,
   files.close();
 });
 
-test('of what is cold nothing goes that a restored ledger lacks, neither for room nor with time', async () => {
+test('cold segments that a restored ledger lacks are not removed, neither to make room nor because of their age', async () => {
   const { files, append, directory } = await filled(4, 3, 5_000);
   const cold = segmentsIn(directory).filter((name) => name.startsWith('cold'));
-  // Up to the first record: what lies before it may go.
+  // The ledger has the first record: what lies before it may be removed.
   files.booked(1);
   files.cool(Number.MAX_SAFE_INTEGER, Number.MAX_SAFE_INTEGER);
   append(5);
@@ -86,19 +86,19 @@ test('of what is cold nothing goes that a restored ledger lacks, neither for roo
   files.close();
 });
 
-test('another refusal of the disk takes nothing from the log', async () => {
+test('any other disk error removes nothing from the log', async () => {
   const { files, append } = await filled(4, 3, 5_000, 'EIO');
   expect(() => append(5)).toThrow('full');
   expect(sequences(files)).toEqual([1, 2, 3, 4]);
   files.close();
 });
 
-test('a log on a full disk is opened, as long as the ledger has a part of it', async () => {
+test('a log on a full disk can be opened if the ledger has a part of it', async () => {
   const { directory, open, files, smallDisk: sized } = await filled(3, 2, 100_000);
   files.close();
   const used = segmentsIn(directory).reduce((sum, name) => sum + statSync(join(directory, name)).size, 0);
   const journal = await open(directory, sized(used));
-  // The one before the first record, and that record's, made room for the lock and for a new segment.
+  // The segment before the first record, and that of the record, were removed for the lock and for a new segment.
   expect(segmentsIn(directory)).toEqual(['cold-000000000003.log', 'wal-000000000004.log', 'wal-000000000005.log']);
   await journal.close();
 });
@@ -119,7 +119,7 @@ test.each([
   expect(segmentsIn(directory).map((name) => name.at(-5))).toEqual(stay);
 });
 
-test('of what the ledger has no more than 64 GiB stay, and nothing that is older than asked for', async () => {
+test('of the segments in the ledger at most 64 GiB are kept, and none that is older than the limit', async () => {
   const { directory } = await journalRig();
   for (const digit of ['1', '2', '3', '4']) {
     const path = join(directory, `cold-${digit.padStart(12, '0')}.log`);

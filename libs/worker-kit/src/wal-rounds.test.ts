@@ -1,14 +1,14 @@
 import { expect, test } from '@jest/globals';
 import { CALLS_END, END, FIRST_ROUND, journalRig, outcomesIn, SECOND_ROUND, start } from './testing/journal-rig.js';
 
-test('rounds of one request end its hold together: the last with the sum, those before without a word to quota', async () => {
+test('rounds of one request end its hold together: the last one tells quota the sum, the earlier ones tell nothing', async () => {
   const w = await journalRig();
   const journal = await w.open();
   await journal.start({ ...start('r1'), rounds: FIRST_ROUND });
   await journal.end('r1', 1, END);
   await journal.start({ ...start('r1'), attempt: 2, rounds: SECOND_ROUND });
   await journal.end('r1', 2, END);
-  // Longer than an ordinary attempt is waited for.
+  // Longer than the wait for an ordinary attempt.
   await w.clock.advanceAsync(60_000);
   expect(outcomesIn(w.usage)).toEqual([]);
   void journal.outcome('r1', 1, 'DELIVERED', true, { isFollowed: true });
@@ -19,7 +19,7 @@ test('rounds of one request end its hold together: the last with the sum, those 
   await journal.close();
 });
 
-test.each([true, false])('after a kill the hold of a request in rounds ends with the sum where edge names the last of them, else by the ledger (edge lives: %s)', async (edgeLives) => {
+test.each([true, false])('after a kill, the hold of a request in rounds ends with the sum if edge names the last round, else by the ledger (edge alive: %s)', async (edgeLives) => {
   const w = await journalRig();
   const journal = await w.open();
   await journal.start({ ...start('r1'), rounds: FIRST_ROUND });
@@ -39,7 +39,7 @@ test.each([true, false])('after a kill the hold of a request in rounds ends with
   await successor.close();
 });
 
-test('rounds of a process that died are charged when the last one answered, and cost nothing when it broke off before', async () => {
+test('rounds of a process that died are charged if the last one answered, and cost nothing if it broke off before', async () => {
   const w = await journalRig();
   const journal = await w.open();
   for (const id of ['answered', 'between', 'within']) {
@@ -56,7 +56,7 @@ test('rounds of a process that died are charged when the last one answered, and 
   await successor.close();
 });
 
-test('rounds of a request are concluded 30 s after edge tended them last, and after 10 minutes where it never did', async () => {
+test('rounds of a request are concluded 30 s after edge last tended them, and after 10 minutes if it never did', async () => {
   const w = await journalRig();
   const journal = await w.open();
   for (const id of ['tended', 'untended']) {
@@ -68,19 +68,19 @@ test('rounds of a request are concluded 30 s after edge tended them last, and af
     await w.clock.advanceAsync(20_000);
   }
   expect(outcomesIn(w.usage)).toEqual([]);
-  // Edge has died.
+  // Edge is dead.
   await w.clock.advanceAsync(12_000);
   expect(outcomesIn(w.usage)).toEqual(['tended DELIVERED false']);
   await w.clock.advanceAsync(480_000);
   expect(outcomesIn(w.usage)).toHaveLength(1);
   await w.clock.advanceAsync(12_000);
   expect(outcomesIn(w.usage)).toEqual(['tended DELIVERED false', 'untended DELIVERED false']);
-  // Another log may have more of them: what the ledger has of all ends the hold.
+  // Another log may have more rounds: the ledger's totals end the hold.
   expect(w.finished).toEqual([]);
   await journal.close();
 });
 
-test('of a request in rounds a successor tells a new life of the counters what the rounds before are charged, too', async () => {
+test('after a restart, a new life of quota’s store is told the charge of the earlier rounds too', async () => {
   const w = await journalRig();
   const journal = await w.open();
   await w.clock.advanceAsync(100);
@@ -92,12 +92,12 @@ test('of a request in rounds a successor tells a new life of the counters what t
   w.store.epoch = 'life 2';
   const successor = await w.open();
   await w.clock.advanceAsync(100);
-  // One hold, as large as the largest that is told.
+  // One hold, as large as the largest one reported.
   expect(w.told.at(-1)).toMatchObject({ epoch: 'life 2', live: [{ requestId: 'r1', amountNanoUsd: '7', tokens: '7' }, { requestId: 'r1', amountNanoUsd: '14', tokens: '14' }] });
   await successor.close();
 });
 
-test.each([false, true])('a round that was concluded here is told to a new life of the counters as held, not as the end: another log may have more of its request (restarted: %s)', async (isRestarted) => {
+test.each([false, true])('a round that was concluded here is reported to a new life of the store as held, not as finished: another log may have more rounds (restarted: %s)', async (isRestarted) => {
   const w = await journalRig();
   let journal = await w.open();
   await w.clock.advanceAsync(100);
@@ -124,7 +124,7 @@ test.each([false, true])('a round that was concluded here is told to a new life 
   await journal.close();
 });
 
-test('a new life of the counters is not told that a round was given up here: another log may have one that is under way', async () => {
+test('a new life of the store is not told of a round that was discarded here: another log may have one under way', async () => {
   const w = await journalRig();
   const journal = await w.open();
   await w.clock.advanceAsync(100);

@@ -11,7 +11,7 @@ import { LogFiles } from './wal-files.js';
 import { Leaps } from './wal-leaps.js';
 import type { SegmentWriter } from './wal-segment.js';
 
-test('a log that no orderly end closed stays known as one where the disk does not take the word of it', async () => {
+test('a log that was not closed in order still counts as such if the disk does not take the mark', async () => {
   const { directory, open } = await journalRig();
   await (await open()).close();
   // Its process died.
@@ -22,16 +22,16 @@ test('a log that no orderly end closed stays known as one where the disk does no
   expect(disk.isWhole()).toBe(false);
 });
 
-test('a log of which a part cannot be read is not opened, and says why', async () => {
+test('a log with an unreadable segment is not opened, and the error says why', async () => {
   const { directory, open } = await journalRig();
   await (await open()).close();
-  // As a segment of another user.
+  // Like a segment that belongs to another user.
   mkdirSync(join(directory, 'wal-000000000009.log'));
   await expect(open()).rejects.toThrow('cannot be opened (EISDIR');
   expect(isDirectoryInUse(directory)).toBe(false);
 });
 
-/** One whose end cannot be made durable. */
+/** A disk on which closing a segment cannot make it durable. */
 const failing = (segment: SegmentWriter, bytes = segment.bytes): SegmentWriter => ({
   ...segment, bytes,
   close: () => {
@@ -40,7 +40,7 @@ const failing = (segment: SegmentWriter, bytes = segment.bytes): SegmentWriter =
   },
 });
 
-test('a log that could not be made durable at its end is no whole one', async () => {
+test('a log that could not be made durable when it was closed does not count as whole', async () => {
   const { directory, open } = await journalRig();
   const disk = localDisk(directory);
   const journal = await open(directory, { ...disk, create: (number, head) => failing(disk.create(number, head)) });
@@ -48,7 +48,7 @@ test('a log that could not be made durable at its end is no whole one', async ()
   expect(disk.isWhole()).toBe(false);
 });
 
-test('a full segment that could not be made durable stops nothing, and is told of at the end', async () => {
+test('a full segment that could not be made durable does not stop the log, but closing it fails', async () => {
   const { directory } = await journalRig();
   const disk = localDisk(directory);
   let isFirst = true;

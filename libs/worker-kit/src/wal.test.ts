@@ -20,7 +20,7 @@ test('a settled attempt reaches the ledger in one contiguous range, and quota is
   await journal.close();
 });
 
-test('a process that died is booked at its last checkpoint, and at 0 when nothing was delivered, despite a torn tail', async () => {
+test('an attempt whose process died is booked at its last checkpoint, and at 0 if nothing was delivered, despite a torn tail', async () => {
   const w = await journalRig();
   const journal = await w.open();
   await journal.start(start('r1'));
@@ -40,7 +40,7 @@ test('a process that died is booked at its last checkpoint, and at 0 when nothin
   await successor.close();
 });
 
-test('an end with other cards than its start is booked, and read back, with those', async () => {
+test('an end with other price cards than its start is booked, and read back, with its own', async () => {
   const w = await journalRig();
   const journal = await w.open();
   const begun = start('r1');
@@ -57,7 +57,7 @@ test('an end with other cards than its start is booked, and read back, with thos
   await successor.close();
 });
 
-test('sends again from the watermark when the bus was away, and refuses a second holder of the directory', async () => {
+test('resends from the watermark after the bus was away, and refuses a second holder of the directory', async () => {
   const w = await journalRig();
   const journal = await w.open();
   await expect(w.open()).rejects.toThrow(/in use/);
@@ -72,7 +72,7 @@ test('sends again from the watermark when the bus was away, and refuses a second
   await journal.close();
 });
 
-test('one damaged record costs no other: what stands before and after it is read', async () => {
+test('one damaged record does not affect others: the records before and after it are read', async () => {
   const w = await journalRig();
   const journal = await w.open();
   w.bus.setConnected(false);
@@ -83,7 +83,7 @@ test('one damaged record costs no other: what stands before and after it is read
   await journal.close();
   const path = listSegments(w.directory).at(-1)?.path ?? '';
   const bytes = readFileSync(path);
-  // The second time that r2 stands there is its end.
+  // The second occurrence of r2 is in its end.
   const at = bytes.indexOf('r2', bytes.indexOf('r2') + 1);
   bytes[at] = 0;
   writeFileSync(path, bytes);
@@ -94,7 +94,7 @@ test('one damaged record costs no other: what stands before and after it is read
   await successor.close();
 });
 
-test.each([false, true])('what is written after a power failure took the end of the log is booked, though the ledger is still to book what was lost (read and closed before: %s)', async (isReadBefore) => {
+test.each([false, true])('records written after a power failure lost the end of the log are booked, although the ledger has yet to book what was lost (read and closed before: %s)', async (isReadBefore) => {
   const w = await journalRig();
   const journal = await w.open();
   const serve = async (by: OpenJournal, id: string): Promise<void> => {
@@ -109,15 +109,15 @@ test.each([false, true])('what is written after a power failure took the end of 
   await serve(journal, 'r2');
   const machine = w.newDirectory();
   cpSync(w.directory, machine, { recursive: true });
-  // Nobody was there to take it away.
+  // The dead process left its lock.
   writeFileSync(join(machine, 'lock'), '999999999 1');
   for (const [index, { path }] of listSegments(machine).entries()) writeFileSync(path, readFileSync(path).subarray(0, durable[index]));
   await journal.close();
-  // As an all-in-one does at its start: it books what the log has left, and closes it in good order.
+  // As an all-in-one process does at its start: it books what is left in the log and closes it in order.
   if (isReadBefore) await (await w.open(machine)).close();
   const successor = await w.open(machine);
   await serve(successor, 'r3');
-  // The numbers that were left out wait for nothing: no operator is told of them.
+  // Skipped numbers do not count as waiting records.
   expect(successor.recordsAfter(successor.state().ledgerSeq)).toBe(6);
   w.connection.isBooking = true;
   await w.clock.advanceAsync(40_000);
@@ -129,7 +129,7 @@ test.each([false, true])('what is written after a power failure took the end of 
   await successor.close();
 });
 
-test('a ledger that went back is sent its records again, though the bus remembers that it had them', async () => {
+test('a ledger that went back gets its records again, although the bus deduplicates messages', async () => {
   const w = await journalRig();
   const journal = await w.open();
   await journal.start(start('r1'));
