@@ -49,7 +49,7 @@ const ended = (requestId: string, attempt: number, accountId: string, cost: stri
   requestId, attempt, accountId, keyId: 'key_1', retryOf, card, periods, tokens: { inputUncached: 10, outputText: 5 }, costNanoUsd: cost, source: 'PROVIDER' as const, provider: 'sim', endedAtMs: '5',
 });
 const told = (requestId: string, attempt: number, accountId: string, outcome: 'DELIVERED' | 'SUPERSEDED' | 'DISCARDED') => ({ requestId, attempt, accountId, outcome, toldByEdge: true });
-/** Its worker never heard from edge. */
+/** An outcome that the worker concluded without hearing from edge. */
 const concluded = (requestId: string, attempt: number, accountId: string) => ({ ...told(requestId, attempt, accountId, 'DELIVERED'), toldByEdge: false });
 const message = (usage: UsageRecorded): BusMessage => ({ subject: 'usage.v1.0', payload: codec.encode(usage), deliveries: 1 });
 const ledgerOf = (accountId: string) => store.ledger({ accountId, fromMs: 0n, toMs: 0n, after: 0n, limit: 100 });
@@ -69,7 +69,7 @@ test('books one attempt row and one charge row, however often and in whatever or
   expect(announced).toContain('totals.v1.a1');
 });
 
-test('brings a charge down by an adjustment when the superseding attempt arrives late, and the chain verifies', async () => {
+test('lowers a charge by an adjustment when the superseding attempt arrives late, and the chain verifies', async () => {
   await consume([message({ writer: 'w2', firstSeq: '1', lastSeq: '2', ended: [ended('r2', 1, 'a2', '20')], outcomes: [concluded('r2', 1, 'a2')] })]);
   await consume([message({ writer: 'w3', firstSeq: '1', lastSeq: '1', ended: [ended('r2', 2, 'a2', '20', [1])] })]);
   const rows = await ledgerOf('a2');
@@ -79,21 +79,21 @@ test('brings a charge down by an adjustment when the superseding attempt arrives
   expect(brokenLink(chained)).toBeUndefined();
 });
 
-test('tells quota that a request in rounds is over when the last log has told its round', async () => {
+test('announces that a request in rounds is settled once the last log has reported its round', async () => {
   const named = async (): Promise<readonly string[]> => (await store.totals('a12', ['r12'], 10)).requestIds;
   await consume([message({ writer: 'w12', firstSeq: '1', lastSeq: '2', ended: [ended('r12', 1, 'a12', '20')], outcomes: [{ ...told('r12', 1, 'a12', 'DELIVERED'), followed: true }] })]);
   expect(await named()).toEqual([]);
   expect((await store.totals('a12', ['r12'], 5 + ANNOUNCED_WAIT_MS)).requestIds).toEqual(['r12']);
   await consume([message({ writer: 'w13', firstSeq: '1', lastSeq: '1', ended: [ended('r12', 2, 'a12', '20')] })]);
   expect(await named()).toEqual([]);
-  // A log that tells nothing for so long counts as lost.
+  // A log that reports nothing for this long counts as lost.
   expect((await store.totals('a12', ['r12'], 5 + ROUND_WAIT_MS)).requestIds).toEqual(['r12']);
   await consume([message({ writer: 'w13', firstSeq: '2', lastSeq: '2', outcomes: [told('r12', 2, 'a12', 'DELIVERED')] })]);
   expect(await named()).toEqual(['r12']);
   expect((await store.totals('a12', [], 10)).totals.find(({ scope, periodId }) => scope === 'account' && periodId === 'total')?.chargeNanoUsd).toBe(40n);
 });
 
-test('announces that a request is over where its last round cost nothing, with the sums of what was charged before', async () => {
+test('announces that a request is settled even if its last round cost nothing, with the totals of what was charged before', async () => {
   await consume([message({ writer: 'w-last-1', firstSeq: '1', lastSeq: '2', ended: [ended('r-last-free', 1, 'a-last-free', '20')], outcomes: [{ ...told('r-last-free', 1, 'a-last-free', 'DELIVERED'), followed: true }] })]);
   const free = { ...ended('r-last-free', 2, 'a-last-free', '0'), tokens: { inputUncached: 0 } };
   await consume([message({ writer: 'w-last-2', firstSeq: '1', lastSeq: '2', ended: [free], outcomes: [told('r-last-free', 2, 'a-last-free', 'DELIVERED')] })]);
@@ -105,7 +105,7 @@ test('announces that a request is over where its last round cost nothing, with t
   expect((await store.totals('a-last-free', [], 10)).totals.find(({ scope, periodId }) => scope === 'account' && periodId === 'total')).toMatchObject({ chargeNanoUsd: 20n, tokens: 15n });
 });
 
-test('names a request whose later round may be under way to nobody who does not ask about it, however long ago the one before ended', async () => {
+test('names a request whose later round may be under way only if asked about it, however long ago the earlier round ended', async () => {
   await consume([message({ writer: 'w14', firstSeq: '1', lastSeq: '2', ended: [ended('r14', 1, 'a14', '20')], outcomes: [{ ...told('r14', 1, 'a14', 'DELIVERED'), followed: true }] })]);
   const later = 5 + ROUND_WAIT_MS;
   expect((await store.totals('a14', [], later)).requestIds).toEqual([]);
@@ -113,23 +113,23 @@ test('names a request whose later round may be under way to nobody who does not 
   expect((await store.totals('a14', ['r14'], later)).requestIds).toEqual(['r14']);
 });
 
-test.each([['first', 'a16'], ['last', 'a17']])('a round that only called tools is charged with the one that another log has of the request, told %s', async (order, account) => {
+test.each([['first', 'a16'], ['last', 'a17']])('a round of tool calls only is charged together with the answering round in another log, reported %s', async (order, account) => {
   const [id, calls, words] = [`r${account}`, `w${account}-1`, `w${account}-2`];
   const called = message({ writer: calls, firstSeq: '1', lastSeq: '2', ended: [{ ...ended(id, 1, account, '20'), callsOnly: true }], outcomes: [{ ...told(id, 1, account, 'DISCARDED'), toldByEdge: false }] });
   const answered = message({ writer: words, firstSeq: '1', lastSeq: '2', ended: [ended(id, 2, account, '20')], outcomes: [{ ...told(id, 2, account, 'DELIVERED'), toldByEdge: false }] });
   for (const each of order === 'first' ? [called, answered] : [answered, called]) await consume([each]);
   expect((await ledgerOf(account)).filter(({ kind }) => kind !== 'attempt').reduce((sum, { amountNanoUsd }) => sum + amountNanoUsd, 0n)).toBe(40n);
-  // It is no such round where its client had left, and what its worker says of it is the last word.
+  // Not if its client had left: then the outcome that its worker concluded is final.
   await consume([message({ writer: calls, firstSeq: '3', lastSeq: '4', ended: [{ ...ended(`${id}-left`, 1, account, '20'), callsOnly: true, clientLeft: true }], outcomes: [{ ...told(`${id}-left`, 1, account, 'DELIVERED'), toldByEdge: false }] })]);
   expect((await ledgerOf(account)).filter(({ kind, requestId }) => kind !== 'attempt' && requestId !== id).map(({ amountNanoUsd }) => amountNanoUsd)).toEqual([20n]);
 });
 
-test('tries a fact five times before it is kept aside, and books what stands beside it at once', async () => {
+test('tries a fact five times before it becomes a dead event, and books the other facts of the message at once', async () => {
   const usage = { writer: 'w4', firstSeq: '1', lastSeq: '4', ended: [ended('r3', 1, 'a3', '21'), ended('r4', 1, 'a3', '20')], outcomes: [told('r4', 1, 'a3', 'DELIVERED')] };
   for (let deliveries = 1; deliveries < 5; deliveries += 1) {
     expect(await consume([{ ...message(usage), deliveries }])).toEqual(['again']);
     expect((await ledgerOf('a3')).map(({ requestId }) => requestId)).toEqual(['r4', 'r4']);
-    // The writer keeps what is not booked: its range is open until the last try.
+    // The watermark does not pass the fact before the last try.
     expect((await store.watermarks()).find(({ writer }) => writer === 'w4')).toMatchObject({ ledgerSeq: 0n });
     expect((await sql`select from dead_events where writer = 'w4'`.execute(database.db)).rows).toHaveLength(0);
   }
@@ -145,7 +145,7 @@ test('two replicas that get the same messages at once book each fact once', asyn
   const clock = createFakeClock();
   const second = createConsumer({ store: other, clock, log: silentLog, metrics: createBillingMetrics(false), announce: () => undefined });
   const messages = Array.from({ length: 12 }, (_, i) => message({ writer: `w5-${i % 3}`, firstSeq: String(i * 2 + 1), lastSeq: String(i * 2 + 2), ended: [ended(`r5-${i}`, 1, `a5-${i % 2}`, '20')], outcomes: [told(`r5-${i}`, 1, `a5-${i % 2}`, 'DELIVERED')] }));
-  // A loser of a race is told to come again, as the bus would do.
+  // The loser of a race retries, as after a redelivery.
   const deliver = async (handle: typeof consume, batch: readonly BusMessage[]): Promise<void> => {
     for (let left = batch; left.length > 0; ) {
       const verdicts = await handle(left);
@@ -157,13 +157,13 @@ test('two replicas that get the same messages at once book each fact once', asyn
     const rows = await ledgerOf(account);
     expect(rows.map(({ seq, kind }) => [seq, kind])).toEqual(rows.map((_, i) => [BigInt(i + 1), i % 2 === 0 ? 'attempt' : 'charge']));
     expect(rows).toHaveLength(12);
-    // What is answered of a row is all that its hash covers.
+    // A returned row contains everything that its hash covers.
     expect(brokenLink(rows.map((row) => ({ ...row, accountId: account })))).toBeUndefined();
     expect((await store.totals(account, [], 0)).totals.find(({ scope, periodId }) => scope === 'account' && periodId === 'total')?.chargeNanoUsd).toBe(120n);
   }
 });
 
-test('names totals of days for ten days, of weeks and months for seventy, and of all time always', async () => {
+test('returns totals of days for ten days, of weeks and months for seventy, and all-time totals always', async () => {
   const { rows } = await sql<{ at: bigint }>`select max(updated_at_ms) as at from totals where account_id = 'a5-0'`.execute(database.db);
   const kindsAfter = async (days: number): Promise<string> => {
     const { totals } = await store.totals('a5-0', [], Number(rows[0]?.at) + days * 86_400_000);
@@ -188,7 +188,7 @@ test('pages through the ledger without losing or repeating a row, wherever the c
   }
 });
 
-test('keeps any text as it came', async () => {
+test('stores any text unchanged', async () => {
   const name = 'q"\\{,}\n ü 😀';
   const strange = { ...ended(`r6 ${name}`, 1, 'a6', '20'), keyId: '', model: name, provider: name, flags: [name, ''] };
   expect(await consume([message({ writer: name, firstSeq: '1', lastSeq: '2', ended: [strange] })])).toEqual(['done']);
@@ -198,7 +198,7 @@ test('keeps any text as it came', async () => {
   expect(rows).toEqual([{ model: name }]);
 });
 
-test('names the requests charged last, and of those asked about the ones that are charged', async () => {
+test('names the latest charged requests, and those of the requests asked about that are charged', async () => {
   const rows = 2_100;
   const batch = (first: number) => message({
     writer: 'w8', firstSeq: String(first + 1), lastSeq: String(first + 100), ended: Array.from({ length: 100 }, (_, i) => ended(`r8-${first + i}`, 1, 'a8', '20')), outcomes: Array.from({ length: 100 }, (_, i) => told(`r8-${first + i}`, 1, 'a8', 'DELIVERED')),
@@ -209,7 +209,7 @@ test('names the requests charged last, and of those asked about the ones that ar
   expect([named.size, named.has('r8-0'), named.has('r8-7'), named.has('r8-1'), named.has('r8-2099')]).toEqual([2_002, true, true, false, true]);
 });
 
-test('an announcement names the sequence of the one before, which rows without a charge do not move', async () => {
+test('an announcement names the sequence of the previous one, which rows without a charge do not advance', async () => {
   const heard: TotalsPublished__Output[] = [];
   const hearing = createConsumer({ store, clock: createFakeClock(), log: silentLog, metrics: createBillingMetrics(false), announce: (_, payload) => heard.push(totalsCodec.decode(payload)) });
   const one = (request: string, first: number) => message({ writer: 'w9', firstSeq: String(first), lastSeq: String(first + 1), ended: [ended(request, 1, 'a9', '20')], outcomes: [told(request, 1, 'a9', 'DELIVERED')] });
@@ -219,7 +219,7 @@ test('an announcement names the sequence of the one before, which rows without a
   expect(heard.map(({ previousSeq, ledgerSeq, requestIds }) => [previousSeq, ledgerSeq, requestIds])).toEqual([['0', '2', ['r9-1']], ['2', '5', ['r9-3']]]);
 });
 
-test('a ledger of the first schema goes on where it was', async () => {
+test('a ledger with the first schema continues after the migration', async () => {
   const old = openDatabase<unknown>({ url: new Secret(await testPostgresUrl()), poolMax: 2, log: silentLog, statementTimeoutMs: 5_000, schema: 'billing', pipelined: true });
   await migrate(old.db, migrations.slice(0, 1), { schema: 'billing' });
   const row = (seq: number, kind: string, request: string, attempt: number, amount: number, hash: string) => sql`insert into ledger_entries (account_id, seq, kind, request_id, attempt, amount_nano_usd, tokens, byok_tokens, source, flags, provider,
@@ -238,7 +238,7 @@ test('a ledger of the first schema goes on where it was', async () => {
   const ledger = createPostgresLedger(old);
   const handle = createConsumer({ store: ledger, clock: createFakeClock(), log: silentLog, metrics: createBillingMetrics(false), announce: () => undefined });
   expect(await ledger.watermarks()).toMatchObject([{ writer: 'w1', ledgerSeq: 3n, gaps: 2n }]);
-  // What is known already changes nothing; the retry of r1 brings its charge down, the one of r2 is its charge.
+  // Known facts change nothing; the retry of r1 lowers its charge, and that of r2 becomes its charge.
   await handle([message({ writer: 'w1', firstSeq: '4', lastSeq: '7', ended: [ended('r1', 1, 'a1', '20'), ended('r1', 2, 'a1', '20', [1]), ended('r2', 2, 'a1', '20', [1])], outcomes: [concluded('r1', 1, 'a1'), told('r2', 2, 'a1', 'DELIVERED')] })]);
   expect(await ledger.watermarks()).toMatchObject([{ writer: 'w1', ledgerSeq: 9n, gaps: 0n }]);
   const rows = await ledger.ledger({ accountId: 'a1', fromMs: 0n, toMs: 0n, after: 0n, limit: 100 });
@@ -255,7 +255,7 @@ test('refuses to change, delete or truncate ledger rows', async () => {
   await expect(sql`truncate ledger_entries`.execute(database.db)).rejects.toThrow(/append-only/);
 });
 
-test('a ledger that was restored from before a writer registered still names it, for as long as it may live', async () => {
+test('a ledger that was restored from before a writer registered still names it, as long as it may be alive', async () => {
   const clock = createFakeClock();
   const { unary } = createHandlers({ store: { ...store, watermarks: () => Promise.resolve([]) }, clock, hearing: new Hearing(clock), ledgerNow: () => Promise.resolve(clock.nowMs()), announce: () => undefined });
   const writers = async (): Promise<unknown> => ((await (unary['Watermarks'] as (asked: unknown) => Promise<{ writers: unknown }>)({})).writers);
@@ -265,7 +265,7 @@ test('a ledger that was restored from before a writer registered still names it,
   expect(await writers()).toEqual([]);
 });
 
-test('a host whose clock is ahead takes no writer for lost: by the clock of the database it has been heard of', async () => {
+test('a host whose clock is ahead does not take writers for lost, since the clock of the database counts', async () => {
   const ledgerNow = createDatabaseTime(database);
   const doorAt = async (aheadMs: number) => createHandlers({ store, clock: createFakeClock((await ledgerNow()) + aheadMs), hearing: new Hearing(createFakeClock()), ledgerNow, announce: () => undefined }).unary;
   const call = async (door: Awaited<ReturnType<typeof doorAt>>, name: string, asked: object): Promise<unknown> => await (door[name] as (asked: object) => Promise<unknown>)(asked);
@@ -280,7 +280,7 @@ test('a host whose clock is ahead takes no writer for lost: by the clock of the 
 
 test.each([
   ['the clock of the database is set ahead', (clock: FakeClock) => clock.jumpWall(3_600_000)],
-  ['nobody could be heard', (clock: FakeClock) => clock.advance(3_600_000)],
+  ['nobody could report', (clock: FakeClock) => clock.advance(3_600_000)],
 ])('%s: no writer is lost before it has had time to report, and none is then that was heard', async (_what, pass) => {
   const clock = createFakeClock();
   const { unary } = createHandlers({ store, clock, hearing: new Hearing(clock), ledgerNow: () => Promise.resolve(clock.nowMs()), announce: () => undefined });
@@ -299,7 +299,7 @@ test.each([
   expect([await isLost('w_living'), await isLost('w_dead')]).toEqual([false, true]);
 });
 
-test('a writer that was heard of while the clock of the database was ahead may be declared lost, and one that is heard of after it is not', async () => {
+test('a writer that reported only while the clock of the database was ahead may be declared lost; one that reported afterwards may not', async () => {
   const clock = createFakeClock();
   const { unary } = createHandlers({ store, clock, hearing: new Hearing(clock), ledgerNow: () => Promise.resolve(clock.nowMs()), announce: () => undefined });
   const call = async (name: string, asked: object): Promise<unknown> => await (unary[name] as (asked: unknown) => Promise<unknown>)(asked);
@@ -311,7 +311,7 @@ test('a writer that was heard of while the clock of the database was ahead may b
   clock.advance(59_000);
   expect(await call('DeclareLost', { writer: 'w_back', note: 'disk died' })).toMatchObject({ found: true, problem: expect.stringContaining('heard of') });
   expect(await call('DeclareLost', { writer: 'w_ahead', note: 'disk died' })).toEqual({ found: true, problem: '' });
-  // Whoever is heard of again is lost as ever once it is not.
+  // A writer that reports again counts as lost again after its usual silence.
   for (let minutes = 0; minutes < 14; minutes += 1) {
     clock.advance(60_000);
     expect(await isLost('w_back')).toBe(false);
@@ -320,7 +320,7 @@ test('a writer that was heard of while the clock of the database was ahead may b
   expect([await isLost('w_back'), await isLost('w_ahead')]).toEqual([true, true]);
 });
 
-test.each([[-80, 0], [80, 0], [0, -80], [0, 80]])('the totals of today are told where the clock of who booked them is %d days apart, and of who is asked %d', async (bookedDays, askedDays) => {
+test.each([[-80, 0], [80, 0], [0, -80], [0, 80]])('the totals of today are returned if the clock of the replica that booked is %d days off, and that of the replica asked %d', async (bookedDays, askedDays) => {
   const ledgerNow = createDatabaseTime(database);
   const clockAt = async (days: number): Promise<FakeClock> => createFakeClock((await ledgerNow()) + days * 86_400_000);
   const account = `a_apart${bookedDays}${askedDays}`;
@@ -332,7 +332,7 @@ test.each([[-80, 0], [80, 0], [0, -80], [0, 80]])('the totals of today are told 
   expect([...new Set(totals.map(({ periodId }) => periodId.split(':')[0]))].sort()).toEqual(['day', 'month', 'plan', 'total', 'week']);
 });
 
-test('what a writer says is to be booked of its log counts until it registers anew', async () => {
+test('the record up to which a writer’s log is to be booked counts until the writer registers again', async () => {
   const { unary } = createHandlers({ store, clock: createFakeClock(), hearing: new Hearing(createFakeClock()), ledgerNow: () => Promise.resolve(5), announce: () => undefined });
   const owedAfter = async (name: string, told: object): Promise<string | undefined> => {
     await (unary[name] as (asked: unknown) => Promise<unknown>)({ writer: 'w_owes', provider: 'p', lastSeq: '3', openSinceMs: '1', ...told });
@@ -344,7 +344,7 @@ test('what a writer says is to be booked of its log counts until it registers an
   expect(await owedAfter('Watermark', {})).toBeUndefined();
 });
 
-test('what a living writer has lost of its log is booked as far as quota knows it, once all that it told of is in the ledger', async () => {
+test('a request that is missing from the log of a live writer is booked as quota knows it, once the ledger has all that the writer reported', async () => {
   const clock = createFakeClock();
   const { unary } = createHandlers({ store, clock, hearing: new Hearing(clock), ledgerNow: () => Promise.resolve(clock.nowMs()), announce: () => undefined });
   const call = async (name: string, asked: object): Promise<unknown> => await (unary[name] as (asked: unknown) => Promise<unknown>)(asked);
@@ -356,7 +356,7 @@ test('what a living writer has lost of its log is booked as far as quota knows i
   expect((await ledgerOf('a_cut')).map(({ kind, requestId, amountNanoUsd }) => [kind, requestId, amountNanoUsd])).toEqual([['attempt', 'r_kept', 20n], ['charge', 'r_kept', 20n], ['attempt', 'r_cut', 0n], ['charge', 'r_cut', 0n]]);
 });
 
-test('a lost writer: what quota knows of its requests is booked once, its own facts take that place when the log is found, and the books hold', async () => {
+test('a lost writer: its requests are booked once as quota knows them, its own facts replace that if the log is found, and the books verify', async () => {
   const clock = createFakeClock();
   const { unary } = createHandlers({ store, clock, hearing: new Hearing(clock), ledgerNow: () => Promise.resolve(clock.nowMs()), announce: (subject) => void announced.push(subject) });
   const call = async (name: string, message: object): Promise<Record<string, unknown>> => (await (unary[name] as (asked: unknown) => Promise<unknown>)(message)) as Record<string, unknown>;
@@ -383,7 +383,7 @@ test('a lost writer: what quota knows of its requests is booked once, its own fa
   expect(await rows()).toEqual(booked);
   expect((await store.totals('a_lost', [], 0)).totals.find(({ periodId, scope }) => periodId === 'total' && scope === 'account')).toMatchObject({ chargeNanoUsd: 20n, tokens: 15n });
 
-  // The disk was found: it tells the same of one, and more of the other.
+  // The disk was found: it has the same for one request, and more for the other.
   await call('Watermark', { writer: 'w_lost', lastSeq: '9', openSinceMs: '0' });
   expect((await store.watermarks()).find(({ writer }) => writer === 'w_lost')).toMatchObject({ isDeclaredLost: false });
   await consume([message({ writer: 'w_lost', firstSeq: '1', lastSeq: '9', ended: [ended('told', 1, 'a_lost', '20'), ended('streaming', 1, 'a_lost', '20')], outcomes: [told('told', 1, 'a_lost', 'DELIVERED'), told('streaming', 1, 'a_lost', 'DELIVERED')] })]);

@@ -61,17 +61,17 @@ interface Told {
   readonly attempt?: number;
   readonly retryOf?: number[];
   readonly failed?: boolean;
-  /** Nobody but its worker says what became of it. */
+  /** The outcome was concluded by the worker. */
   readonly concluded?: boolean;
   readonly byok?: boolean;
   readonly month?: string;
   readonly savings?: string;
   readonly totalMs?: number;
   readonly ttftMs?: number;
-  /** Of plugins, and what of it was bought of the painter. */
+  /** Plugin fees, and the part of them that was paid to the provider of images. */
   readonly fee?: number;
   readonly bought?: number;
-  /** What the provider says it took. */
+  /** What the provider says it charged. */
   readonly took?: number;
 }
 const card = { id: 'card_1', inputUncached: '1000000', outputText: '2000000' };
@@ -102,7 +102,7 @@ describe('usage and requests', () => {
     await book({ id: 'u5', account: 'u', failed: true, atMs: JANUARY + 51 * HOUR, provider: 'q' }, { id: 'u5', account: 'u', attempt: 2, retryOf: [1], atMs: JANUARY + 52 * HOUR });
   });
 
-  test('sums by each group: what requests cost, what was charged, what was saved, with its sign', async () => {
+  test('sums by each group: cost, charge and signed savings', async () => {
     const usage = async (groupBy: 'day' | 'model' | 'provider' | 'key', fromDay = '', toDay = '') =>
       (await books.usage({ ...everything, accountId: 'u', fromDay, toDay, groupBy })).rows.map((row) => [row.group, row.requests, row.promptTokens, row.completionTokens, row.costNanoUsd, row.chargeNanoUsd, row.savingsNanoUsd]);
     expect(await usage('day')).toEqual([['2026-01-03', 2n, 10n, 5n, 20n, 20n, 7n], ['2026-01-02', 2n, 20n, 12n, 44n, 24n, -2n], ['2026-01-01', 1n, 10n, 5n, 20n, 20n, 7n]]);
@@ -112,13 +112,13 @@ describe('usage and requests', () => {
     expect((await usage('day', '2026-01-02', '2026-01-02')).map(([group]) => group)).toEqual(['2026-01-02']);
   });
 
-  test('tells how long answers took, by each group and of one model or provider: of answers alone, and over batches and days', async () => {
+  test('returns durations by each group and for one model or provider: of answers only, and across batches and days', async () => {
     const latency = async (query: Partial<Parameters<BooksStore['usage']>[0]>) =>
       (await books.usage({ ...everything, accountId: 'slow', ...query })).rows.map(({ group, totalMsP50, totalMsP95, ttftMsP50, ttftMsP95 }) => [group, ...[totalMsP50, totalMsP95, ttftMsP50, ttftMsP95].map((ms) => Math.round(ms / 100))]);
     await book(...Array.from({ length: 90 }, (_, i): Told => ({ id: `s${i}`, account: 'slow', totalMs: 1_000, ttftMs: 200 })));
     await book(...Array.from({ length: 10 }, (_, i): Told => ({ id: `t${i}`, account: 'slow', totalMs: 9_000, ttftMs: 0 })), { id: 'n', account: 'slow', failed: true, totalMs: 60_000 });
     await book({ id: 'o', account: 'slow', model: 'm/two', provider: 'q', atMs: JANUARY + 25 * HOUR, totalMs: 500, ttftMs: 500 });
-    // As told: within 8 %.
+    // Accurate to 8 %.
     const first = ['2026-01-01', 10, 88, 2, 2];
     const second = ['2026-01-02', 5, 5, 5, 5];
     expect(await latency({})).toEqual([second, first]);
@@ -130,7 +130,7 @@ describe('usage and requests', () => {
     expect(await latency({ accountId: 'fails' })).toEqual([['2026-01-01', 0, 0, 0, 0]]);
   });
 
-  test('of all accounts, the dearest first where that is asked for', async () => {
+  test('covers all accounts, with the most expensive first if asked for', async () => {
     await book({ id: 'w1', account: 'all_1', output: 1, atMs: JANUARY + 700 * HOUR }, { id: 'w2', account: 'all_2', output: 9, atMs: JANUARY + 700 * HOUR }, { id: 'w3', account: 'all_1', output: 2, atMs: JANUARY + 701 * HOUR }, { id: 'w4', account: 'all_0', output: 1, atMs: JANUARY + 701 * HOUR });
     const rows = async (query: Partial<Parameters<BooksStore['usage']>[0]>) =>
       (await books.usage({ ...everything, accountId: '', fromDay: '2026-01-30', toDay: '2026-01-30', groupBy: 'account', ...query })).rows.map(({ group, requests, costNanoUsd }) => [group, requests, costNanoUsd]);
@@ -172,14 +172,14 @@ describe('usage and requests', () => {
     }
   });
 
-  test('a request tells its attempts, of which only the delivered one is charged', async () => {
+  test('a request lists its attempts, of which only the delivered one is charged', async () => {
     expect(await books.request('u', 'u5')).toMatchObject({
       id: 'u5', chargeNanoUsd: 20n, period: '2026-01',
       attempts: [{ attempt: 1, provider: 'q', charged: false, failure: 'PROVIDER_ERROR', httpStatus: 500, costNanoUsd: 0n }, { attempt: 2, charged: true, costNanoUsd: 20n, savingsNanoUsd: 7n, decisionId: 'dec_1', tokens: { inputUncached: 10, outputText: 5 } }],
     });
     expect(await books.request('u', 'u3')).toMatchObject({ chargeNanoUsd: 0n, attempts: [{ byok: true, costNanoUsd: 20n }] });
     expect(await books.request('v', 'u5')).toBeUndefined();
-    // The operator is told by the id alone, and whose it is.
+    // An operator needs only the id, and is told the account.
     expect(await books.request('', 'u5')).toEqual(await books.request('u', 'u5'));
     expect(await books.request('', 'u5')).toMatchObject({ accountId: 'u', attempts: [{ attempt: 1 }, { attempt: 2 }] });
     expect(await books.request('', 'nobody')).toBeUndefined();
@@ -190,7 +190,7 @@ describe('closing', () => {
   const bill = (period: string) => keeper.bill('c', period, clock.nowMs());
   const report = (openSinceMs = 0) => store.register('w', '', BigInt(nextSeq - 1), clock.nowMs(), openSinceMs);
 
-  test('waits for the end, for every writer, for what is held, and for dead events', async () => {
+  test('waits for the end of the period, every writer, open holds and dead events', async () => {
     accounts = new Map([['c', team], ['idle', team], ['later', { ...team, createdAtMs: FEBRUARY }]]);
     await book({ id: 'c1', account: 'c', concluded: true }, { id: 'c2', account: 'c', model: 'm/two' });
     const waiting = async () => (await keeper.closePeriods(clock.nowMs())).waiting.filter(({ period }) => period === '2026-01').map(({ reason }) => reason);
@@ -215,7 +215,7 @@ describe('closing', () => {
     expect(await keeper.closePeriods(clock.nowMs())).toEqual({ closed: [], waiting: [] });
   });
 
-  test('freezes the terms: the bill stays what it was, whatever changes later', async () => {
+  test('freezes the terms, so that later changes do not affect the bill', async () => {
     const before = await bill('2026-01');
     expect(before).toMatchObject({ terms: { tier: 'team' }, statement: { subscriptionNanoUsd: 99_000_000_000n, modelSpendNanoUsd: 40n, usedTokens: 30n, totalNanoUsd: 99_000_000_040n } });
     expect(before?.closedAtMs).toBeGreaterThan(0);
@@ -228,9 +228,9 @@ describe('closing', () => {
     expect(await bill('x')).toBeUndefined();
   });
 
-  test('what comes late is booked to the open period, names its request, and moves no closed row', async () => {
+  test('late facts are booked to the open period, with their request, and change no row of the closed one', async () => {
     const before = await bill('2026-01');
-    // A retry that superseded c1 turns up; and a request nobody had heard of.
+    // A retry that superseded c1 arrives, and a request that was unknown.
     await consume([message({ writer: 'late', firstSeq: '1', lastSeq: '3', ended: [ended({ id: 'c1', account: 'c', attempt: 2, retryOf: [1], failed: true }), ended({ id: 'c9', account: 'c', output: 6 })], outcomes: [outcome({ id: 'c9', account: 'c' })] })]);
     expect(await bill('2026-01')).toEqual(before);
     expect(await bill('2026-02')).toMatchObject({
@@ -257,7 +257,7 @@ describe('comparing', () => {
   const provider = async (subject: string) => (await books.reconcile(clock.nowMs())).filter((row) => row.kind === 'provider' && row.subject === subject).map(({ day, oursNanoUsd, theirsNanoUsd, status }) => [day, oursNanoUsd, theirsNanoUsd, status]);
   const day = '2026-02-01';
 
-  test('our attempts against what the provider reports, day by day; own keys are not on our bill', async () => {
+  test('our attempts with the provider’s figures, day by day; accounts’ own keys are not on our bill', async () => {
     await book({ id: 'd1', account: 'd', provider: 'bill', atMs: FEBRUARY, month: '2026-02' }, { id: 'd2', account: 'd', provider: 'bill', atMs: FEBRUARY, month: '2026-02', byok: true });
     expect(await provider('bill')).toEqual([[day, 20n, 0n, 'unreported']]);
     expect(unreconciledOf(await books.reconcile(clock.nowMs()))).toBe(0n);
@@ -265,16 +265,16 @@ describe('comparing', () => {
     expect(await provider('bill')).toEqual([[day, 20n, 26n, 'differs']]);
     clock.advance(1);
     expect(unreconciledOf(await books.reconcile(clock.nowMs()))).toBe(6n);
-    // Every replica can tell what was found last.
+    // Every replica can return the latest result.
     expect(unreconciledOf(await books.lastReconciled())).toBe(6n);
     expect((await books.verify('')).find(({ invariant }) => invariant === 'I1')).toMatchObject({ violations: 1n, examples: [`bill ${day}`] });
-    // A day told again replaces what was told before.
+    // Importing a day again replaces the earlier figure.
     await books.importProviderUsage('bill', [{ day, costNanoUsd: 20n, tokens: 15n }], clock.nowMs());
     expect(await provider('bill')).toEqual([[day, 20n, 20n, 'matched']]);
     expect((await books.verify('')).find(({ invariant }) => invariant === 'I1')).toMatchObject({ violations: 0n });
   });
 
-  test('a cost learnt later adjusts our cost and not the charge, once, and never below 0', async () => {
+  test('a later correction adjusts our cost but not the charge, once, and never below 0', async () => {
     const change = { requestId: 'd1', attempt: 1, costNanoUsd: 5n, reason: 'invoice' };
     const charge = async () => (await books.request('d', 'd1'))?.chargeNanoUsd;
     expect(await books.adjustCost(change, '2026-02', clock.nowMs())).toMatchObject({ amountNanoUsd: -15n });
@@ -286,12 +286,12 @@ describe('comparing', () => {
     expect(await provider('bill')).toEqual([[day, 0n, 20n, 'differs']]);
     const last = (await store.ledger({ accountId: 'd', fromMs: 0n, toMs: 0n, after: 0n, limit: 100 })).at(-1);
     expect(last).toMatchObject({ kind: 'adjustment', appliesTo: 'cost', requestId: 'd1', amountNanoUsd: -5n, charged: false });
-    // Facts that come after it are booked as if it were not there.
+    // Later facts are booked independently of it.
     await book({ id: 'd3', account: 'd', provider: 'bill', atMs: FEBRUARY, month: '2026-02' });
     expect(await violations()).toEqual([]);
   });
 
-  test('what a provider says it took is our cost from the first, beside the charge at the price card', async () => {
+  test('the cost that a provider reports is our cost from the start, beside the charge at the price card', async () => {
     const told = { account: 'took', provider: 'taker', atMs: FEBRUARY, month: '2026-02' };
     await book(
       { id: 'took1', ...told, took: 33 }, { id: 'took2', ...told, took: 20 }, { id: 'took3', ...told, took: 0 }, { id: 'took4', ...told },
@@ -304,7 +304,7 @@ describe('comparing', () => {
       [['took1', 13n], ['took3', -20n], ['took5', 5n], ['took7', 4n]].map(([id, amount]) => [id, 1, amount, 'cost', false, '2026-02']),
     );
     expect(await Promise.all(['took1', 'took3', 'took5', 'took7'].map(async (id) => { const found = await books.request('took', id); return [found?.chargeNanoUsd, found?.adjustments]; }))).toEqual([[20n, []], [20n, []], [1_020n, []], [0n, []]]);
-    // An invoice may say better still.
+    // An invoice may correct it again.
     expect(await books.adjustCost({ requestId: 'took1', attempt: 1, costNanoUsd: 30n, reason: 'invoice' }, '2026-02', clock.nowMs())).toMatchObject({ amountNanoUsd: -3n });
     await sql`delete from attempt_days where account_id = 'took'`.execute(database.db);
     expect(await books.recount('took', false)).toMatchObject([{ attemptDays: 1, brokenInvariants: [] }]);
@@ -313,7 +313,7 @@ describe('comparing', () => {
     expect(await provider('taker')).toEqual([[day, 99n, 99n, 'matched']]);
   });
 
-  test('tells of writers that are behind', async () => {
+  test('lists writers that are behind', async () => {
     await store.register('behind', 'p', 4n, clock.nowMs());
     expect((await books.reconcile(clock.nowMs())).filter(({ kind }) => kind === 'writer')).toMatchObject([{ subject: 'behind', gaps: 4n, status: 'unbooked' }]);
     expect(await violations()).toEqual(['I6']);
@@ -331,18 +331,18 @@ describe('fees of plugins', () => {
     );
   });
 
-  test('are lines of their own on a bill, beside what models cost', async () => {
+  test('are separate lines on a bill', async () => {
     const statement = (await keeper.bill('fees', '2026-02', clock.nowMs()))?.statement;
     expect(statement).toMatchObject({ modelSpendNanoUsd: 60n, pluginsNanoUsd: 1_500n, adjustmentsNanoUsd: 0n, totalNanoUsd: 1_560n });
     expect(statement?.lines.filter(({ kind }) => kind === 'plugin')).toMatchObject([{ description: 'Plugins with m/one', model: 'm/one', provider: 'talker', amountNanoUsd: 1_500n }]);
-    // So they are in the list of bills.
+    // They are also separate in the list of bills.
     expect(await books.periods('fees')).toEqual([{ period: '2026-02', modelSpendNanoUsd: 60n, chargeNanoUsd: 1_560n, closedAtMs: 0 }]);
   });
 
-  test('are on no bill of a provider; what tools bought is on the bill of who made it', async () => {
+  test('are on no provider’s bill, but what tools bought is on the bill of the provider they bought it from', async () => {
     await books.importProviderUsage('talker', [{ day, costNanoUsd: 65n, tokens: 45n }], clock.nowMs());
     await books.importProviderUsage('painter', [{ day, costNanoUsd: 300n, tokens: 0n }], clock.nowMs());
-    // An invoice says nothing of fees either.
+    // An invoice does not contain fees either.
     expect(await books.adjustCost({ requestId: 'fee1', attempt: 1, costNanoUsd: 25n, reason: 'invoice' }, '2026-02', clock.nowMs())).toMatchObject({ amountNanoUsd: 5n });
     const found = (await books.reconcile(clock.nowMs())).filter(({ subject }) => subject === 'talker' || subject === 'painter');
     expect(found.map(({ subject, oursNanoUsd, theirsNanoUsd, status }) => [subject, oursNanoUsd, theirsNanoUsd, status])).toEqual([['painter', 300n, 300n, 'matched'], ['talker', 65n, 65n, 'matched']]);
@@ -350,7 +350,7 @@ describe('fees of plugins', () => {
   });
 });
 
-test('a bill with more corrections than lines asks for all of them', async () => {
+test('a bill with more corrections than lines still includes all of them', async () => {
   accounts.set('corrected', team);
   await sql`insert into ledger_entries (account_id, seq, at_ms, kind, request_id, attempt, amount_nano_usd, tokens, byok_tokens, source, provider, period, card_id, key_id, applies_to, flags, detail, hash)
     select 'corrected', n, ${FEBRUARY}::bigint, 'adjustment', 'corrected-' || n, 1, -3, 0, 0, 'provider', 'p', '2026-02', 'c', 'k', 'charge', '{}', '{}', 'h' from generate_series(1, 10002) n`.execute(database.db);

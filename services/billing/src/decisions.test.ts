@@ -54,7 +54,7 @@ describe('decisions in Postgres', () => {
     expect(ids((await store.list({ ...all, accountId: 'acct_1', fromMs: 1_000, toMs: 5_000, limit: 10 })).rows)).toEqual(['dec_0003', 'dec_0001']);
   });
 
-  test('are forgotten by age and by number', async () => {
+  test('are deleted by age and by number', async () => {
     await store.add([1, 2, 3, 4, 5, 6].map((number) => row(number)));
     await store.prune(2_000, 3);
     expect(ids((await store.list({ accountId: '', fromMs: 0, toMs: 0, after: '', limit: 10 })).rows)).toEqual(['dec_0006', 'dec_0005', 'dec_0004']);
@@ -63,12 +63,12 @@ describe('decisions in Postgres', () => {
   });
 });
 
-describe('the doors for decisions', () => {
+describe('RPCs and bus subscription for decisions', () => {
   const known = new Set(['chatcmpl-booked']);
   const handlers = () => createDecisionsHandlers({ decisions: store, books: { request: (accountId, requestId) => Promise.resolve(accountId === 'acct_1' && known.has(requestId) ? ({} as never) : undefined) } });
   const feedback = (message: object): Promise<unknown> => Promise.resolve((handlers()['Feedback'] as (message: object) => Promise<unknown>)({ accountId: 'acct_1', decision: null, score: 0.5, ...message }));
 
-  test('feedback is kept beside the decision of that account, and nowhere else', async () => {
+  test('feedback is stored with the decision of that account, and nowhere else', async () => {
     await store.add([row(1)]);
     expect(await feedback({ requestId: 'chatcmpl-1', score: 0.9 })).toEqual({ known: true, kept: true });
     expect((await store.find({ accountId: '', id: 'dec_0001', requestId: '' }))?.score).toBe(0.9);
@@ -78,14 +78,14 @@ describe('the doors for decisions', () => {
     for (const score of [Number.NaN, -0.1, 1.1]) await expect(feedback({ requestId: 'chatcmpl-1', score })).rejects.toMatchObject({ code: 'bad_message' });
   });
 
-  test('feedback may bring a decision that has not arrived, of its own account and request alone', async () => {
+  test('feedback may contain a decision that has not arrived yet, only for its own account and request', async () => {
     const decision = { id: 'dec_0007', requestId: 'chatcmpl-7', accountId: 'acct_1', atMs: '7000', viaAuto: true, recordJson: Buffer.from('{}') };
     expect(await feedback({ requestId: 'chatcmpl-7', decision: { ...decision, accountId: 'acct_2' } })).toEqual({ known: false, kept: false });
     expect(await feedback({ requestId: 'chatcmpl-7', decision })).toEqual({ known: true, kept: true });
     expect((await store.find({ accountId: 'acct_1', id: 'dec_0007', requestId: '' }))?.score).toBe(0.5);
   });
 
-  test('what is heard on the bus is stored, and a message that cannot be read is skipped', async () => {
+  test('decisions from the bus are stored, and a message that cannot be decoded is skipped', async () => {
     const clock = createFakeClock();
     const bus = createMemoryBus({ clock });
     const keeper = await keepDecisions({ bus, decisions: store, clock, log: silentLog, keptMs: 1_000, keptMax: 10 });

@@ -38,7 +38,7 @@ beforeEach(() => {
 });
 
 type Door = (name: string, message: object) => Promise<Record<string, unknown>>;
-/** A replica of billing; `over` stands before its store. */
+/** A replica of billing; `over` replaces methods of its store. */
 function doorOf(over: Partial<LedgerStore> = {}): Door {
   const { unary } = createHandlers({ store: { ...store, ...over }, clock, hearing: new Hearing(clock), ledgerNow: () => Promise.resolve(clock.nowMs()), announce: () => undefined });
   return async (name, message) => (await (unary[name] as (asked: unknown) => Promise<unknown>)({ writer, ...message })) as Record<string, unknown>;
@@ -53,13 +53,13 @@ const book = async (firstSeq: number, lastSeq: number): Promise<void> => {
   await consume([{ subject: 'usage.v1.0', payload: codec.encode({ writer, firstSeq: String(firstSeq), lastSeq: String(lastSeq) }), deliveries: 1 }]);
 };
 
-test('a writer has ended once it said so, which may be repeated, and until it reports again', async () => {
+test('a writer has ended once it said so (repeatably), until it reports again', async () => {
   const [door, other] = [doorOf(), doorOf()];
   const reportId = await report(door);
   expect([reportId.length, await endedAt(door)]).toEqual([36, false]);
   for (let times = 0; times < 2; times += 1) expect(await door('Deregister', { lastSeq: '0', reportId })).toEqual({ ended: true });
   expect([await endedAt(door), await endedAt(other)]).toEqual([true, true]);
-  // It is back: before it has written anything.
+  // It is back, before it has written anything.
   await other('Register', { provider: 'sim', lastSeq: '0' });
   expect([await endedAt(door), await endedAt(other)]).toEqual([false, false]);
 });
@@ -67,8 +67,8 @@ test('a writer has ended once it said so, which may be repeated, and until it re
 test.each<[string, (door: Door) => Promise<unknown>]>([
   ['it is registered again', (door) => door('Register', { provider: 'sim', lastSeq: '0' })],
   ['it has reported again', (door) => report(door)],
-  // As `register` of billing was before writers could end.
-  ['a billing of before has heard of it', () =>
+  // Like `register` in versions before writers could end.
+  ['it has reported to an older version of billing', () =>
     sql`insert into writers (writer, provider, last_seq, registered_at_ms, reported_at_ms, open_since_ms, owed_seq, seen_at_ms)
       values (${writer}, '', 0, ${clock.nowMs()}::bigint, ${clock.nowMs()}::bigint, 0, null, ${clock.nowMs()}::bigint)
       on conflict (writer) do update set last_seq = greatest(writers.last_seq, excluded.last_seq), seen_at_ms = excluded.seen_at_ms, lost_at_ms = 0, owed_seq = excluded.owed_seq`.execute(database.db)],
@@ -84,23 +84,23 @@ test.each<[string, (door: Door) => Promise<unknown>]>([
   expect(await door('Deregister', { lastSeq: '0', reportId: latest })).toEqual({ ended: false });
 });
 
-test('an end counts behind all of its log alone, in whatever order that comes', async () => {
+test('a writer has ended only when the ledger has its whole log, in whatever order that arrives', async () => {
   const door = doorOf();
   const end = async (lastSeq: string): Promise<unknown> => (await door('Deregister', { lastSeq, reportId: await report(door, lastSeq) }))['ended'];
   expect(await end('4')).toBe(false);
   await book(3, 4);
   expect(await end('4')).toBe(false);
   await book(1, 2);
-  // Once more of it is known than it names.
+  // If more of its log is known than it names.
   expect(await door('Deregister', { lastSeq: '3', reportId: await report(door, '4') })).toEqual({ ended: false });
   expect(await door('Deregister', { lastSeq: '4', reportId: await report(door, '4', '17') })).toEqual({ ended: false });
   expect([await end('4'), await endedAt(door)]).toEqual([true, true]);
-  // What comes all the same was written by nobody who registered: it is waited for.
+  // If records arrive anyway, the writer is waited for again.
   await book(6, 6);
   expect(await endedAt(door)).toBe(false);
 });
 
-test('one that is not known, or names no report, has not ended', async () => {
+test('a writer that is unknown, or does not name its report, has not ended', async () => {
   const door = doorOf();
   expect(await door('Deregister', { lastSeq: '0', reportId: '' })).toEqual({ ended: false });
   await report(door);
@@ -108,7 +108,7 @@ test('one that is not known, or names no report, has not ended', async () => {
   await expect(door('Deregister', { writer: '', lastSeq: '0', reportId: 'report' })).rejects.toThrow(/^bad_message/);
 });
 
-test('a ledger that was restored to when a writer had ended says so no more once this process has heard of it since', async () => {
+test('a ledger that was restored to a time at which a writer had ended no longer says so if this process has heard from it since', async () => {
   const door = doorOf();
   await door('Deregister', { lastSeq: '0', reportId: await report(door) });
   const backup = await store.watermarks();
@@ -118,7 +118,7 @@ test('a ledger that was restored to when a writer had ended says so no more once
   expect(await endedAt(restored)).toBe(false);
 });
 
-test('a writer that the ledger learns of by what it wrote, as after a restore, is heard of: it is not lost', async () => {
+test('a writer that the ledger learns of from its records, as after a restore, does not count as lost', async () => {
   const { unary } = createHandlers({ store, clock, hearing: new Hearing(clock), ledgerNow: createDatabaseTime(database), announce: () => undefined });
   await book(1, 1);
   const { writers: told } = (await (unary['Watermarks'] as (asked: unknown) => Promise<unknown>)({})) as { writers: { writer: string }[] };

@@ -13,13 +13,13 @@ const behind = async (after: string): Promise<object> => {
 test.each([
   ['', ['2026-11', '2026-10', '2026-08']],
   ['2026-11', ['2026-10', '2026-08']],
-  // The account had nothing in it: its place among the others is known.
+  // The account had nothing in this period, but the cursor is valid.
   ['2026-09', ['2026-08']],
   ['2026-08', []],
-])('statements behind %j', async (after, periods) => {
+])('statements after %j', async (after, periods) => {
   expect(await behind(after)).toEqual({ periods, afterUnknown: false });
 });
 
-test.each(['zzz', '2026-13', 'month:2026-10', 'key_1'])('%j is the place of no statement, which is no empty list', async (after) => {
+test.each(['zzz', '2026-13', 'month:2026-10', 'key_1'])('%j is not a valid cursor, which is different from an empty list', async (after) => {
   expect(await behind(after)).toEqual({ periods: [], afterUnknown: true });
 });

@@ -1,4 +1,4 @@
-/** Sums that differ from their rows are written anew, and rows never are. */
+/** Sums that differ from their rows are corrected; rows never are. */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import type { UsageRecorded, UsageRecorded__Output } from '@signalbox/contracts/events';
 import { messageCodec } from '@signalbox/contracts/load';
@@ -29,7 +29,7 @@ let books: BooksStore;
 let consume: ReturnType<typeof createConsumer>;
 let nextSeq = 1;
 
-/** Books one attempt that was delivered, of January or of the month after. */
+/** Books one delivered attempt, in January or the month after. */
 async function book(accountId: string, requestId: string, { attempt = 1, month = 1, output = 5, fee = 0, model = 'm/one', key = 'key_1' } = {}): Promise<void> {
   const seq = String(nextSeq);
   nextSeq += 1;
@@ -75,7 +75,7 @@ const rowsOf = async (tables: readonly string[]): Promise<unknown> =>
   Object.fromEntries(await Promise.all(tables.map(async (table) => [table, (await sql.raw(`select to_jsonb(t) - 'updated_at_ms' as row from ${table} t order by 1`).execute(database.db)).rows] as const)));
 const done = { usageDays: 0, attemptDays: 0, totals: 0, closedPeriods: [], brokenInvariants: [] };
 
-test('books that are right are left alone', async () => {
+test('correct books are not changed', async () => {
   const before = await rowsOf(TABLES);
   expect(await failing()).toEqual([]);
   expect(await books.recount('', false)).toEqual([]);
@@ -85,39 +85,39 @@ test('books that are right are left alone', async () => {
 test.each([
   ['a figure of a day', `update usage_days set charge_nano_usd = charge_nano_usd + 1, savings_nano_usd = savings_nano_usd - 3 where account_id = 'x' and model = 'm/one'`, ['I7'], { usageDays: 1 }],
   ['a day that is gone', `delete from usage_days where account_id = 'x' and key_id = 'key_2'`, ['I7'], { usageDays: 1 }],
-  ['a day of nothing', `insert into usage_days select 'x', '2026-01-09', period, provider, key_id, model, requests, tokens, byok_tokens, prompt_tokens, completion_tokens, cost_nano_usd, charge_nano_usd, adjusted_nano_usd, savings_nano_usd from usage_days where account_id = 'x' and key_id = 'key_2'`, ['I7'], { usageDays: 1 }],
-  ['what a sum is of', `update usage_days set model = 'm/two' where account_id = 'x' and key_id = 'key_2'`, ['I7'], { usageDays: 2 }],
-  ['what providers are compared with', `update attempt_days set cost_nano_usd = cost_nano_usd + 7, attempts = 0 where account_id = 'x'`, ['I7'], { attemptDays: 1 }],
-  ['what providers are compared with, all of it', `delete from attempt_days where account_id = 'x'`, ['I7'], { attemptDays: 1 }],
-  ['a provider of nothing', `insert into attempt_days values ('x', '2026-01-01', 'q', 1, 2, 3, 0)`, ['I7'], { attemptDays: 1 }],
-  ['totals that limits are counted by', `update totals set charge_nano_usd = charge_nano_usd - 5 where account_id = 'x' and period_id like 'month:%'`, ['I9'], { totals: 3 }],
-  ['totals of nothing', `insert into totals values ('x', 'key_9', 'total', 1, 2, 3, 4)`, ['I9'], { totals: 1 }],
+  ['a day without rows', `insert into usage_days select 'x', '2026-01-09', period, provider, key_id, model, requests, tokens, byok_tokens, prompt_tokens, completion_tokens, cost_nano_usd, charge_nano_usd, adjusted_nano_usd, savings_nano_usd from usage_days where account_id = 'x' and key_id = 'key_2'`, ['I7'], { usageDays: 1 }],
+  ['the key of a sum', `update usage_days set model = 'm/two' where account_id = 'x' and key_id = 'key_2'`, ['I7'], { usageDays: 2 }],
+  ['a sum that providers are compared with', `update attempt_days set cost_nano_usd = cost_nano_usd + 7, attempts = 0 where account_id = 'x'`, ['I7'], { attemptDays: 1 }],
+  ['all sums that providers are compared with', `delete from attempt_days where account_id = 'x'`, ['I7'], { attemptDays: 1 }],
+  ['a provider without rows', `insert into attempt_days values ('x', '2026-01-01', 'q', 1, 2, 3, 0)`, ['I7'], { attemptDays: 1 }],
+  ['totals that limits use', `update totals set charge_nano_usd = charge_nano_usd - 5 where account_id = 'x' and period_id like 'month:%'`, ['I9'], { totals: 3 }],
+  ['totals without rows', `insert into totals values ('x', 'key_9', 'total', 1, 2, 3, 4)`, ['I9'], { totals: 1 }],
 ])('%s is written anew from the rows, once, and nothing else is touched', async (_what, text, named, written) => {
   const before = await rowsOf(TABLES);
   await change(text);
   expect(await failing()).toEqual(named);
   expect(await books.recount('', false)).toEqual([{ ...done, accountId: 'x', ...written }]);
   expect(await failing()).toEqual([]);
-  // How long answers took of a sum that was there, and what was learnt of its cost, too.
+  // Durations of an existing sum and later cost corrections are kept, too.
   expect(await rowsOf(TABLES)).toEqual(before);
   expect(await books.recount('', false)).toEqual([]);
 });
 
-test('days that a version of before the fees booked beside this schema are mended without a backup', async () => {
+test('days that a version older than the fees booked in this schema are corrected without a backup', async () => {
   const before = await rowsOf(TABLES);
   for (const account of ['x', 'y']) {
     await change(`update usage_days set fees_nano_usd = 0 where account_id = '${account}' and fees_nano_usd > 0`);
     await change(`update attempt_days set cost_nano_usd = cost_nano_usd + ${FEE} where account_id = '${account}'`);
   }
   expect(await failing()).toEqual(['I7']);
-  // One account at a time, too.
+  // Also for a single account.
   expect(await books.recount('y', false)).toEqual([{ ...done, accountId: 'y', usageDays: 1, attemptDays: 1 }]);
   expect(await failing('x')).toEqual(['I7']);
   expect(await books.recount('', false)).toEqual([{ ...done, accountId: 'x', usageDays: 1, attemptDays: 1 }]);
   expect(await rowsOf(TABLES)).toEqual(before);
 });
 
-test('rows that do not verify are no base for sums: nothing is written, and other accounts are', async () => {
+test('nothing is written for an account whose rows do not verify; other accounts are corrected', async () => {
   const before = await rowsOf(TABLES);
   const hash = `case when request_id = 'x plain' then repeat('a', 64) else hash end`;
   await sql.raw('create table kept as select * from ledger_entries; alter table ledger_entries disable trigger user').execute(database.db);
@@ -134,7 +134,7 @@ test('rows that do not verify are no base for sums: nothing is written, and othe
   expect(await rowsOf(TABLES)).toEqual(before);
 });
 
-test('who asks over the door is told by account and table, and what is in dispute is compared anew', async () => {
+test('the RPC reports the corrections by account and table, and the books are reconciled again', async () => {
   const told: bigint[] = [];
   const { Recount } = createBooksHandlers({ books, keeper: { bill: () => Promise.resolve(undefined), closePeriods: () => Promise.resolve({ closed: [], waiting: [] }) }, clock, ledgerNow: () => Promise.resolve(clock.nowMs()), periodSeconds: undefined, onReconciled: (nano) => told.push(nano) });
   await change(`update usage_days set charge_nano_usd = charge_nano_usd + 9 where account_id = 'z' and key_id = 'key_2'`);
@@ -146,7 +146,7 @@ test('who asks over the door is told by account and table, and what is in disput
   expect(told).toEqual([0n]);
 });
 
-test('a comparison that finds nothing is the latest, too', async () => {
+test('a reconciliation that finds nothing counts as the latest, too', async () => {
   await change(`update usage_days set charge_nano_usd = charge_nano_usd + 9 where account_id = 'y' and key_id = 'key_2'`);
   expect(await books.reconcile(JANUARY + 100 * 86_400_000)).toMatchObject([{ kind: 'account', subject: 'y', status: 'differs' }]);
   expect(await books.lastReconciled()).toMatchObject([{ kind: 'account', subject: 'y', status: 'differs' }]);
@@ -155,13 +155,13 @@ test('a comparison that finds nothing is the latest, too', async () => {
   expect(await books.lastReconciled()).toEqual([]);
 });
 
-test('it waits for a booking of the account that is under way, and counts what that booked', async () => {
+test('it waits for a running booking of the account, and counts what that booked', async () => {
   await change(`update usage_days set requests = requests + 1 where account_id = 'x' and model = 'm/one'`);
   let recounted: Promise<unknown> | undefined;
   await database.db.transaction().execute(async (booking) => {
     const { rows: [own] } = await sql<{ pid: number }>`select pg_backend_pid() as pid from account_heads where account_id = 'x' for update`.execute(booking);
     recounted = books.recount('x', false);
-    // Until it stands behind this transaction; the test's own time limit ends a wait for what never comes.
+    // Until it waits for this transaction; if it never does, the test times out.
     for (let waits = false; !waits; ) waits = (await sql<{ waits: boolean }>`select exists (select from pg_stat_activity where ${own?.pid ?? 0}::integer = any(pg_blocking_pids(pid))) as waits`.execute(database.db)).rows[0]?.waits === true;
     await sql`update usage_days set requests = requests + 1 where account_id = 'x' and model = 'm/one'`.execute(booking);
   });
@@ -169,7 +169,7 @@ test('it waits for a booking of the account that is under way, and counts what t
   expect(await failing()).toEqual([]);
 });
 
-test('sums of a closed period, of which its bill is made, stay until they are asked for by name', async () => {
+test('sums of a closed period, which its bill is made from, are corrected only if explicitly asked for', async () => {
   await book('x', 'later', { month: 2 });
   const terms = new Map([['x', { ...tierTerms('A', 'team'), tier: 'team', variant: 'A' as const, hardCap: false }]]);
   await sql`update writers set reported_at_ms = ${FEBRUARY + 3_600_000}::bigint`.execute(database.db);

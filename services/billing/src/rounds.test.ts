@@ -11,14 +11,14 @@ import { startRounds } from './rounds.js';
 const NOVEMBER = Date.UTC(2026, 10, 1);
 const MINUTE = 60_000;
 
-/** No writer, and nobody who was not heard. */
+/** No writers, and no time in which nobody could report. */
 const QUIET = { writers: () => Promise.resolve([]), hearing: { until: (nowMs: number) => nowMs } };
 
 type Answer = 'in vain' | 'waits' | 'closes' | 'nothing';
-/** When rounds closed periods, from a start 70.5 s before November, in ms from its beginning, by the ledger's clock. `answers`: those of November, the last one for ever. */
+/** When rounds tried to close periods, in ms from the beginning of November by the ledger's clock, if billing starts 70.5 s before. `answers`: results from November on; the last one is repeated. */
 const rounds = (...answers: readonly Answer[]): Promise<readonly number[]> => roundsAhead(0, answers);
 
-/** On a host whose clock is so far ahead. */
+/** How far the host's clock is ahead. */
 async function roundsAhead(aheadMs: number, answers: readonly Answer[]): Promise<readonly number[]> {
   const clock = createFakeClock(NOVEMBER - MINUTE - 10_500 + aheadMs);
   const at: number[] = [];
@@ -43,24 +43,24 @@ async function roundsAhead(aheadMs: number, answers: readonly Answer[]): Promise
   return at;
 }
 
-test('a round comes at the end of a period, when its terms are read, then each minute while it waits', async () => {
+test('a round runs at the end of a period, when its terms are read, then each minute while the period waits', async () => {
   expect(await rounds('waits')).toEqual([-50_500, 0, MINUTE]);
 });
 
-test.each([16 * MINUTE, -16 * MINUTE])('a host whose clock is %d ms off goes by the clock of the ledger', async (aheadMs) => {
+test.each([16 * MINUTE, -16 * MINUTE])('a host whose clock is %d ms off uses the clock of the ledger', async (aheadMs) => {
   expect(await roundsAhead(aheadMs, ['waits'])).toEqual([-50_500, 0, MINUTE]);
 });
 
-test('while that round is in vain it is tried again each second', async () => {
+test('if that round fails it is repeated each second', async () => {
   expect(await rounds('in vain', 'in vain', 'waits')).toEqual([-50_500, 0, 1_000, 2_000, MINUTE + 2_000]);
 });
 
-test('after a close comes one more, for what is left of a long pause', async () => {
+test('after a close another round runs, for periods that are left after a long pause', async () => {
   expect(await rounds('closes', 'nothing')).toEqual([-50_500, 0, MINUTE]);
   expect(await rounds('nothing')).toEqual([-50_500, 0]);
 });
 
-test('each round reads again what was kept unread, before it looks at what waits', async () => {
+test('each round first retries unread messages and then counts the waiting ones', async () => {
   const clock = createFakeClock(NOVEMBER);
   const did: string[] = [];
   const begun = startRounds({
@@ -100,7 +100,7 @@ async function gaugeOf(name: string, minutes: number, found: (minute: number) =>
 
 const differs: ReconcileRow = { kind: 'account', subject: 'x', day: '', oursNanoUsd: 5n, theirsNanoUsd: 2n, status: 'differs', gaps: 0n };
 
-test('what another replica compared since is told within a minute, and not what this one found before', async () => {
+test('a newer reconciliation of another replica is shown within a minute, instead of this one’s own', async () => {
   expect(await gaugeOf('signalbox_billing_unreconciled_nano_usd', 4, (minute) => ({ rows: [differs], last: minute < 2 ? [differs] : [] }))).toEqual([3, 3, 0, 0]);
   expect(await gaugeOf('signalbox_billing_unreconciled_nano_usd', 4, (minute) => ({ rows: [], last: minute < 2 ? [] : [differs] }))).toEqual([0, 0, 3, 3]);
 });

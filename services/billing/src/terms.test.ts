@@ -39,7 +39,7 @@ afterAll(async () => {
   await stopTestStores();
 }, 30_000);
 
-test('terms are those at the end of the period, however long its close waits', async () => {
+test('the terms are those at the end of the period, however long its close waits', async () => {
   accounts = new Map([['up', account('free')], ['down', account('team')], ['later', account('team', NOVEMBER)]]);
   await store.register('w', '', 0n, NOVEMBER - 1, 0);
   expect(await keeperOf().closePeriods(NOVEMBER)).toMatchObject({ closed: [], waiting: [{ period: '2026-10', reason: 'not_over' }, { reason: 'writer_silent', writer: 'w' }] });
@@ -51,12 +51,12 @@ test('terms are those at the end of the period, however long its close waits', a
   await store.register('w', '', 0n, days, 0);
   expect(await keeperOf().closePeriods(days)).toEqual({ closed: ['2026-10'], waiting: [] });
   const total = async (id: string): Promise<bigint | undefined> => (await keeperOf().bill(id, '2026-10', days))?.statement.totalNanoUsd;
-  // An account that was there at the end and not in the list yet has the terms of the close.
+  // An account that existed at the end but was not in the list yet gets the terms of the time of the close.
   expect([await total('up'), await total('down'), await total('unseen'), await total('later')]).toEqual([0n, 99_000_000_000n, 499_000_000_000n, undefined]);
   expect(await tierOf('up', '2026-11', days)).toBe('team');
 });
 
-test('of replicas that write at once, the first writes each account once, and nothing is added to a closed period', async () => {
+test('if replicas write terms at once, the first one writes each account once, and nothing is added to a closed period', async () => {
   const ids = Array.from({ length: 200 }, (_, i) => `many-${i}`);
   const tiers: readonly Tier[] = ['free', 'team', 'business', 'enterprise'];
   await Promise.all(tiers.map((tier, i) => books.writeTerms('2026-11', new Map((i % 2 === 0 ? ids : [...ids].reverse()).map((id) => [id, terms(tier)])))));
@@ -72,13 +72,13 @@ test('of replicas that write at once, the first writes each account once, and no
   expect(await tierOf('straggler', '2026-11', JANUARY)).toBeUndefined();
 });
 
-test('what comes into the way while a period is closed is told, so that it is tried again', async () => {
+test('a blocker that appears while a period is being closed is returned, so that the close is retried', async () => {
   await store.register('w', '', 5n, JANUARY + GRACE_MS, 0);
   const hasty = keeperOf({ writerReports: () => Promise.resolve([]) });
   expect(await hasty.closePeriods(JANUARY + GRACE_MS)).toEqual({ closed: [], waiting: [{ period: '2026-12', reason: 'writer_behind', writer: 'w' }] });
 });
 
-test('a clock that is set ahead over the end of a period closes it and takes its terms a quarter of an hour later, and never where it is set right before', async () => {
+test('if the clock is set ahead past the end of a period, the period closes and takes its terms a quarter of an hour later, and not if the clock is corrected before', async () => {
   const clock = createFakeClock(JANUARY - 1_200_000);
   const written: string[] = [];
   const hearing = new Hearing(clock);

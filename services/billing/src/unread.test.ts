@@ -48,18 +48,18 @@ afterAll(async () => {
 
 const card = { id: 'card_1', inputUncached: '1000000', outputText: '2000000' };
 const periods = { day: '2026-01-01', week: '2026-W01', month: '2026-01', plan: '2026-01' };
-/** Of one request, whose cost is 20 nano-dollars by its card. */
+/** A message of one request that costs 20 nano-dollars by its card. */
 const usage = (writer: string, requestId: string, cost = '20'): Uint8Array => codec.encode({
   writer, firstSeq: '1', lastSeq: '2',
   ended: [{ requestId, attempt: 1, accountId: 'a1', keyId: 'key_1', card, periods, tokens: { inputUncached: 10, outputText: 5 }, costNanoUsd: cost, source: 'PROVIDER', provider: 'sim', endedAtMs: '5' }],
   outcomes: [{ requestId, attempt: 1, accountId: 'a1', outcome: 'DELIVERED', toldByEdge: true }],
 });
-/** Field 1 as a text of 200 bytes that are not there, and a number that tells one from another. */
+/** A message that cannot be decoded: field 1 announces a text of 200 bytes that are missing. The number makes it unique. */
 const junk = (number: number): Buffer => Buffer.from([0x0a, 0xc8, 0x01, 0xff, number >> 8, number & 0xff]);
 const kept = async (where = sql`true`): Promise<readonly { id: bigint; reason: string; hex: string; note: string; is_resolved: boolean }[]> =>
   (await sql<{ id: bigint; reason: string; hex: string; note: string; is_resolved: boolean }>`select id, reason, encode(payload, 'hex') as hex, note, resolved_at_ms is not null as is_resolved from dead_events where ${where} order by id`.execute(database.db)).rows;
 
-test('1,300 messages that nobody can read are delivered once each, and what lies behind them comes next; their bytes are kept twice and counted', async () => {
+test('1,300 unreadable messages are delivered once each without blocking the next; their bytes are kept twice and counted', async () => {
   const subject = `usage.v1.unread-${process.pid}`;
   const all = Array.from({ length: 1_300 }, (_, number) => junk(number));
   await Promise.all(all.map((payload) => bus.publish(subject, payload)));
@@ -91,17 +91,17 @@ test('1,300 messages that nobody can read are delivered once each, and what lies
   expect(await metrics.metrics.registry.metrics()).toContain('signalbox_billing_dead_events_total{reason="undecodable",service="billing"} 1300');
 }, 60_000);
 
-/** What an earlier version could not read. */
+/** A message that an earlier version could not read. */
 async function keep(...payloads: readonly Uint8Array[]): Promise<void> {
   await store.commit([], payloads.map((payload) => ({ subject: 'usage.v1.0', reason: 'undecodable', writer: '', payload })), 1);
 }
 
 const rereadWith = (handler: Handler): (() => Promise<void>) => createReread({ books, consume: handler, clock: createFakeClock(7), log: silentLog });
 
-test('the first version that can read a kept message books it once, resolves it and moves its writer on; what it cannot read stays', async () => {
+test('the first version that can read a kept message books it once, resolves it and advances its writer’s watermark; others are kept', async () => {
   await sql`delete from dead_events`.execute(database.db);
   await keep(junk(1), usage('w2', 'late'), junk(2));
-  // Two replicas at once, and again.
+  // Two replicas at once, twice.
   await Promise.all([rereadWith(consume)(), rereadWith(consume)()]);
   const reread = rereadWith(consume);
   await reread();
@@ -112,14 +112,14 @@ test('the first version that can read a kept message books it once, resolves it 
   expect((await kept()).map(({ hex, is_resolved, note }) => [hex.length, is_resolved, note])).toEqual([[12, false, ''], [Buffer.from(usage('w2', 'late')).length * 2, true, 'read by a later version'], [12, false, '']]);
 });
 
-test('a fact of such a message that must not be booked is kept as a dead event of its own', async () => {
+test('a fact of such a message that cannot be booked is kept as a separate dead event', async () => {
   await sql`delete from dead_events`.execute(database.db);
   await keep(usage('w3', 'wrong', '21'));
   await rereadWith(consume)();
   expect((await kept()).map(({ reason, is_resolved }) => [reason, is_resolved])).toEqual([['undecodable', true], ['cost_mismatch', false]]);
 });
 
-test('while the ledger is away nothing is resolved, and the next round begins with the same message', async () => {
+test('while the ledger is away nothing is resolved, and the next round starts with the same message', async () => {
   await sql`delete from dead_events`.execute(database.db);
   await keep(usage('w4', 'away'), usage('w5', 'away too'));
   let answer: readonly Verdict[] = ['again'];
@@ -138,7 +138,7 @@ test('while the ledger is away nothing is resolved, and the next round begins wi
   await expect(gone()).resolves.toBeUndefined();
 });
 
-test('a round looks at 256 messages, and the next ones at those behind them: however many nobody can read, each is reached', async () => {
+test('a round looks at 256 messages and the next one at those after them, so that each is reached however many are unreadable', async () => {
   await sql`delete from dead_events`.execute(database.db);
   await keep(...Array.from({ length: 300 }, (_, number) => junk(number)), usage('w6', 'behind three hundred'));
   const reread = rereadWith(consume);

@@ -6,10 +6,10 @@ import { createBooksHandlers, type BooksDoorOptions } from './books-door.js';
 
 let clock: FakeClock;
 let writers: readonly WriterReport[];
-/** What the writers are at a time, where they change. */
+/** The reports of the writers at a time, if they change. */
 let at: (elapsedMs: number) => readonly WriterReport[];
 
-/** One that is booked to its newest record and runs nothing, as it reports now. */
+/** A writer whose log is completely booked and that runs nothing, as it reports now. */
 const writer = (changes: Partial<WriterReport> = {}): WriterReport => ({ writer: 'w', lastSeq: 9n, ledgerSeq: 9n, gaps: 0n, reportedAtMs: clock.nowMs(), openSinceMs: 0, isDeclaredLost: false, ...changes });
 
 beforeEach(() => {
@@ -18,9 +18,9 @@ beforeEach(() => {
   at = () => writers;
 });
 
-/** Proves, and lets as much time pass as that takes. */
+/** Verifies, and lets as much time pass as that takes. */
 async function prove(accountId = ''): Promise<{ readonly wrong: readonly string[]; readonly underWay: VerifyResponse['underWay']; readonly tookMs: number }> {
-  // The proof at one instant counts whoever is behind.
+  // The check of the store alone counts every writer that is behind.
   const checks = () => writers.filter(({ ledgerSeq, lastSeq }) => ledgerSeq !== lastSeq).map((one) => one.writer);
   const books = {
     writerReports: () => Promise.resolve(at(clock.monotonicMs())),
@@ -35,11 +35,11 @@ async function prove(accountId = ''): Promise<{ readonly wrong: readonly string[
   return { wrong, underWay: answer?.underWay, tookMs: clock.monotonicMs() - fromMs };
 }
 
-test('of writers at rest nothing is under way', async () => {
+test('nothing is under way if all writers are at rest', async () => {
   expect(await prove()).toEqual({ wrong: [], underWay: [], tookMs: 0 });
 });
 
-test('what was in the logs as the proof began is waited for; what comes meanwhile is under way', async () => {
+test('records that were in the logs when the check began are waited for; later ones are under way', async () => {
   at = (ms) => [writer({ lastSeq: 20n + BigInt(ms), ledgerSeq: 10n + BigInt(ms) / 50n })];
   writers = at(0);
   expect(await prove()).toEqual({ wrong: [], underWay: [{ writer: 'w', records: String(620 - 22), openSinceMs: '0' }], tookMs: 600 });
@@ -48,61 +48,61 @@ test('what was in the logs as the proof began is waited for; what comes meanwhil
 test.each<[string, Partial<WriterReport>]>([
   ['is behind', { ledgerSeq: 8n }],
   ['is booked beyond a gap', { ledgerSeq: 8n, gaps: 1n, openSinceMs: 5 }],
-  ['is booked beyond a gap and told of no record after it', { gaps: 1n }],
+  ['is booked beyond a gap and reported no record after it', { gaps: 1n }],
   ['has an open attempt and is silent', { ledgerSeq: 8n, openSinceMs: 5, reportedAtMs: 0 }],
 ])('a writer that %s is a violation in the end', async (_what, changes) => {
   writers = [writer(changes), writer({ writer: 'right' })];
   expect(await prove()).toEqual({ wrong: ['I6 1: w'], underWay: [], tookMs: 15_000 });
 });
 
-test('a gap that is filled is none, although another has come', async () => {
+test('a gap that is filled is no violation, even if another one appeared meanwhile', async () => {
   at = (ms) => [writer({ lastSeq: 30n, ledgerSeq: ms < 400 ? 5n : 12n, gaps: 1n })];
   writers = [writer({ lastSeq: 12n, ledgerSeq: 5n, gaps: 1n })];
   at = (ms) => (ms === 0 ? writers : [writer({ lastSeq: 30n, ledgerSeq: ms < 400 ? 5n : 12n, gaps: 1n })]);
   expect(await prove()).toEqual({ wrong: [], underWay: [{ writer: 'w', records: '18', openSinceMs: '0' }], tookMs: 400 });
 });
 
-test('the beginning of an attempt that still runs is under way, at once: nothing of it is to be booked', async () => {
+test('the start record of a running attempt is under way without a wait, since it is not booked', async () => {
   writers = [writer({ ledgerSeq: 8n, owedSeq: 8n, openSinceMs: 1_700_000_000_000 })];
   expect(await prove()).toEqual({ wrong: [], underWay: [{ writer: 'w', records: '1', openSinceMs: '1700000000000' }], tookMs: 0 });
 });
 
-test('a first attempt that runs is under way, although nothing was ever to be booked', async () => {
+test('a first attempt that runs is under way, even if nothing has been booked yet', async () => {
   writers = [writer({ lastSeq: 1n, ledgerSeq: 0n, owedSeq: 0n, openSinceMs: 5 })];
   expect(await prove()).toEqual({ wrong: [], underWay: [{ writer: 'w', records: '1', openSinceMs: '5' }], tookMs: 0 });
 });
 
-test('what is to be booked and is not is a violation, also while attempts run', async () => {
+test('an unbooked record is a violation, even while attempts run', async () => {
   at = (ms) => [writer({ lastSeq: 10n + BigInt(ms), ledgerSeq: 8n, owedSeq: 9n + BigInt(ms), openSinceMs: 5 })];
   expect(await prove()).toMatchObject({ wrong: ['I6 1: w'], tookMs: 15_000 });
 });
 
-test('what is booked of it within that time is none, also while others come', async () => {
+test('a record that is booked in time is no violation, even while others are added', async () => {
   at = (ms) => [writer({ lastSeq: 20n + BigInt(ms), ledgerSeq: ms < 400 ? 8n : 12n, owedSeq: 12n + BigInt(ms), openSinceMs: 5 })];
   expect(await prove()).toMatchObject({ wrong: [], underWay: [{ writer: 'w', records: '408' }], tookMs: 400 });
 });
 
-test('a beginning of which no attempt is left, or whose worker is silent, is to be booked', async () => {
+test('a start record without a running attempt, or of a silent worker, is a violation', async () => {
   writers = [writer({ writer: 'ended', ledgerSeq: 8n, owedSeq: 8n }), writer({ writer: 'silent', ledgerSeq: 8n, owedSeq: 8n, openSinceMs: 5, reportedAtMs: 0 })];
   expect(await prove()).toEqual({ wrong: ['I6 2: ended, silent'], underWay: [], tookMs: 15_000 });
 });
 
-test('a writer that comes back meanwhile and says what is to be booked is believed', async () => {
+test('a writer that comes back meanwhile and reports what is to be booked is believed', async () => {
   at = (ms) => [writer({ ledgerSeq: 8n, openSinceMs: 5, ...(ms < 1_000 ? {} : { owedSeq: 8n }) })];
   expect(await prove()).toMatchObject({ wrong: [], tookMs: 1_000 });
 });
 
-test('of a worker of an older version a beginning may be all that is missing', async () => {
+test('for a worker of an older version, missing records may be start records', async () => {
   writers = [writer({ ledgerSeq: 8n, openSinceMs: 1_700_000_000_000 })];
   expect(await prove()).toEqual({ wrong: [], underWay: [{ writer: 'w', records: '1', openSinceMs: '1700000000000' }], tookMs: 15_000 });
 });
 
-test('a log is never further in the ledger than its writer ever was, whoever lost it; of a lost one nothing else is waited for', async () => {
+test('more of a log in the ledger than its writer reported is a violation even for a lost writer, for which nothing else is checked', async () => {
   writers = [writer({ writer: 'ahead', ledgerSeq: 10n }), writer({ writer: 'ahead-and-lost', ledgerSeq: 10n, isDeclaredLost: true }), writer({ writer: 'lost', ledgerSeq: 3n, gaps: 1n, isDeclaredLost: true })];
   expect(await prove()).toEqual({ wrong: ['I6 2: ahead, ahead-and-lost'], underWay: [], tookMs: 0 });
 });
 
-test('the proof of one account asks for no writer', async () => {
+test('verifying one account does not ask for writers', async () => {
   writers = [writer({ ledgerSeq: 8n })];
   expect(await prove('acct_1')).toEqual({ wrong: [], underWay: [], tookMs: 0 });
 });

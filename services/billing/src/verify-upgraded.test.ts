@@ -21,7 +21,7 @@ const card = { id: 'card_1', inputUncached: '1000000', outputText: '2000000' };
 const FEE = 40;
 const dear = { ...card, id: `card_1+plugins.${FEE}`, requestNanoUsd: String(FEE) };
 const periods = { day: '2026-01-01', week: '2026-W01', month: '2026-01', plan: '2026-01' };
-/** What a ledger of before the sums for reports held. */
+/** The contents of a ledger that is older than the sums for reports. */
 const TABLES = {
   ledger_entries: 'seq, at_ms, amount_nano_usd, tokens, byok_tokens, attempt, account_id, kind, request_id, source, provider, period, card_id, key_id, applies_to, flags, detail, hash, charge_hash',
   account_heads: 'account_id, seq, hash, totals_seq',
@@ -34,7 +34,7 @@ let url: Secret;
 const opened: Database<unknown>[] = [];
 let nextSeq = 1;
 
-/** The books of one schema, as billing keeps them. */
+/** The books in one schema, as kept by billing. */
 function billing(schema: string) {
   const database = openDatabase<unknown>({ url, poolMax: 2, log: silentLog, statementTimeoutMs: 20_000, schema, pipelined: true });
   opened.push(database);
@@ -63,14 +63,14 @@ afterAll(async () => {
   await stopTestStores();
 }, 30_000);
 
-test('a ledger from before there were sums for reports, with corrections, verifies after the upgrade; what is changed in it later is found', async () => {
+test('a ledger with corrections that is older than the sums for reports verifies after the upgrade, and later changes in it are found', async () => {
   const source = billing('billing');
   await migrate(source.database.db, migrations, { schema: 'billing' });
   await source.book('plain', 1, 5);
-  // Concluded by the worker, then told of by edge with the attempt that took its place.
+  // Concluded by the worker, then superseded by an attempt that edge reported.
   await source.book('corrected', 1, 6, false);
   await source.book('corrected', 2, 9);
-  // Fees of plugins, which those before counted as the provider's.
+  // Plugin fees, which earlier versions counted as the provider's.
   await source.book('plugins', 1, 4, true, { fee: FEE });
   await source.book('plugins corrected', 1, 4, false, { fee: FEE });
   await source.book('plugins corrected', 2, 8, true, { fee: FEE });

@@ -39,7 +39,7 @@ interface Told {
 const card = { id: 'card_1', inputUncached: '1000000', outputText: '2000000' };
 const periods = { day: '2026-01-01', week: '2026-W01', month: '2026-01', plan: '2025-12' };
 
-/** Books one attempt of the account `x`, and what became of it. */
+/** Books one attempt of the account `x` and its outcome. */
 async function book(requestId: string, { attempt = 1, retryOf = [], key = 'key_1', model = 'm/one', byok = false, output = 5, outcome, toldByEdge = true }: Told): Promise<void> {
   const usage: UsageRecorded = {
     writer: 'w', firstSeq: String(nextSeq), lastSeq: String(nextSeq),
@@ -66,7 +66,7 @@ beforeAll(async () => {
   await book('running', {});
   await books.adjustCost({ requestId: 'plain', attempt: 1, costNanoUsd: 25n, reason: 'invoice' }, '2026-01', clock.nowMs());
   await books.writeTerms('2026-01', new Map([['x', { ...tierTerms('A', 'team'), tier: 'team', variant: 'A', hardCap: false }]]));
-  // The newest row: nothing comes after it that would show its absence.
+  // The newest row: no later row would show that it is missing.
   await book('last', { outcome: 'DISCARDED' });
 }, 60_000);
 afterAll(async () => {
@@ -77,7 +77,7 @@ afterAll(async () => {
 const TABLES = ['ledger_entries', 'account_heads', 'totals', 'usage_days', 'attempt_days', 'closed_terms', 'writers', 'outcomes'];
 const all = (statement: (table: string) => string): Promise<unknown> => sql.raw(TABLES.map(statement).join(';')).execute(database.db);
 
-/** The checks that fail once these statements were run behind the triggers; nothing of them is kept. */
+/** The checks that fail after these statements, which bypass the triggers; they are rolled back. */
 async function failing(accountId: string, ...changes: readonly string[]): Promise<readonly string[]> {
   await all((table) => `create table kept_${table} as select * from ${table}; alter table ${table} disable trigger user`);
   try {
@@ -88,24 +88,24 @@ async function failing(accountId: string, ...changes: readonly string[]): Promis
   }
 }
 
-test('books that nobody changed hold', async () => {
+test('unchanged books verify', async () => {
   expect(await failing('x')).toEqual([]);
   expect(await failing('')).toEqual([]);
 });
 
-describe('a change behind the triggers is found in', () => {
+describe('a change that bypasses the triggers is found in', () => {
   const month = `scope = 'account' and period_id = 'month:2026-01'`;
 
   test.each(['amount_nano_usd', 'tokens', 'byok_tokens', 'attempt', 'at_ms'])('each number of a row: %s', async (column) => {
     for (const id of ['plain', 'own', 'corrected']) expect(await failing('x', `update ledger_entries set ${column} = ${column} + 100 where seq = (select min(seq) from ledger_entries where request_id = '${id}')`)).toContain('I9 chain');
   });
 
-  test.each([['source', `'estimated'`], ['provider', `'q'`], ['period', `'2026-02'`], ['card_id', `'card_2'`], ['applies_to', `'cost'`], ['flags', `'{late}'`], ['account_id', `'y'`]])('each word of a row: %s', async (column, value) => {
+  test.each([['source', `'estimated'`], ['provider', `'q'`], ['period', `'2026-02'`], ['card_id', `'card_2'`], ['applies_to', `'cost'`], ['flags', `'{late}'`], ['account_id', `'y'`]])('each text of a row: %s', async (column, value) => {
     expect(await failing('x', `update ledger_entries set ${column} = ${value} where request_id = 'plain' and kind = 'attempt'`)).toContain('I9 chain');
   });
 
   test.each([
-    ['whose key it was', 'plain', `key_id = 'key_2'`, ['I7', 'I9']],
+    ['the API key', 'plain', `key_id = 'key_2'`, ['I7', 'I9']],
     ['the model', 'plain', `detail = replace(detail, 'm/one', 'm/two')`, ['I7']],
     ['tokens by their kind', 'plain', `detail = replace(detail, '"outputText":5', '"outputText":4')`, ['I7']],
     ['what was saved', 'plain', `detail = replace(detail, '"savings":"7"', '"savings":"9"')`, ['I7']],
@@ -124,8 +124,8 @@ describe('a change behind the triggers is found in', () => {
     ['a charge is gone from its row', [`update ledger_entries set charge_hash = null where request_id = 'plain'`], ['I7', 'I9', 'I9 chain']],
     ['an adjustment is gone', [`delete from ledger_entries where request_id = 'corrected' and kind = 'adjustment'`], ['I3', 'I7', 'I9', 'I9 chain']],
     ['all rows are gone', [`delete from ledger_entries`], ['I7', 'I9', 'I9 chain']],
-    ['the head is of an older row', [`update account_heads set seq = seq - 1`], ['I9 chain']],
-    ['the head is of no row', [`update account_heads set seq = seq + 1`], ['I9 chain']],
+    ['the head names an older row', [`update account_heads set seq = seq - 1`], ['I9 chain']],
+    ['the head names a row that does not exist', [`update account_heads set seq = seq + 1`], ['I9 chain']],
     ['the head has another hash', [`update account_heads set hash = repeat('a', 64)`], ['I9 chain']],
     ['the head is gone', [`delete from account_heads`], ['I9 chain']],
   ])('the chain: %s', async (_what, changes, expected) => {
@@ -135,11 +135,11 @@ describe('a change behind the triggers is found in', () => {
 
   test.each(['requests', 'tokens', 'byok_tokens', 'prompt_tokens', 'completion_tokens', 'cost_nano_usd', 'charge_nano_usd', 'adjusted_nano_usd', 'savings_nano_usd'])('sums for reports and bills: %s', async (column) => {
     expect(await failing('x', `update usage_days set ${column} = ${column} + 1 where key_id = 'key_2'`)).toEqual(['I7']);
-    // The whole is what it was.
+    // The sum over all rows is unchanged.
     expect(await failing('x', `update usage_days set ${column} = ${column} + case key_id when 'key_2' then 1 else -1 end`)).toEqual(['I7']);
   });
 
-  test.each([['model', `'m/three'`], ['provider', `'q'`], ['key_id', `'key_3'`], ['day', `'2026-01-05'`], ['period', `'2026-02'`]])('what a sum is of: %s', async (column, value) => {
+  test.each([['model', `'m/three'`], ['provider', `'q'`], ['key_id', `'key_3'`], ['day', `'2026-01-05'`], ['period', `'2026-02'`]])('the key of a sum: %s', async (column, value) => {
     expect(await failing('x', `update usage_days set ${column} = ${value} where key_id = 'key_2'`)).toEqual(['I7']);
   });
 
@@ -147,13 +147,13 @@ describe('a change behind the triggers is found in', () => {
     expect(await failing('x', `update attempt_days set ${column} = ${column} + 1`)).toEqual(['I7']);
   });
 
-  test.each(['charge_nano_usd', 'tokens', 'byok_tokens'])('totals that limits are counted by: %s', async (column) => {
+  test.each(['charge_nano_usd', 'tokens', 'byok_tokens'])('totals that limits use: %s', async (column) => {
     for (const where of [month, `scope = 'account' and period_id = 'total'`, `scope = 'account' and period_id like 'day:%'`, `scope = 'account' and period_id like 'week:%'`, `scope = 'account' and period_id like 'plan:%'`, `scope = 'key_2' and period_id = 'total'`, `scope = 'key_1' and period_id like 'day:%'`]) {
       expect([where, await failing('x', `update totals set ${column} = ${column} - 1 where ${where}`)]).toEqual([where, ['I9']]);
     }
   });
 
-  test('totals that are gone, or of nothing', async () => {
+  test('totals that are missing, or have no rows', async () => {
     expect(await failing('x', `delete from totals where ${month}`)).toEqual(['I9']);
     expect(await failing('x', `update totals set scope = 'key_3' where scope = 'key_2' and period_id = 'total'`)).toEqual(['I9']);
   });
@@ -166,16 +166,16 @@ describe('a change behind the triggers is found in', () => {
     expect(await failing('x', `update closed_terms set period = '2026-02'`)).toEqual(['I9 terms']);
   });
 
-  test('watermarks: a writer that is behind, has a gap, or is further than it ever was', async () => {
+  test('watermarks: a writer that is behind, has a gap, or is further than it ever reported', async () => {
     for (const change of ['ledger_seq = ledger_seq - 1', `beyond = '{50,51}'`, 'ledger_seq = last_seq + 1']) expect(await failing('', `update writers set ${change}`)).toEqual(['I6']);
   });
 
-  test('an outcome that speaks against a charge', async () => {
+  test('an outcome that contradicts a charge', async () => {
     expect(await failing('x', `insert into outcomes (request_id, attempt, outcome, told_by_edge, account_id) values ('plain', 1, 'SUPERSEDED', true, 'x')`)).toEqual(['I3']);
   });
 });
 
-test('every request is looked at, also where one has rows on many pages', async () => {
+test('every request is checked, even if its rows are on several pages', async () => {
   const ids = Array.from({ length: 2_300 }, (_, i) => `many-${i}`);
   const first = nextSeq;
   nextSeq += ids.length + 1;

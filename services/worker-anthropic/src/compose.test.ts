@@ -28,7 +28,7 @@ describe('against recorded answers', () => {
     await provider.stop();
   });
 
-  test('asks in the wire’s words at the address as it was set', async () => {
+  test('sends the wire’s request to the configured address', async () => {
     provider.enqueue({ chunks: [fixture('text.sse')] });
     const events = await ask(HELLO);
     expect(answerOf(events)).toMatchObject({ content: '4 °C "in" 東京 é!\n', finish_reason: 'length' });
@@ -40,7 +40,7 @@ describe('against recorded answers', () => {
     expect(sent()).toEqual({ model: 'claude-sonnet-4-6', max_tokens: 4_096, stream: true, messages: [{ role: 'user', content: [{ type: 'text', text: 'hello' }] }] });
   });
 
-  test('thinking of one turn comes back in the next', async () => {
+  test('reasoning of one turn is sent back in the next', async () => {
     provider.enqueue({ body: JSON.parse(fixture('answer.json').toString()) as object }, { chunks: [fixture('text.sse')] });
     const { finish_reason: reason, ...message } = answerOf(await ask({ ...HELLO, tools: [TOOL] }, { stream: false }));
     expect(reason).toBe('tool_calls');
@@ -50,7 +50,7 @@ describe('against recorded answers', () => {
     expect(messages.map(({ content }) => content.map(({ type }) => type))).toEqual([['text'], ['thinking', 'redacted_thinking', 'text', 'tool_use', 'tool_use'], ['tool_result', 'tool_result']]);
   });
 
-  test('a model that binds its thinking is told, in the body and by a header, to leave out what does not fit', async () => {
+  test('a model that binds its reasoning to the conversation is told, in the body and by a header, to drop what does not fit', async () => {
     const thought = { role: 'assistant', content: 'Hi.', reasoning_details: [{ type: 'reasoning.text', text: 'Hm.', signature: 's==', format: 'anthropic-claude-v1' }] };
     provider.enqueue({ chunks: [fixture('text.sse')] }, { chunks: [fixture('text.sse')] });
     await ask({ messages: [...HELLO.messages, thought, ...HELLO.messages] }, { providerModelId: 'claude-opus-5-5' });
@@ -60,32 +60,32 @@ describe('against recorded answers', () => {
     expect(provider.requests.at(-1)?.headers['anthropic-beta']).toBeUndefined();
   });
 
-  test('an answer in JSON through a tool is told as content', async () => {
+  test('a JSON answer that came through a tool call is returned as content', async () => {
     provider.enqueue({ chunks: [fixture('json-tool.sse')] });
     const schema = { type: 'object', additionalProperties: true };
     expect(answerOf(await ask({ ...HELLO, response_format: { type: 'json_schema', json_schema: { name: 's', schema } } }))).toMatchObject({ content: '{"city":"Oslo","celsius":4}', tool_calls: [], finish_reason: 'stop' });
     expect(sent()).toMatchObject({ tool_choice: { type: 'tool', name: 'signalbox_json_answer' } });
   });
 
-  test('overload told inside a 200 fails the attempt before anything is delivered', async () => {
+  test('an overload error inside a 200 fails the attempt before anything is delivered', async () => {
     provider.enqueue({ chunks: ['event: error\ndata: {"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}\n\n'] });
     expect((await ask(HELLO)).at(-1)?.failed).toMatchObject({ class: 'PROVIDER_ERROR', status: 529, retryable: true });
   });
 
-  test('a stream cut after content is told as cut, with what was delivered', async () => {
+  test('a stream that is cut after content ends as cut, with what was delivered', async () => {
     const whole = fixture('text.sse').toString();
     provider.enqueue({ chunks: [whole.slice(0, whole.indexOf('event: content_block_stop'))], cut: true });
     expect((await ask(HELLO)).at(-1)?.end).toMatchObject({ cut: { class: 'DISCONNECTED' }, source: 'ESTIMATED', flags: ['estimated'] });
   });
 
-  test('a refused key is ours to mend, and nothing of its refusal is told', async () => {
+  test('a refused key is the operator’s problem, and nothing of the refusal is passed on', async () => {
     const alone = await at('sk-ant-two');
     provider.enqueue({ status: 401, body: { type: 'error', error: { type: 'authentication_error', message: 'invalid x-api-key' } } });
     expect((await alone.ask(HELLO)).at(-1)?.failed).toMatchObject({ class: 'CREDENTIAL', publicMessage: '' });
     await alone.stop();
   });
 
-  test('a picture behind an address inside the house is not fetched, and nothing is sent', async () => {
+  test('an image at an internal address is not fetched, and nothing is sent', async () => {
     const minimax = await start({ PROVIDER: 'minimax', MINIMAX_API_KEY: 'k', MINIMAX_BASE_URL: provider.baseUrl });
     const before = provider.requests.length;
     const events = await minimax.ask({ messages: [{ role: 'user', content: [{ type: 'image_url', image_url: { url: 'https://127.0.0.1/a.png' } }] }] });
@@ -95,7 +95,7 @@ describe('against recorded answers', () => {
   });
 });
 
-describe('against a simulator that nobody here wrote', () => {
+describe('against a third-party simulator', () => {
   const mock = new LLMock({ port: 0, strict: true });
   const usage = { input_tokens: 12, output_tokens: 7 };
   let worker: AskedWorker;
@@ -124,7 +124,7 @@ describe('against a simulator that nobody here wrote', () => {
       expect(events.at(-1)?.end).toMatchObject({ source: 'PROVIDER', costNanoUsd: '26', tokens: { inputUncached: 12, outputText: 7 } });
     });
 
-    test('parallel calls, and the answer to their results', async () => {
+    test('parallel tool calls, and the answer to their results', async () => {
       const tools = [TOOL, { type: 'function', function: { name: 'get_time' } }];
       const { finish_reason: reason, ...message } = answerOf(await ask({ ...user('two tools'), tools, tool_choice: 'required' }));
       expect(message.tool_calls).toEqual([
@@ -136,11 +136,11 @@ describe('against a simulator that nobody here wrote', () => {
       expect(answerOf(await ask({ messages, tools })).content).toBe('It is 4 °C in Oslo.');
     });
 
-    test('thinking', async () => {
+    test('reasoning', async () => {
       expect(answerOf(await ask({ ...user('think'), reasoning_effort: 'low' }))).toMatchObject({ content: 'Four.', reasoning_content: 'Two and two.', reasoning_details: [{ type: 'reasoning.text', text: 'Two and two.', format: 'anthropic-claude-v1' }] });
     });
 
-    test('a cut answer, and an overload', async () => {
+    test('an answer that is cut, and an overload', async () => {
       expect(answerOf(await ask(user('cut short')))).toMatchObject({ content: 'Once upon a', finish_reason: 'length' });
       expect((await ask(user('busy'))).at(-1)?.failed).toMatchObject({ class: 'PROVIDER_ERROR', status: 529 });
     });

@@ -34,7 +34,7 @@ describe('against scripted answers', () => {
     await provider.stop();
   });
 
-  test('asks at the deployment named like the model, with the key and a version', async () => {
+  test('calls the deployment named like the model, with the key and a version', async () => {
     provider.enqueue({ chunks: [wire('openai-chat/testdata/azure.sse')] });
     const events = await worker.ask(HELLO, MODEL);
     expect(answerOf(events)).toMatchObject({ content: 'It is 4 °C in Oslo.', finish_reason: 'stop' });
@@ -45,14 +45,14 @@ describe('against scripted answers', () => {
     expect(JSON.parse(last().body)).toEqual({ model: 'gpt-4o-mini', stream: true, stream_options: { include_usage: true }, ...HELLO });
   });
 
-  test('asks at the deployment that was set; models of other makers get no developer turns', async () => {
+  test('calls the configured deployment; models of other makers get no role developer', async () => {
     provider.enqueue({ chunks: [wire('openai-chat/testdata/azure.sse')] });
     await worker.ask(HELLO, { ...MODEL, model: 'deepseek/deepseek-v3.2', providerModelId: 'gpt-5' });
     expect(last().path).toBe('/openai/deployments/prod%20five/chat/completions?api-version=2025-04-01-preview');
     expect(JSON.parse(last().body)).toMatchObject({ model: 'prod five', messages: [{ role: 'system' }, { role: 'user' }] });
   });
 
-  test('a model that takes tools only where it does not think is told so, whatever its deployment is called', async () => {
+  test('a model that takes tools only without reasoning is sent the effort none with them, whatever its deployment is called', async () => {
     provider.enqueue({ chunks: [wire('openai-chat/testdata/azure.sse')] });
     await worker.ask({ ...HELLO, tools: [{ type: 'function', function: { name: 'f' } }] }, { ...MODEL, model: 'openai/gpt-5.6-sol', providerModelId: 'gpt-5' });
     expect(JSON.parse(last().body)).toMatchObject({ model: 'prod five', reasoning_effort: 'none' });
@@ -73,7 +73,7 @@ describe('against scripted answers', () => {
     await other.stop();
   });
 
-  test('Claude is asked in its own words beside the OpenAI path', async () => {
+  test('Claude is called with its own format beside the OpenAI path', async () => {
     provider.enqueue({ chunks: [wire('anthropic-messages/testdata/text.sse')] });
     const events = await worker.ask({ ...HELLO, temperature: 1.5 }, { ...CLAUDE, temperatureMax: 2 });
     expect(answerOf(events)).toMatchObject({ finish_reason: 'length' });
@@ -133,7 +133,7 @@ describe('settings', () => {
     expect(isAzureWanted(environment)).toBe(expected);
   });
 
-  test('the resource names both of its hosts', async () => {
+  test('the resource name determines both of its hosts', async () => {
     const { BASE_URL: baseUrl } = loadWorkerAzureConfig({ ...NO_NEIGHBOURS, AZURE_API_KEY: 'k', AZURE_RESOURCE_NAME: 'acme-eu' });
     const adapter = createAzureAdapter({ baseUrl, apiVersion: undefined, deployments: new Map(), media: { compose: (_accountId, _draft, _types, send) => send(Buffer.from('{}')) } });
     const request = { requestId: 'chatcmpl-x', stream: true, fields: [], maxTokensParam: '', temperatureMax: 0, model: '' };

@@ -17,7 +17,7 @@ const start = (environment: Readonly<Record<string, string>>): Promise<AskedWork
 const fixture = (name: string): Buffer[] =>
   readFileSync(new URL(`../../../libs/wires/src/bedrock-converse/testdata/${name}.jsonl`, import.meta.url), 'utf8').trim().split('\n').map((line) => jsonEvent(...(JSON.parse(line) as [string, unknown])));
 
-/** Signature Version 4 by its description, over what arrived. */
+/** Signature Version 4, implemented from its description, over the received request. */
 function signatureOf({ path, headers, body }: RecordedRequest, signedHeaders: string, scope: string, secret: string): string {
   const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex');
   const hmac = (key: string | Buffer, text: string): Buffer => createHmac('sha256', key).update(text).digest();
@@ -40,7 +40,7 @@ describe('against scripted answers', () => {
     await provider.stop();
   });
 
-  test('asks at the encoded path, and signs what it sends', async () => {
+  test('calls the encoded path, and signs what it sends', async () => {
     provider.enqueue({ chunks: fixture('thinking-tools') });
     const events = await worker.ask(HELLO, { providerModelId: MODEL, requestId: 'chatcmpl-bedrock' });
     expect(answerOf(events)).toMatchObject({ content: 'Let me see.', reasoning_content: 'I should look.', finish_reason: 'tool_calls' });
@@ -68,7 +68,7 @@ describe('against scripted answers', () => {
     await Promise.all([session.stop(), bearer.stop()]);
   });
 
-  test('an answer in JSON through a tool is told as content', async () => {
+  test('a JSON answer that came through a tool call is returned as content', async () => {
     provider.enqueue({ chunks: fixture('json-tool') });
     const schema = { type: 'object', properties: { c: { type: 'number' } } };
     const events = await worker.ask({ ...HELLO, response_format: { type: 'json_schema', json_schema: { name: 's', schema } } }, { providerModelId: MODEL });
@@ -86,7 +86,7 @@ describe('against scripted answers', () => {
     expect((await worker.ask(HELLO, { providerModelId: `fails-${_what}` })).at(-1)?.failed).toMatchObject(expected);
   });
 
-  test('an image that leads inside is refused by name and nothing is sent', async () => {
+  test('an image URL that leads to an internal address is refused by its name, and nothing is sent', async () => {
     const before = provider.requests.length;
     const content = [{ type: 'image_url', image_url: { url: `https://127.0.0.1:${new URL(provider.baseUrl).port}/a.png` } }];
     const events = await worker.ask({ messages: [{ role: 'user', content }] }, { providerModelId: MODEL });
@@ -121,7 +121,7 @@ describe('against aimock', () => {
     expect(events.at(-1)?.end).toMatchObject({ source: 'PROVIDER', tokens: { inputUncached: 12, outputText: 7 }, costNanoUsd: '26' });
   });
 
-  test.each([true, false])('thought, streamed: %p', async (stream) => {
+  test.each([true, false])('reasoning, streamed: %p', async (stream) => {
     expect(answerOf(await worker.ask({ messages: [{ role: 'user', content: 'think' }] }, { providerModelId: MODEL, stream }))).toMatchObject({ content: 'Yes.', reasoning_content: 'Let me think.' });
   });
 
@@ -154,7 +154,7 @@ describe('settings', () => {
     expect(loadWorkerBedrockConfig({ ...NO_NEIGHBOURS, ...environment }).BASE_URL).toBe(address);
   });
 
-  test('a region that is none is named', () => {
+  test('an invalid region is named', () => {
     expect(() => loadWorkerBedrockConfig({ ...NO_NEIGHBOURS, AWS_REGION: 'evil.example/' })).toThrow(/AWS_REGION/);
   });
 

@@ -56,14 +56,14 @@ test.each([true, false])('parallel calls and their results, streamed: %p', async
   expect(contentOf(results)).toBe('It is 4 °C in Oslo.');
 });
 
-test('asks at the v2 path with the credential and the request id', async () => {
+test('calls the v2 path with the credential and the request id', async () => {
   provider.enqueue({ status: 429, headers: { 'retry-after': '2' }, body: { message: 'slow down' } });
   const events = await atProvider.ask(asked('hi'), { requestId: 'chatcmpl-cohere', providerModelId: 'command-a-03-2025' });
   expect(events).toMatchObject([{ failed: { class: 'RATE_LIMITED', status: 429, retryAfterMs: 2_000 } }]);
   expect(provider.requests.at(-1)).toMatchObject({ path: '/v1/chat', headers: { authorization: 'Bearer co-upstream', accept: 'text/event-stream', 'x-request-id': 'chatcmpl-cohere/1' } });
 });
 
-test('what the wire cannot carry is refused by name and never sent', async () => {
+test('a request that the wire cannot carry is refused by the parameter’s name and never sent', async () => {
   const before = provider.requests.length;
   const messages = [{ role: 'user', content: [{ type: 'file', file: { file_data: 'data:application/pdf;base64,JVBERi0xLjQK' } }] }];
   expect(await atProvider.ask({ messages }, { providerModelId: 'other' })).toMatchObject([{ failed: { class: 'BAD_REQUEST', publicParam: 'messages.[0].content.[0].file.file_data', retryable: true } }]);

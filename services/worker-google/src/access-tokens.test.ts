@@ -46,25 +46,25 @@ describe('tokens', () => {
     }, clock);
   });
 
-  test('a token is itself', () => {
+  test('an access token is used as it is', () => {
     const token = new Secret('ya29.abc');
     expect(tokens.take(token, 'operator')).toBe(token);
   });
 
-  test('requests that come together share one exchange, later ones wait for nothing', async () => {
+  test('simultaneous requests share one exchange, and later ones do not wait', async () => {
     answers.push(issued('t1'));
     expect(await Promise.all([textOf(tokens.take(credential, 'operator')), textOf(tokens.take(credential, 'operator'))])).toEqual(['t1', 't1']);
     expect(tokens.take(credential, 'operator')).toBeInstanceOf(Secret);
     expect(asked).toEqual(['https://operator.example/token']);
   });
 
-  test('an account\'s own key file says nothing of where to', async () => {
+  test('an account\'s own key file cannot name the token endpoint', async () => {
     answers.push(issued('t1'));
     expect(await textOf(tokens.take(new Secret(keyFile({ token_uri: 'http://169.254.169.254/' })), 'account'))).toBe('t1');
     expect(asked).toEqual(['https://oauth2.googleapis.com/token']);
   });
 
-  test('it is renewed early, and serves on until the new one is here', async () => {
+  test('a token is renewed early, and used until the new one is here', async () => {
     answers.push(issued('t1'));
     await tokens.take(credential, 'operator');
     clock.advance(HOUR_MS - 4 * MINUTE_MS);
@@ -77,7 +77,7 @@ describe('tokens', () => {
     expect(asked).toHaveLength(2);
   });
 
-  test('a door that does not answer is tried again after a pause; a spent token is never sent', async () => {
+  test('an endpoint that does not answer is tried again after a pause; an expired token is never sent', async () => {
     answers.push(issued('t1'));
     await tokens.take(credential, 'operator');
     clock.advance(HOUR_MS - 5_000);
@@ -89,7 +89,7 @@ describe('tokens', () => {
     expect(await textOf(tokens.take(credential, 'operator'))).toBe('t2');
   });
 
-  test('a refused account rests longer', async () => {
+  test('after a refusal the pause is longer', async () => {
     answers.push({ ok: false, isRefused: true });
     expect(await textOf(tokens.take(credential, 'operator'))).toBeUndefined();
     clock.advance(29_000);
@@ -104,7 +104,7 @@ describe('tokens', () => {
     expect(await textOf(tokens.take(credential, 'operator'))).toBe('t2');
   });
 
-  test('nor does that take from anybody else what serves', async () => {
+  test('and the tokens of others stay in use', async () => {
     const own = new Secret(credential.unwrap());
     answers.push(issued('of the operator'), issued('of an account'));
     await tokens.take(credential, 'operator');
@@ -114,7 +114,7 @@ describe('tokens', () => {
   });
 });
 
-describe('the door', () => {
+describe('the token endpoint', () => {
   let server: Server;
   let url = '';
   let answer: { readonly status: number; readonly body: string } = { status: 200, body: '' };

@@ -48,7 +48,7 @@ const asked = (content: string, more: object = {}): Record<string, unknown> => (
 const TOOLS = { tools: [{ type: 'function', function: { name: 'get_weather', parameters: { type: 'object', properties: { city: { type: 'string' } } } } }, { type: 'function', function: { name: 'get_time' } }] };
 const text = (content: string, finish?: string): string => sse({ candidates: [{ content: { role: 'model', parts: [{ text: content }] }, ...(finish === undefined ? {} : { finishReason: finish }) }], ...(finish === undefined ? {} : { usageMetadata: USAGE }) });
 
-describe.each(['google-ai-studio', 'google-vertex'] as const)('%s, by a simulator that nobody here wrote', (provider) => {
+describe.each(['google-ai-studio', 'google-vertex'] as const)('%s, against a third-party simulator', (provider) => {
   test('streams text with its cost', async () => {
     const events = await atMock[provider].ask(asked('hello'), MODEL);
     expect(contentOf(events)).toBe(GREETING);
@@ -60,7 +60,7 @@ describe.each(['google-ai-studio', 'google-vertex'] as const)('%s, by a simulato
     expect(JSON.parse(String(events[0]?.body?.choices))).toMatchObject([{ index: 0, message: { role: 'assistant', content: 'Once upon a' }, finish_reason: 'length' }]);
   });
 
-  test('tells thoughts apart', async () => {
+  test('returns reasoning separately', async () => {
     const events = await atMock[provider].ask(asked('think', { reasoning_effort: 'high' }), { ...MODEL, stream: false });
     expect(JSON.parse(String(events[0]?.body?.choices))).toMatchObject([{ message: { content: 'Yes.', reasoning_content: 'Let me think.' } }]);
   });
@@ -125,7 +125,7 @@ describe('faults', () => {
     expect(events.at(-1)?.end).toMatchObject({ cut: { class: 'DISCONNECTED' }, source: 'ESTIMATED', flags: ['estimated'] });
   });
 
-  test('an image at an address inside is refused by name, and nothing is sent', async () => {
+  test('an image at an internal address is refused by its name, and nothing is sent', async () => {
     const before = fake.requests.length;
     const messages = [{ role: 'user', content: [{ type: 'image_url', image_url: { url: 'https://169.254.169.254/latest' } }] }];
     expect(await studio.ask({ messages }, MODEL)).toMatchObject([{ failed: { class: 'BAD_REQUEST', publicParam: 'messages.[0].content.[0].image_url.url', retryable: false } }]);

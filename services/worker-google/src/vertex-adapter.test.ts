@@ -2,7 +2,7 @@ import { expect, test } from '@jest/globals';
 import { Secret } from '@signalbox/runtime/secret';
 import { createVertexAdapter } from './vertex-adapter.js';
 
-test('the token of a refused credential is forgotten, and by the refusal of one of many no other', () => {
+test('only the token of the refused credential is dropped', () => {
   const forgotten: Secret[] = [];
   const adapter = createVertexAdapter({ baseUrl: 'https://vertex.example/v1/projects/p/locations/l', media: {} as never, tokens: { take: (credential) => credential, forget: (credential) => void forgotten.push(credential) } });
   expect(adapter.classifyRefusal({ status: 401, headers: {}, body: Buffer.from('{}'), nowMs: 0 })).toMatchObject({ class: 'CREDENTIAL' });

@@ -27,7 +27,7 @@ describe('against recorded answers', () => {
     await provider.stop();
   });
 
-  test('asks without a key, at the address as it was set, for the context and stay that were set', async () => {
+  test('calls the configured address without a key, with the configured context length and keep-alive', async () => {
     provider.enqueue({ chunks: [fixture('text')] });
     const events = await worker.ask(user('hello'), { providerModelId: 'qwen3:32b' });
     expect(answerOf(events)).toMatchObject({ content: '4 °C "in" 東京 é!\n', finish_reason: 'length' });
@@ -37,14 +37,14 @@ describe('against recorded answers', () => {
     expect(sent()).toEqual({ model: 'qwen3:32b', stream: true, messages: [{ role: 'user', content: 'hello' }], keep_alive: '10m', options: { num_ctx: 16_384 } });
   });
 
-  test('a call that must be made is made', async () => {
+  test('a forced tool call is made', async () => {
     provider.enqueue({ chunks: [fixture('forced')] });
     const events = await worker.ask({ ...user('hello'), tools: [TOOL], tool_choice: 'required' });
     expect(answerOf(events)).toMatchObject({ content: '', tool_calls: [{ function: { name: 'get_weather', arguments: '{"city": "Oslo", "id": 12345678901234567890}' } }], finish_reason: 'tool_calls' });
     expect(sent()).toMatchObject({ format: { properties: { name: { enum: ['get_weather'] } } } });
   });
 
-  test('probabilities of a long answer are read in pieces, and given on as they came', async () => {
+  test('log probabilities of a long answer are read in pieces, and passed on unchanged', async () => {
     const token = { token: 'é', logprob: -0.1, bytes: [195, 169], top_logprobs: [{ token: 'é', logprob: -0.1 }] };
     const logprobs = Array.from({ length: 10_000 }, () => token);
     provider.enqueue({ body: { model: 'm', message: { role: 'assistant', content: 'x' }, done: true, done_reason: 'stop', prompt_eval_count: 3, eval_count: 9, logprobs } });
@@ -71,20 +71,20 @@ describe('against recorded answers', () => {
     expect((await worker.ask(user('hello'))).at(-1)?.failed).toMatchObject(failed);
   });
 
-  test('a picture behind an address inside the house is not fetched, and nothing is sent', async () => {
+  test('an image at an internal address is not fetched, and nothing is sent', async () => {
     const before = provider.requests.length;
     const events = await worker.ask(user([{ type: 'image_url', image_url: { url: 'https://169.254.169.254/a.png' } }]));
     expect(events.at(-1)?.failed).toMatchObject({ class: 'BAD_REQUEST', status: 0, publicParam: 'messages.[0].content.[0].image_url.url', publicMessage: 'The URL does not lead to a public address.' });
     expect(provider.requests).toHaveLength(before);
   });
 
-  test('a setting that is none is refused by name', () => {
+  test('an invalid setting is refused by its name', () => {
     expect(() => loadWorkerOllamaConfig({ OLLAMA_KEEP_ALIVE: 'for ever', OLLAMA_NUM_CTX: '1' })).toThrow(ConfigError);
     expect(() => loadWorkerOllamaConfig({ OLLAMA_BASE_URL: 'no address' })).toThrow(/OLLAMA_BASE_URL/);
   });
 });
 
-describe('against a simulator that nobody here wrote', () => {
+describe('against a third-party simulator', () => {
   const mock = new LLMock({ port: 0, strict: true });
   let worker: AskedWorker;
   beforeAll(async () => {
@@ -119,7 +119,7 @@ describe('against a simulator that nobody here wrote', () => {
       expect(answerOf(await ask({ messages, tools })).content).toBe('It is 4 °C in Oslo.');
     });
 
-    test('thinking, and a server that is busy', async () => {
+    test('reasoning, and a busy server', async () => {
       expect(answerOf(await ask({ ...user('think'), reasoning_effort: 'low' }))).toMatchObject({ content: 'Four.', reasoning_content: 'Two and two.' });
       expect((await ask(user('busy'))).at(-1)?.failed).toMatchObject({ class: 'PROVIDER_ERROR', status: 503 });
     });

@@ -32,21 +32,21 @@ afterAll(async () => {
   await new Promise((resolve) => pictures.close(resolve));
 });
 
-test('a host inside the operator’s network gets the picture, not its address', async () => {
+test('a host inside the operator’s network gets the image, not its URL', async () => {
   provider.enqueue(ANSWER);
   expect(answerOf(await worker.ask(asked(`http://${at}/a.png`)))).toMatchObject({ content: 'A cat.', finish_reason: 'stop' });
   expect(JSON.parse(provider.requests.at(-1)?.body ?? '')).toMatchObject(asked(`data:image/png;base64,${PNG.toString('base64')}`));
   expect(provider.requests.at(-1)?.headers.authorization).toBeUndefined();
 });
 
-test('an address that leads inside is refused by name, and neither side hears of it', async () => {
+test('a URL that leads to an internal address is refused by its name, and is neither fetched nor sent', async () => {
   const before = provider.requests.length;
   const events = await worker.ask(asked('http://10.0.0.1/a.png'));
   expect(events).toMatchObject([{ failed: { class: 'BAD_REQUEST', publicParam: 'messages.[0].content.[0].image_url.url', publicMessage: 'The URL does not lead to a public address.' } }]);
   expect(provider.requests).toHaveLength(before);
 });
 
-test('a host on the public internet follows it itself', async () => {
+test('a host on the public internet fetches the URL itself', async () => {
   provider.enqueue(ANSWER);
   await others.ask(asked('https://x.example/a.png'));
   expect(JSON.parse(provider.requests.at(-1)?.body ?? '')).toMatchObject(asked('https://x.example/a.png'));

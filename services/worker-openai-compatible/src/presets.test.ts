@@ -41,7 +41,7 @@ describe('presets', () => {
     expect(isConfigured(presetOf(id), environment)).toBe(expected);
   });
 
-  test('a host without an address of its own asks for one by name', () => {
+  test('a host without a fixed address requires one, by the variable’s name', () => {
     expect(() => loadWorkerOpenaiCompatibleConfig({ PROVIDER: 'meta', META_API_KEY: 'k' })).toThrow(/META_BASE_URL/);
   });
 
@@ -116,7 +116,7 @@ describe('presets', () => {
   // Routing keeps requests away by capabilities, or leaves these out for every host but OpenAI's own.
   const KNOWN_OTHERWISE = new Set([...PLATFORM, 'n', 'logprobs', 'top_logprobs', 'tools', 'tool_choice', 'parallel_tool_calls']);
 
-  test.each(compatible.map((row) => [row.id, row] as const))('what %s is not sent stands in the catalog: clients are told of it', (id, row) => {
+  test.each(compatible.map((row) => [row.id, row] as const))('what is not sent to %s is in the catalog, so that clients are told', (id, row) => {
     if (!isPresetId(id)) throw new Error('no preset');
     const dropped = presetOf(id).quirks.dropFields.filter((field) => !KNOWN_OTHERWISE.has(field));
     expect([...(row.unsupported_params ?? [])].sort()).toEqual([...dropped].sort());

@@ -68,12 +68,12 @@ test.each([
   expect(JSON.parse(text)).toEqual(expected);
 });
 
-test('gives as many choices as the contract lets a request have', async () => {
+test('returns as many choices as the API allows', async () => {
   const [answered] = await ask('hello', { stream: false }, { n: 128 });
   expect((JSON.parse(String(answered?.body?.choices)) as Choice[]).length).toBe(128);
 });
 
-test('what is said by one of two choices tells how the other ended, should the link break', async () => {
+test('chunks of one choice say how the other one ended, in case the link breaks', async () => {
   const chunks = (await ask('hello there', {}, { n: 2 })).flatMap(({ chunk }) => (chunk ? [chunk] : []));
   const ofSecond = chunks.filter(({ choices, finish }) => !finish && choices.toString().includes('"index":1'));
   expect(JSON.parse(String(ofSecond.at(-2)?.ended))).toEqual([{ index: 0, delta: {}, logprobs: null, finish_reason: 'stop' }]);

@@ -7,7 +7,7 @@ import { createSimulatorServer, piecesToldOf } from './server.js';
 
 const STARTED = 'http.server.request.start';
 
-test('a stream that waits for its reader again and again leaves nothing behind with each wait', async () => {
+test('a stream that waits for its reader repeatedly leaves no listeners behind', async () => {
   const served: ServerResponse[] = [];
   const onStarted = (message: unknown): void => void served.push((message as { response: ServerResponse }).response);
   subscribe(STARTED, onStarted);
@@ -36,7 +36,7 @@ test('a stream that waits for its reader again and again leaves nothing behind w
   }
 });
 
-test('probabilities of a stream are worked out as it goes, not before it begins', () => {
+test('log probabilities of a stream are computed as it is sent, not before it begins', () => {
   const plain = simulate({ messages: [{ role: 'user', content: '[sim:tokens=16000]' }], logprobs: true, top_logprobs: 20 });
   let workedOut = 0;
   const simulated: Simulated = {

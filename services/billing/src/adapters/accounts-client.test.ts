@@ -7,7 +7,7 @@ import { createAccountsClient } from './accounts-client.js';
 
 const codec = messageCodec<Account, Account__Output>('signalbox.accounts.v1.Account');
 
-/** Of an account of variant A. */
+/** The terms of an account of variant A. */
 async function termsOf(account: Account): Promise<BillingTerms | undefined> {
   const unary = () => Promise.resolve({ found: true, account: codec.decode(codec.encode({ id: 'a', createdAt: '1', ...account })) });
   const client = { unary, isConnected: () => true, close: () => Promise.resolve() } as unknown as RpcClient;
@@ -26,7 +26,7 @@ test.each<[string, Account, bigint | null]>([
 });
 
 test.each<[string, Account, object]>([
-  ['nobody asked for', {}, { hardCap: false }],
+  ['that is not set', {}, { hardCap: false }],
   ['of the operator', { hardCap: true }, { hardCap: true, overshootTokens: OVERSHOOT_TOKENS }],
   ['of the customer', { policyHardCap: true }, { hardCap: true, overshootTokens: OVERSHOOT_TOKENS }],
   ['of both', { hardCap: true, policyHardCap: true, billingAnchorDay: 1 }, { hardCap: true, overshootTokens: OVERSHOOT_TOKENS }],

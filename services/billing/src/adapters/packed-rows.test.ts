@@ -8,7 +8,7 @@ const periods = { day: '2026-11-21', week: '2026-W47', month: '2026-11', plan: '
 const fact = (more: Partial<AttemptFact> = {}): AttemptFact => ({ attempt: 1, retryOf: [], costNanoUsd: asNanoUsd(20n), tokens: 3, byok: false, ...more });
 const delivered: OutcomeFact = { attempt: 1, outcome: 'DELIVERED', toldByEdge: true };
 
-/** Kinds of the table's rows, and whether each holds a charge too. */
+/** Kinds of the table's rows, and whether each also contains a charge. */
 function packed(attempts: readonly AttemptFact[], outcomes: readonly OutcomeFact[], flags: readonly string[] = []) {
   const common = { requestId: 'r1', accountId: 'acct_1' };
   const { rows } = book({
@@ -37,6 +37,6 @@ test.each<readonly [string, AttemptFact[], OutcomeFact[], (readonly [string, boo
   expect(packed(attempts, outcomes)).toEqual(expected);
 });
 
-test('flags are the attempt\'s own and keep no charge out', () => {
+test('flags belong to the attempt and do not prevent packing', () => {
   expect(packed([fact()], [delivered], ['suspect'])).toEqual([['attempt', true]]);
 });

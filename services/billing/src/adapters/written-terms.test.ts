@@ -14,7 +14,7 @@ test.each([OLD, BOUND, { ...BOUND, overshootTokens: 0n }, { ...OLD, hardCap: fal
   expect(areAsWritten({ ...row, digest: termsDigest('acct_1', '2026-11', terms) })).toBe(true);
 });
 
-test('the bound of a wall is covered by the digest, and terms from before it have theirs', () => {
+test('the digest covers the bound of a hard cap, and older terms without it keep their digest', () => {
   expect(termsDigest('acct_1', '2026-11', OLD)).toBe('b1a4ceed4f458551710b21694ec00b71ab6a6b1166b01cc22f46ac148fe1b887');
   const digests = [OLD, BOUND, { ...BOUND, overshootTokens: 1n }].map((terms) => termsDigest('acct_1', '2026-11', terms));
   expect(new Set(digests).size).toBe(3);

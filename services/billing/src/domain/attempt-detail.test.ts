@@ -11,7 +11,7 @@ const message: AttemptMessage = {
 };
 const nothing: AttemptMessage = { ...message, model: '', endpointId: '', card: null, savingsNanoUsd: '0', byok: false, periods: null, status: 0, failure: 'FAILURE_CLASS_UNSPECIFIED', ttftMs: 0, totalMs: 0, finishReason: '', routedFrom: '', decisionId: '', startedAtMs: '0', deliveredUnknown: false };
 
-test('tells what no column holds, in one order for ever, and leaves out what is nothing', () => {
+test('contains what has no column, in a fixed order, and leaves out empty values', () => {
   expect(attemptDetail(message, [1], { ...NO_TOKENS, inputUncached: 10, outputText: 5 })).toBe(
     '{"model":"m","endpoint":"e","routed_from":"x","decision":"d","tokens":{"inputUncached":10,"outputText":5},"savings":"-4","byok":true,"status":200,"failure":"TIMEOUT","ttft_ms":3,"total_ms":9,"finish_reason":"stop","started_at_ms":"5",'
     + '"delivered_unknown":true,"retry_of":[1],"day":"2026-11-21","week":"2026-W47","plan":"2026-10","card":{"inputUncached":"150000000","outputText":"600000000","requestNanoUsd":"7"}}',
@@ -20,7 +20,7 @@ test('tells what no column holds, in one order for ever, and leaves out what is 
   expect(attemptDetail(nothing, [], NO_TOKENS, true)).toBe('{"tokens":{},"rests_on_calls":true}');
 });
 
-test('is the JSON of any text, one after the other; only NUL is replaced', () => {
+test('encodes any text as JSON, repeatedly; only NUL is replaced', () => {
   const text = fc.oneof(fc.string(), fc.string({ unit: 'binary' }), fc.constantFrom('"\\\b\n', '\0', 'ü\ud800', 'y'.repeat(5_000), 'é'.repeat(10_000)));
   fc.assert(fc.property(text, text, text, (model, endpointId, finishReason) => {
     const told = { model, endpoint: endpointId, tokens: {}, finish_reason: finishReason };

@@ -25,7 +25,7 @@ interface Book {
 
 const newBook = (): Book => ({ rows: [], told: [], totals: new Map(), head: undefined });
 
-/** A store's part: rows and outcomes are kept, states are read back from them. */
+/** Acts as the store: keeps rows and outcomes, and reads states back from them. */
 function commit(kept: Book, attempts: readonly CheckedAttempt[], outcomes: readonly CheckedOutcome[]): void {
   const booking = book({ attempts, outcomes, requests: requestsOf(keptRows(kept.rows, kept.told)), heads: new Map(kept.head === undefined ? [] : [['acct_1', kept.head]]), nowMs: 9 });
   expect(booking.refused).toEqual([]);
@@ -42,7 +42,7 @@ const anyAttempt = fc.record({ attempt: number, retryOf: fc.uniqueArray(number, 
 const anyOutcome = fc.record({ attempt: number, outcome: fc.constantFrom('DELIVERED', 'SUPERSEDED', 'DISCARDED'), toldByEdge: fc.boolean() });
 const anyFact = fc.record({ request: fc.constantFrom('r1', 'r2'), fact: fc.oneof(anyAttempt, anyOutcome) });
 
-test('facts in any cut into batches, repeated as they may be, end at what they say as a whole', () => {
+test('facts in any batches, with any repetition, give the same result as all at once', () => {
   fc.assert(
     fc.property(fc.array(anyFact, { maxLength: 14 }), fc.array(fc.integer({ min: 1, max: 4 })), fc.array(fc.nat()), (facts, sizes, repeats) => {
       const kept = newBook();
@@ -90,7 +90,7 @@ test('facts in any cut into batches, repeated as they may be, end at what they s
   );
 });
 
-test('a charge row tells what it was computed from', () => {
+test('a charge row contains what it was computed from', () => {
   const kept = newBook();
   const fact = { costNanoUsd: asNanoUsd(20n), tokens: 3, byok: false };
   const told = (number: number, name: OutcomeFact['outcome']) => outcome('r1', { attempt: number, outcome: name, toldByEdge: true });
@@ -98,7 +98,7 @@ test('a charge row tells what it was computed from', () => {
   expect(JSON.parse(kept.rows.at(-1)?.detail ?? '') as ChargeDetail).toEqual({ charged: [2], outcomes: [[1, 'SUPERSEDED', true], [2, 'DELIVERED', true]] });
 });
 
-test('a correction is of the moment at which it is booked, and moves each figure from what was booked to what is right', () => {
+test('a correction has the time of its booking, and moves each figure from what was booked to what is right', () => {
   const kept = newBook();
   const tried = (number: number, retryOf: readonly number[], cost: bigint): CheckedAttempt => attempt('r1', { attempt: number, retryOf, costNanoUsd: asNanoUsd(cost), tokens: 3, byok: false });
   commit(kept, [tried(1, [], 20n)], [outcome('r1', { attempt: 1, outcome: 'DELIVERED', toldByEdge: false })]);
@@ -109,7 +109,7 @@ test('a correction is of the moment at which it is booked, and moves each figure
   expect(late.accounts[0]?.usage).toMatchObject([{ requests: 0, tokens: 0, chargeNanoUsd: 0n, adjustedNanoUsd: 30n, costNanoUsd: 30n }]);
 });
 
-test('a fact that names another account than its request has is refused, and books nothing there or here', () => {
+test('a fact that names a different account than its request has is refused, and books nothing to either account', () => {
   const kept = newBook();
   const one = attempt('r1', { attempt: 1, retryOf: [], costNanoUsd: asNanoUsd(20n), tokens: 3, byok: false });
   commit(kept, [one], []);
@@ -118,7 +118,7 @@ test('a fact that names another account than its request has is refused, and boo
   expect([booking.refused, booking.rows, booking.outcomes]).toEqual([[other, told], [], []]);
 });
 
-test('a request is named as over when every round of it is in the sums, whichever of two logs tells first', () => {
+test('a request is reported as settled when all its rounds are in the sums, whichever of two logs is first', () => {
   const round = (number: number): CheckedAttempt => attempt('r1', { attempt: number, retryOf: [], costNanoUsd: asNanoUsd(20n), tokens: 3, byok: false });
   const first = { attempts: [round(1)], outcomes: [outcome('r1', { attempt: 1, outcome: 'DELIVERED', toldByEdge: true, isFollowed: true })] };
   const last = { attempts: [round(2)], outcomes: [outcome('r1', { attempt: 2, outcome: 'DELIVERED', toldByEdge: true })] };
@@ -131,7 +131,7 @@ test('a request is named as over when every round of it is in the sums, whicheve
   }
 });
 
-test('a request whose last word changes no charge is named with the sums that it is in, and counts in none of them twice', () => {
+test('a request whose last facts change no charge is reported as settled with the totals that contain it, and counts in none of them twice', () => {
   const free: AttemptFact = { attempt: 2, retryOf: [], costNanoUsd: asNanoUsd(0n), tokens: 0, byok: false };
   const first: AttemptFact = { attempt: 1, retryOf: [], costNanoUsd: asNanoUsd(20n), tokens: 9, byok: false };
   const kept = newBook();

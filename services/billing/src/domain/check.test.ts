@@ -3,7 +3,7 @@ import { ATTEMPT_COST_NANO_USD_MAX } from '@signalbox/kernel/tokens';
 import { checkAttempt } from './check.js';
 import type { AttemptMessage } from './messages.js';
 
-/** 1 nano-dollar a token read, 2 a token written, 7 a request. */
+/** 1 nano-dollar per input token, 2 per output token, 7 per request. */
 const CARD = {
   id: 'card',
   inputUncached: '1000000',
@@ -63,15 +63,15 @@ test.each<[string, Partial<AttemptMessage>, string]>([
   ['no tokens and the fee', { tokens: tokensOf(0, 0), costNanoUsd: '7' }, 'booked'],
   ['no tokens and a cost beside the fee', { tokens: tokensOf(0, 0), costNanoUsd: '8' }, 'cost_mismatch'],
   ['a cost below zero', { costNanoUsd: '-1' }, 'absurd_cost'],
-  ['a cost beyond any attempt', { costNanoUsd: String(ATTEMPT_COST_NANO_USD_MAX + 1n) }, 'absurd_cost'],
-  ['less than nothing that the provider took', { toldNanoUsd: '-1' }, 'absurd_cost'],
-  ['more than any attempt costs that the provider took', { toldNanoUsd: String(ATTEMPT_COST_NANO_USD_MAX + 1n) }, 'absurd_cost'],
+  ['a cost above the maximum', { costNanoUsd: String(ATTEMPT_COST_NANO_USD_MAX + 1n) }, 'absurd_cost'],
+  ['a negative cost reported by the provider', { toldNanoUsd: '-1' }, 'absurd_cost'],
+  ['a cost reported by the provider above the maximum', { toldNanoUsd: String(ATTEMPT_COST_NANO_USD_MAX + 1n) }, 'absurd_cost'],
   ['a price below zero', { card: { ...CARD, outputText: '-1' } }, 'absurd_cost'],
   ['tokens below zero', { tokens: tokensOf(-1, 5) }, 'absurd_tokens'],
   ['tokens without a card', { card: null }, 'no_card'],
   ['a cost without a card', { card: { ...CARD, id: '' }, tokens: tokensOf(0, 0) }, 'no_card'],
   ['neither tokens, cost nor card', { card: null, tokens: tokensOf(0, 0), costNanoUsd: '0' }, 'booked'],
-  ['a source that nobody knows', { source: 'SOURCE_UNSPECIFIED' }, 'unknown_source'],
+  ['an unknown source', { source: 'SOURCE_UNSPECIFIED' }, 'unknown_source'],
   ['attempt 0', { attempt: 0 }, 'no_identity'],
   ['no request', { requestId: '' }, 'no_identity'],
 ])('an attempt with %s is judged by its own card', (_what, over, expected) => {

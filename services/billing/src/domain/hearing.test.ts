@@ -20,13 +20,13 @@ beforeEach(() => {
   hearing = new Hearing(clock);
 });
 
-test('time in which writers could be heard counts as it passes', () => {
+test('time in which writers could report counts as it passes', () => {
   expect(behindMs()).toBe(0);
   listen(HOUR);
   expect(behindMs()).toBe(0);
 });
 
-test('what the ledger’s clock is set ahead does not count until whoever lives has reported', () => {
+test('time by which the ledger’s clock is set ahead does not count until live writers have reported', () => {
   listen(MINUTE);
   clock.jumpWall(HOUR);
   expect(behindMs()).toBe(HOUR);
@@ -36,7 +36,7 @@ test('what the ledger’s clock is set ahead does not count until whoever lives 
   expect(behindMs()).toBe(0);
 });
 
-test('nor do two jumps, nor one that is taken back', () => {
+test('nor do two jumps, nor one that is reversed', () => {
   listen(MINUTE);
   clock.jumpWall(HOUR);
   hearing.until(clock.nowMs());
@@ -52,7 +52,7 @@ test('nor do two jumps, nor one that is taken back', () => {
   expect(behindMs()).toBe(0);
 });
 
-test('nor does the time in which the database was away, but for a minute', () => {
+test('nor does the time in which the database was away, except for a minute', () => {
   listen(MINUTE);
   clock.advance(HOUR);
   expect(behindMs()).toBe(HOUR - MINUTE);
@@ -60,14 +60,14 @@ test('nor does the time in which the database was away, but for a minute', () =>
   expect(behindMs()).toBe(0);
 });
 
-test('nor the time before this process began in which nobody was heard', () => {
+test('nor the time before this process began in which nobody could report', () => {
   hearing.begin([clock.nowMs() - 2 * HOUR, clock.nowMs() - HOUR]);
   expect(behindMs()).toBe(HOUR);
   listen(MINUTE);
   expect(behindMs()).toBe(0);
 });
 
-test('a period is over a quarter of an hour after a clock that was set ahead says so', () => {
+test('if the clock was set ahead, a period is over a quarter of an hour after the clock says so', () => {
   const passedMs = (): number => hearing.passedUntil(clock.nowMs()) - clock.nowMs();
   listen(MINUTE);
   clock.jumpWall(HOUR);
@@ -78,7 +78,7 @@ test('a period is over a quarter of an hour after a clock that was set ahead say
   expect(passedMs()).toBe(0);
 });
 
-test('where there never was a writer, no time is left out', () => {
+test('without any writer, all time counts', () => {
   hearing.begin([]);
   expect(behindMs()).toBe(0);
 });

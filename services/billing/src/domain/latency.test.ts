@@ -8,7 +8,7 @@ const countsOf = (durations: readonly number[]): DurationCounts => {
   return counts;
 };
 
-test('a percentile is within 8 % of the duration that stands there, or half a millisecond', () => {
+test('a percentile is within 8 %, or half a millisecond, of the exact duration', () => {
   fc.assert(
     fc.property(fc.array(fc.integer({ min: 1, max: 4_000_000 }), { minLength: 1, maxLength: 200 }), fc.constantFrom(0.5, 0.75, 0.95), (durations, share) => {
       const exact = [...durations].sort((a, b) => a - b)[Math.ceil(durations.length * share) - 1] ?? 0;
@@ -17,7 +17,7 @@ test('a percentile is within 8 % of the duration that stands there, or half a mi
   );
 });
 
-test('what is unknown is not counted, and what is absurd ends in the last step', () => {
+test('unknown durations are not counted, and absurd ones count in the last bucket', () => {
   expect(countsOf([0, -1, NaN])).toEqual([]);
   expect(percentileMs([], 0.5)).toBe(0);
   expect(countsOf([4_294_967_295]).length).toBe(110);

@@ -33,18 +33,18 @@ test('figures add up by period, day, model, provider and key, in whatever order 
   }));
 });
 
-test('fees of plugins are no cost of the provider whose attempt carries them; what was bought elsewhere is a cost there', () => {
+test('plugin fees are not a cost at the provider of the attempt; what tools bought elsewhere is a cost there', () => {
   const tally = new AttemptTally();
   const add = (amountNanoUsd: bigint, cardId: string, source = 'provider'): void => tally.add('2026-11-01', { provider: 'p', tokens: 1n, amountNanoUsd, source, cardId });
   add(5n, 'card');
   add(107n, cardIdWith('card', { feeNanoUsd: 100n, bought: [{ provider: 'painter', nanoUsd: 60n }] }));
   add(33n, cardIdWith('card', { feeNanoUsd: 30n, bought: [] }), 'estimated');
-  // One that failed carries none.
+  // A failed attempt has no fees.
   add(0n, cardIdWith('card', { feeNanoUsd: 30n, bought: [{ provider: 'painter', nanoUsd: 60n }] }));
   expect(tally.deltas().map(({ provider, attempts, costNanoUsd, estimatedNanoUsd }) => [provider, attempts, costNanoUsd, estimatedNanoUsd])).toEqual([['p', 4, 15n, 3n], ['painter', 0, 60n, 0n]]);
 });
 
-test('of a charge the fees of the attempts that are charged are told, own credentials apart', () => {
+test('the fees of a charge are those of its charged attempts, without those on own credentials', () => {
   const cardId = cardIdWith('card', { feeNanoUsd: 30n, bought: [] });
   const attempts = [1, 2, 3, 4].map((attempt) => ({ attempt, retryOf: [], costNanoUsd: asNanoUsd(attempt === 3 ? 0n : 50n), tokens: 1, byok: attempt === 4 }));
   const state = { facts: { attempts, outcomes: [] }, bookedAttempts: [], sources: attempts.map((fact) => ({ fact, cardId, usage: NO_USAGE })) };

@@ -1,4 +1,4 @@
-/** BILLING, section 5: each case as the facts that workers and edge tell of it, and what is charged and booked. */
+/** BILLING, section 5: each case as the facts that workers and edge report, and what is charged and booked. */
 import { expect, test } from '@jest/globals';
 import type { AttemptMessage, OutcomeMessage } from './messages.js';
 import { book } from './booking.js';
@@ -15,7 +15,7 @@ interface Told {
   readonly byok?: boolean;
 }
 
-/** 1 nano-dollar a token read, 2 a token written. */
+/** 1 nano-dollar per input token, 2 per output token. */
 const price = { id: 'card', inputUncached: '1000000', cacheRead: '0', cacheWrite: '0', outputText: '2000000', outputReasoning: '0', audio: '0', image: '0', requestNanoUsd: '0' };
 const ended = ({ attempt = 1, retryOf = [], input = 10, output = 5, source = 'PROVIDER', flags = [], failure = 'FAILURE_CLASS_UNSPECIFIED', byok = false }: Told): AttemptMessage => ({
   requestId: 'r', attempt, retryOf, accountId: 'a', keyId: 'k', model: 'm', provider: `p${attempt}`, endpointId: 'e', card: price, costNanoUsd: String(input + 2 * output), savingsNanoUsd: '0', source, flags, byok,
@@ -29,7 +29,7 @@ function accepted<Fact>(fact: Fact | string): Fact {
   return fact;
 }
 
-/** Costs of the attempts, and the one charge, with its source and the flags of the attempt that it stands for. */
+/** Costs of the attempts, and the one charge with the source and flags of its attempt. */
 function booked(attempts: readonly AttemptMessage[], outcomes: readonly OutcomeMessage[]) {
   const { rows } = book({ attempts: attempts.map((each) => accepted(checkAttempt(each))), outcomes: outcomes.map((each) => accepted(checkOutcome(each))), requests: new Map(), heads: new Map(), nowMs: 9 });
   const charges = rows.filter(({ kind }) => kind === 'charge');
@@ -62,7 +62,7 @@ test.each<readonly [string, readonly AttemptMessage[], readonly OutcomeMessage[]
   expect(booked(attempts, outcomes)).toEqual(expected);
 });
 
-test('text that Postgres cannot read as JSON never gets into the books, whoever sent it', () => {
+test('text that Postgres cannot read as JSON never gets into the books', () => {
   const { detail } = accepted(checkAttempt({ ...ended({}), routedFrom: 'a\0b', finishReason: 'st\0p' }));
   expect(detail).not.toContain('\\u0000');
   expect(JSON.parse(detail)).toMatchObject({ routed_from: 'a\uFFFDb', finish_reason: 'st\uFFFDp' });
@@ -73,9 +73,9 @@ test.each<readonly [string, Partial<AttemptMessage>, string]>([
   ['tokens below 0', { tokens: { inputUncached: -1, cacheRead: 0, cacheWrite: 0, outputText: 0, outputReasoning: 0, audio: 0, image: 0 } }, 'absurd_tokens'],
   ['a cost of 2^60', { costNanoUsd: String(2n ** 60n) }, 'absurd_cost'],
   ['a cost below 0', { costNanoUsd: '-1' }, 'absurd_cost'],
-  ['a source that is none', { source: 'VERSION_9' }, 'unknown_source'],
+  ['an unknown source', { source: 'VERSION_9' }, 'unknown_source'],
   ['a price below 0', { card: { ...price, outputText: '-1' } }, 'absurd_cost'],
-  ['a cost that the card does not give', { costNanoUsd: '21' }, 'cost_mismatch'],
+  ['a cost that does not match the card', { costNanoUsd: '21' }, 'cost_mismatch'],
 ])('%s is never booked', (_what, over, reason) => {
   expect(checkAttempt({ ...ended({}), ...over })).toBe(reason);
 });
