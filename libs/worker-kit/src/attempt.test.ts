@@ -53,7 +53,7 @@ describe('a host that sends only signs of life', () => {
   test.each([
     [10_000, 120_000],
     [60_000, 240_000],
-  ])('has four times the model\'s %d ms to its first event, and two minutes at least', async (firstByteTimeoutMs, expectedMs) => {
+  ])('may take four times the model\'s %d ms until its first event, and at least two minutes', async (firstByteTimeoutMs, expectedMs) => {
     const { sends, ended } = begin({ firstByteTimeoutMs, idleTimeoutMs: 60_000 });
     expect(await sends(PING, 900_000)).toBe(expectedMs);
     expect(await ended).toMatchObject({ kind: 'failed', failure: { class: 'TIMEOUT_FIRST_BYTE', retryable: true } });
@@ -94,7 +94,7 @@ describe('a stream that does not end', () => {
   test.each<[string, Partial<DispatchRequest__Output>]>([
     ['max_tokens', { maxTokens: 10 }],
     ['the model', { maxOutputTokens: 10 }],
-  ])('ends for its length, far beyond what %s allows', async (_what, over) => {
+  ])('ends with finish reason length, far beyond what %s allows', async (_what, over) => {
     const { attempt, sends, ended } = begin(over);
     expect(await sends(text('a'.repeat(8_192)), 80_000)).toBeUndefined();
     attempt.onData(Buffer.from(text('a'.repeat(8_192))));
@@ -125,7 +125,7 @@ describe('a whole answer with more JSON values than can be parsed in a moment', 
     ['8,100,000 values of probabilities', false, probable(8_100_000), GARBAGE],
     ['900,000 values of probabilities', true, probable(900_000), { kind: 'answer' }],
     ['1,100,000 values of probabilities', true, probable(1_100_000), GARBAGE],
-  ])('(%s, of an address that an account gave: %s) ends well where it may have been paid for, and is no answer beyond all measure', async (_what, isGuarded, answer, ending) => {
+  ])('(%s, from an account’s own address: %s) is accepted if it may have been paid for, and rejected beyond a generous bound', async (_what, isGuarded, answer, ending) => {
     const { attempt, ended } = begin({ stream: false }, 200, isGuarded);
     const bytes = Buffer.from(answer);
     for (let at = 0; at < bytes.length; at += 65_536) attempt.onData(bytes.subarray(at, at + 65_536));
@@ -194,7 +194,7 @@ describe('a whole answer with more JSON values than can be parsed in a moment', 
 test.each([
   ['a whole answer', 200, { kind: 'answer' }],
   ['a refusal', 400, { kind: 'failed', failure: { status: 400 } }],
-])('%s that comes byte by byte is not kept so', async (_what, status, ending) => {
+])('%s that arrives byte by byte is not kept as single bytes', async (_what, status, ending) => {
   const { attempt, ended } = begin({ stream: false }, status, true);
   const bytes = Buffer.from(JSON.stringify({ choices: [{ index: 0, message: { role: 'assistant', content: 'x'.repeat(60_000) }, finish_reason: 'stop' }] }));
   const join = jest.spyOn(Buffer, 'concat');
@@ -214,7 +214,7 @@ describe('the time to the first token', () => {
   test.each<[string, string]>([
     ['word', text('a')],
     ['thought', thought],
-  ])('ends with the first %s, whatever came before to keep the line open', async (_what, content) => {
+  ])('ends with the first %s, whatever was sent before to keep the connection open', async (_what, content) => {
     const { attempt, sends } = begin();
     await sends(PING, 10_000);
     await sends(ROLE, 10_000);

@@ -41,7 +41,7 @@ test.each<[string, (body: DispatchRequest__Output) => Promise<unknown>, Partial<
     return expect(rig.run(body)).rejects.toMatchObject({ code: 'overloaded' });
   }, {}],
   ['a caller that leaves', (body) => (rig.provider.enqueue({ chunks: [text('a')], hang: true }), rig.run(body, (event, leave) => event.chunk !== undefined && leave())), { stream: true, clientStream: true }],
-])('%s gives the room back', async (_end, run, over) => {
+])('the room is freed after %s', async (_end, run, over) => {
   const running = run(large(0.6 * MIB, over));
   expect(bodies.bytes()).toBeGreaterThan(0.6 * MIB);
   await running;

@@ -60,7 +60,7 @@ test.each([
   ['contradicts itself', prompt({ inputUncached: 10 }, true), 10],
   ['is far from our own count', prompt({ inputUncached: 1_000 }), 1_000],
   ['cannot be booked', prompt({ inputUncached: 2_000_000_000 }), 10],
-])('a told prompt that %s is suspect', (_case, promptUsage, inputUncached) => {
+])('a reported prompt that %s is suspect', (_case, promptUsage, inputUncached) => {
   expect(chargeOf({ ...seen, promptUsage }, stepsOf(CARD), Infinity)).toMatchObject({ source: 'ESTIMATED', flags: ['estimated', 'suspect'], tokens: { inputUncached, outputText: 100 } });
 });
 
@@ -77,7 +77,7 @@ test('a reported prompt above what was held for it is ignored; without a hold in
 test.each([
   ['more tokens than any request has', { ...NO_TOKENS, inputUncached: 2_000_000_000 }, CARD],
   ['tokens that cost more than any request', { ...NO_TOKENS, outputText: 1_000_000_000, outputReasoning: 1_000_000_000 }, { ...CARD, outputText: asPrice('600000000000'), outputReasoning: asPrice('600000000000') }],
-])('%s are no usage: the ledger could not book them', (_case, tokens, card) => {
+])('%s are ignored, since the ledger could not book them', (_case, tokens, card) => {
   const usage = { tokens, cachedKnown: false, reasoningKnown: false, isSuspect: false };
   expect(chargeOf({ ...seen, usage }, stepsOf(card), Infinity)).toMatchObject({ source: 'ESTIMATED', flags: ['estimated', 'suspect'], tokens: { inputUncached: 10, outputText: 100 } });
 });
@@ -103,7 +103,7 @@ test.each([
   ['a large one, as small models count it', 48_178, false],
   ['less than a third of the text beside it', 30, true],
   ['more than any picture is', 160_000, true],
-])('what an image counts as is a guess of ours: a prompt told with %s', (_case, inputUncached, isSuspect) => {
+])('the tokens of an image are only estimated: a prompt reported with %s', (_case, inputUncached, isSuspect) => {
   const usage = { ...told(100, 0), tokens: { ...NO_TOKENS, inputUncached, outputText: 100 } };
   expect(chargeOf({ ...WITH_IMAGE, promptTokens: 1_100, usage }, stepsOf(CARD), Infinity)).toMatchObject({ source: 'PROVIDER', flags: isSuspect ? ['suspect'] : [], tokens: { inputUncached } });
 });
@@ -118,7 +118,7 @@ describe('usage reported by an account’s own server, which counts against its 
     ['no answer', { inputUncached: 380, outputText: 0 }, { inputUncached: 380, outputText: 1_000 }],
     ['no prompt', { outputText: 900, outputReasoning: 50 }, { inputUncached: 400, outputText: 900, outputReasoning: 50 }],
     ['a cached token for all of the prompt', { cacheRead: 1, outputText: 900 }, { inputUncached: 400, outputText: 900 }],
-  ])('is counted here where it is less than a third of what was seen: %s', (_case, tokens, booked) => {
+  ])('is replaced by our count if it is less than a third of what was seen: %s', (_case, tokens, booked) => {
     expect(chargeOf({ ...OWN, usage: usageOf(tokens) }, stepsOf(CARD), Infinity)).toMatchObject({ source: 'ESTIMATED', flags: ['estimated', 'suspect'], tokens: { ...NO_TOKENS, ...booked } });
   });
 

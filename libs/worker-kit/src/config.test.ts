@@ -14,7 +14,7 @@ test.each([
   ['FETCH_ALLOW', 'files.internal,sk-\n1', 'FETCH_ALLOW: neither a host, host:port nor a range of addresses: a text of 5 characters'],
   ['FETCH_ALLOW', 'http://files.internal', 'FETCH_ALLOW: neither a host, host:port nor a range of addresses: http://files.internal'],
   ['DRAIN_MS', 'soon', 'DRAIN_MS: '],
-])('%s=%j is refused by its name, and a key is not repeated', (name, value, line) => {
+])('the error for %s=%j names the variable, and does not contain a key', (name, value, line) => {
   expect(() => load({ [name]: value })).toThrow(line);
   expect(() => load({ [name]: value })).not.toThrow('sk-');
 });

@@ -146,7 +146,7 @@ describe('of prices with steps', () => {
     ['told and estimated beyond the step', 1_100, 1_200, 'card-2', 'card-2', 1_200n * 2_000n + 5n * 3_000n, 1_200n * 8_000n + 5n * 2_000n],
     ['not told, estimated below the step', 900, undefined, 'card-1', 'card-1', 900n * 1_000n + 5n * 2_000n, 900n * 4_000n + 5n * 2_000n],
     ['not told, estimated beyond the step', 1_100, undefined, 'card-2', 'card-2', 1_100n * 2_000n + 5n * 3_000n, 1_100n * 8_000n + 5n * 2_000n],
-  ])('a prompt %s is charged whole at the card for its size', async (_name, planned, told, begun, charged, cost, referenceCost) => {
+  ])('a prompt %s is charged entirely at the card for its size', async (_name, planned, told, begun, charged, cost, referenceCost) => {
     answers(told);
     const events = await rig.run(stepped(planned));
     expect([rig.starts[0]?.card.id, rig.ends[0]?.costNanoUsd, rig.ends[0]?.savingsNanoUsd]).toEqual([begun, cost, referenceCost - cost]);

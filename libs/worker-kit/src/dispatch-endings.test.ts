@@ -111,7 +111,7 @@ const CALL = chunk([
 test.each([
   ['falls silent', { hang: true }],
   ['breaks', { cut: true }],
-])('a provider that %s after the finish has given a whole answer', async (_name, ending) => {
+])('a stream that %s after the finish counts as complete', async (_name, ending) => {
   const time = createFakeClock();
   rig.use(time);
   const chunks = [CALL, chunk([{ index: 0, delta: {}, finish_reason: 'tool_calls' }])];
@@ -129,7 +129,7 @@ test.each<[string, string[], number, unknown]>([
   ['both with text, after which more may follow', [chunk([{ index: 0, delta: { content: '!' }, finish_reason: 'stop' }], { usage: USAGE })], 2_000, '20000'],
   ['usage before the finish', [chunk([], { usage: USAGE }), chunk([{ index: 0, delta: {}, finish_reason: 'stop' }])], 250, '20000'],
   ['no usage', [chunk([{ index: 0, delta: {}, finish_reason: 'stop' }])], 2_000, undefined],
-])('a provider that keeps its stream open behind its end is waited for no longer than something may follow: %s', async (_name, last, ms, costNanoUsd) => {
+])('a provider that keeps its stream open after the finish is waited for only as long as something may follow: %s', async (_name, last, ms, costNanoUsd) => {
   const time = createFakeClock();
   rig.use(time);
   const chunks = [text('Hello'), ...last];

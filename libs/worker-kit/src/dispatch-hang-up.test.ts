@@ -130,7 +130,7 @@ test.each<[FaultCode, boolean, readonly string[]]>([
   ['cancelled', false, ['DISCARDED false']],
   ['link_lost', false, []],
   ['deadline_exceeded', false, []],
-])('a status without a word is the prompt: by %s it is written down who left, its client: %s, and it is %j', async (code, clientLeft, told) => {
+])('after a 2xx status without content the prompt is booked: by %s, the end says whether the client left (%s), and the outcome is %j', async (code, clientLeft, told) => {
   rig.provider.enqueue({ chunks: [': thinking\n\n'], hang: true });
   await leftAtStatus(code);
   expect(rig.ends).toMatchObject([{ status: 200, tokens: PROMPT, costNanoUsd: 10_000n, flags: ['estimated'], clientLeft }]);
@@ -143,7 +143,7 @@ describe('of a whole answer', () => {
   test.each([
     ['client_left', 10_000n],
     ['link_lost', 0n],
-  ] as const)('that does not begin within a minute more: by %s it is booked at %d', async (code, cost) => {
+  ] as const)('that does not begin within another minute: by %s it is booked at %d', async (code, cost) => {
     rig.use(rig.clock);
     rig.provider.enqueue({ hang: true });
     const { done } = await leaveWhen(whole(), isAsked, code);

@@ -28,7 +28,7 @@ test.each([
   ['to begin', [], [text('hi')], [FINISH, ...REST], 6_000],
   ['to go on', [text('h')], [text('i')], [FINISH, ...REST], 6_000],
   ['to tell the price', [text('hi'), FINISH], REST, [], 3_000],
-])('the time for a provider %s is not over while its words lie unread', async (_what, before, unread, after, ms) => {
+])('the time for a provider %s does not expire while its data is still unread', async (_what, before, unread, after, ms) => {
   rig.provider.enqueue({ chunks: [...before, ...(before.length === 0 ? [] : [read(before)]), ...unread, stall(ms), ...after] });
   const events = await rig.run(requestOf({ firstByteTimeoutMs: 5_000, idleTimeoutMs: 5_000 }));
   expect(events.at(-1)?.end).toMatchObject({ source: 'PROVIDER', costNanoUsd: '20000', finishReason: 'stop' });
@@ -37,7 +37,7 @@ test.each([
 test.each([
   ['begin', [], 6_000, 'TIMEOUT_FIRST_BYTE'],
   ['go on', [text('hi')], 6_000, 'TIMEOUT_IDLE'],
-])('it is over where nothing lies there: one that does not %s is given up', async (_what, before, ms, failure) => {
+])('it expires if there is no unread data: a provider that does not %s is given up', async (_what, before, ms, failure) => {
   rig.provider.enqueue({ chunks: [...before, ...(before.length === 0 ? [] : [read(before)])], hang: true });
   const isThere = until(() => rig.provider.requests.length === 1 && rig.readBytes() === Buffer.byteLength(before.join('')));
   const running = rig.run(requestOf({ firstByteTimeoutMs: 5_000, idleTimeoutMs: 5_000 }));

@@ -29,7 +29,7 @@ describe('with a hold that covers the first tranche', () => {
   test.each([
     ['9000', '9000', '5076'],
     ['900', '1000', '5076'],
-  ])('is journaled as the whole answer needs, since after a loss of quota’s store it does not grow: of %s in all, %s', async (wholeNanoUsd, amountNanoUsd, tokens) => {
+  ])('is journaled as large as the whole answer needs, since it cannot grow after a loss of quota’s store: of %s in all, %s', async (wholeNanoUsd, amountNanoUsd, tokens) => {
     rig.provider.enqueue({ chunks: [text('a'), FINISH, chunk([], { usage: USAGE }), sse('[DONE]')] });
     await rig.run(held({ wholeNanoUsd }));
     expect(rig.starts[0]?.held).toEqual({ amountNanoUsd, tokens });
@@ -85,7 +85,7 @@ describe('with a hold that covers the first tranche', () => {
   test.each([
     ['a stream', true],
     ['an answer that is gathered', false],
-  ])('quota that stays away at the end of the hold of %s is a fault of ours after five seconds, never a cost cap', async (_name, clientStream) => {
+  ])('if quota stays away at the end of the hold of %s, it fails as our fault after five seconds, never as a cost cap', async (_name, clientStream) => {
     rig.use(rig.clock);
     rig.grants = [AWAY];
     rig.provider.enqueue({ chunks: hundreds(40), hang: true });

@@ -81,7 +81,7 @@ test.each([true, false])('a client that left before the provider was asked costs
 });
 
 test.each<FaultCode>(['link_lost', 'deadline_exceeded'])(
-  'a call that ends by %s stops the provider, and what became of it stays for edge to tell',
+  'a call that ends by %s stops the provider and leaves the outcome to edge',
   async (code) => {
     rig.provider.enqueue({ chunks: [text('Hello wo')], hang: true });
     await rig.run(requestOf(), (event, leave) => {
@@ -99,7 +99,7 @@ test.each<[boolean, FaultCode, boolean]>([
   [false, 'client_left', false],
   [true, 'cancelled', false],
   [true, 'link_lost', false],
-])('a client (of a stream: %s) whose call ended by %s before its end has seen nothing: %s', async (clientStream, code, undelivered) => {
+])('the end record of a call that ended early (streamed: %s, by %s) says that the client has seen nothing: %s', async (clientStream, code, undelivered) => {
   rig.provider.enqueue({ chunks: [text('Hello'), chunk([{ index: 0, delta: {}, finish_reason: 'stop' }]), chunk([], { usage: USAGE }), sse('[DONE]')] });
   await rig.run(requestOf({ clientStream }), (event, leave) => {
     if (event.chunk?.content === true) leave(code);
@@ -111,7 +111,7 @@ test.each<[boolean, boolean, boolean]>([
   [false, false, true],
   [false, true, false],
   [true, false, false],
-])('a client (of a stream: %s; that left before: %s) whose answer its provider broke off has seen nothing: %s', async (clientStream, hasLeft, undelivered) => {
+])('the end record of an answer that the provider broke off (streamed: %s, client left before: %s) says that the client has seen nothing: %s', async (clientStream, hasLeft, undelivered) => {
   let release: () => void = () => undefined;
   const left = new Promise<void>((resolve) => {
     release = resolve;
@@ -133,7 +133,7 @@ test.each<[string, string, boolean, FaultCode | undefined, boolean]>([
   ['a link, after words', 'Let me see. ', true, 'link_lost', false],
   ['its caller, which says what became of it', '', true, 'cancelled', false],
   ['its provider, of a request that is asked once', '', false, undefined, false],
-])('a round that %s ended within its calls is told apart in the journal where its client has seen nothing', async (_who, said, rounds, code, callsOnly) => {
+])('a round that %s ended within its tool calls is marked in the journal if its client has seen nothing', async (_who, said, rounds, code, callsOnly) => {
   const call = { index: 0, id: 'call_1', type: 'function', function: { name: 'code_exec', arguments: '{"code":"6*7' } };
   const chunks = [chunk([{ index: 0, delta: { role: 'assistant', content: said }, finish_reason: null }]), chunk([{ index: 0, delta: { tool_calls: [call] }, finish_reason: null }])];
   rig.provider.enqueue(code === undefined ? { chunks, cut: true } : { chunks, hang: true });

@@ -123,7 +123,7 @@ test.each<[string, Readonly<Record<string, string>>, number]>([
   ['milliseconds', { 'retry-after-ms': '7000', 'retry-after': '9' }, 7_000],
   ['a date, by the provider’s own clock', { date: 'Tue, 01 Jan 2030 00:00:00 GMT', 'retry-after': 'Tue, 01 Jan 2030 00:00:07 GMT' }, 7_000],
   ['a date too far away', { 'retry-after': 'Fri, 31 Dec 2077 23:59:59 GMT' }, 600_000],
-])('a 429 that names its end in %s: until then nothing is sent for that model, and the rest is told', async (_name, headers, waitMs) => {
+])('a 429 with a hint in %s: until then nothing is sent for that model, and the remaining wait is reported', async (_name, headers, waitMs) => {
   rig.use(rig.clock);
   rig.provider.enqueue({ status: 429, headers, body: {} });
   expect(await rig.run(requestOf({ requestId: 'chatcmpl-1' }))).toMatchObject([{ failed: { class: 'RATE_LIMITED', status: 429, retryAfterMs: waitMs } }]);

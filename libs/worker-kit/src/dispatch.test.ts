@@ -82,7 +82,7 @@ test.each([
   ["one that called a tool of its client's, whole", false, '', ['image_gen'], false],
   ["one that called a tool of its client's, as a stream", true, '', ['image_gen'], false],
   ['calls of a request that is asked once', true, '', [], undefined],
-])('%s is told apart in the journal', async (_case, clientStream, said, toolNames, callsOnly) => {
+])('the journal marks correctly whether only tool calls were made: %s', async (_case, clientStream, said, toolNames, callsOnly) => {
   const call = { index: 0, id: 'call_1', type: 'function', function: { name: 'code_exec', arguments: '{}' } };
   rig.provider.enqueue({
     chunks: [

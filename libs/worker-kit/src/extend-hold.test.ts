@@ -14,7 +14,7 @@ test.each<[string, HeartbeatResponse__Output, unknown]>([
   ['lost its limits with the store', { refusedRequestIds: ['r1'], unheldRequestIds: [], epoch: 'life 2' }, 'quota_unavailable'],
   // Reported again after a loss, it is held for the whole answer: all streams of an account together would exceed its cap.
   ['grew in a store that has lost its limits', { refusedRequestIds: [], unheldRequestIds: [], epoch: 'life 2' }, 'quota_unavailable'],
-])('a hold that %s: only a limit is a refusal, and only where limits are known does it grow', async (_name, answer, expected) => {
+])('a hold that %s: only a limit is a refusal, and a grant counts only if the limits are known', async (_name, answer, expected) => {
   expect(await extend(() => Promise.resolve(answer))).toBe(expected);
 });
 

@@ -61,7 +61,7 @@ test('an answer with far more JSON values than images have is GARBAGE', async ()
   expect(await make(asked(), signal)).toMatchObject({ failed: { class: 'GARBAGE' } });
 });
 
-test('an answer that arrives byte by byte does not take more memory than its bytes', async () => {
+test('an answer that arrives byte by byte is not kept as single bytes', async () => {
   provider.enqueue({ chunks: [...JSON.stringify({ created: 1, x: 'x'.repeat(30_000), data: ANSWER.body.data })] });
   const join = jest.spyOn(Buffer, 'concat');
   expect(await make(asked(), signal)).toEqual({ images: [PICTURE] });
@@ -86,7 +86,7 @@ test.each([
   ['an error of the provider', { status: 500, body: 'oops' }, 'PROVIDER_ERROR'],
   ['an answer without an image', { body: { data: [] } }, 'EMPTY'],
   ['a broken answer', { chunks: ['{"data":['], cut: true }, 'DISCONNECTED'],
-])('%s is a failure of its class', async (_what, answer, failureClass) => {
+])('%s fails with the right class', async (_what, answer, failureClass) => {
   provider.enqueue(answer);
   expect(await make(asked(), signal)).toMatchObject({ failed: { class: failureClass } });
 });

@@ -67,7 +67,7 @@ test.each<[string, number, (w: Rig, journal: Journal) => void | Promise<void>]>(
     w.connection.isBooking = false;
     await served(journal);
   }],
-])('nothing is told where %s, which takes %i ms at most', async (_what, mostMs, prepare) => {
+])('the end is not told if %s, and closing takes at most %i ms', async (_what, mostMs, prepare) => {
   const w = await journalRig();
   const journal = await opened(w);
   await prepare(w, journal);

@@ -12,7 +12,7 @@ test.each([
   [LEAP, LEAP + 4, 1],
   [LEAP + 4, LEAP + 9, 5],
   [0, 2 * LEAP + 20, 3 + 7 + 10],
-])('between %d and %d stand %d records where numbers were left out twice', (after, upTo, count) => {
+])('between %d and %d there are %d records if numbers were skipped twice', (after, upTo, count) => {
   const leaps = new Leaps();
   leaps.note(2, 3);
   leaps.note(3, LEAP + 4);

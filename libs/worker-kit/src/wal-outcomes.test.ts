@@ -206,7 +206,7 @@ test.each<[string, boolean, AttemptEnd, string]>([
   ['is not charged if a complete answer is kept in reserve', false, END, '2 DISCARDED'],
   ['is charged once edge has said that it is given instead of that one', true, END, '2 DELIVERED'],
   ['is charged after one that broke off', false, { ...END, finishReason: 'error' }, '2 DELIVERED'],
-])('what a worker that died had of an answer %s', async (_case, isGiven, first, outcome) => {
+])('the part of an answer that a dead worker had %s', async (_case, isGiven, first, outcome) => {
   const w = await journalRig();
   const journal = await w.open();
   await journal.start(start('r1'));
@@ -223,7 +223,7 @@ test.each<[string, boolean, AttemptEnd, string]>([
 
 test.each([
   ['that an attempt is not charged', false, 'DISCARDED' as const], ['that a round of calls was answered', true, 'DELIVERED' as const],
-])('%s is heard by the successor of a dead process once billing knows it', async (_case, callsOnly, outcome) => {
+])('%s is accepted by the successor of a dead process once billing knows it', async (_case, callsOnly, outcome) => {
   const w = await journalRig();
   const journal = await w.open();
   await journal.start(start('r1'));

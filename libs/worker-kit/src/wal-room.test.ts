@@ -108,7 +108,7 @@ test.each([
   { freeGib: 3, stay: ['1', '2', '3'] },
   { freeGib: 2, stay: ['2', '3'] },
   { freeGib: 0, stay: ['3'] },
-])('of three GiB that the ledger has, $stay stay beside $freeGib GiB that are free', async ({ freeGib, stay }) => {
+])('of three booked segments of 1 GiB, $stay are kept if $freeGib GiB are free', async ({ freeGib, stay }) => {
   const { directory } = await journalRig();
   for (const digit of ['1', '2', '3']) {
     const path = join(directory, `cold-${digit.padStart(12, '0')}.log`);

@@ -281,7 +281,7 @@ test('a host whose clock is ahead does not take writers for lost, since the cloc
 test.each([
   ['the clock of the database is set ahead', (clock: FakeClock) => clock.jumpWall(3_600_000)],
   ['nobody could report', (clock: FakeClock) => clock.advance(3_600_000)],
-])('%s: no writer is lost before it has had time to report, and none is then that was heard', async (_what, pass) => {
+])('%s: no writer counts as lost before it has had time to report, and none that has reported then', async (_what, pass) => {
   const clock = createFakeClock();
   const { unary } = createHandlers({ store, clock, hearing: new Hearing(clock), ledgerNow: () => Promise.resolve(clock.nowMs()), announce: () => undefined });
   const call = async (name: string, asked: object): Promise<Record<string, unknown>> => (await (unary[name] as (asked: unknown) => Promise<unknown>)(asked)) as Record<string, unknown>;

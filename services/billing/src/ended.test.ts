@@ -72,7 +72,7 @@ test.each<[string, (door: Door) => Promise<unknown>]>([
     sql`insert into writers (writer, provider, last_seq, registered_at_ms, reported_at_ms, open_since_ms, owed_seq, seen_at_ms)
       values (${writer}, '', 0, ${clock.nowMs()}::bigint, ${clock.nowMs()}::bigint, 0, null, ${clock.nowMs()}::bigint)
       on conflict (writer) do update set last_seq = greatest(writers.last_seq, excluded.last_seq), seen_at_ms = excluded.seen_at_ms, lost_at_ms = 0, owed_seq = excluded.owed_seq`.execute(database.db)],
-])('%s: what said before that it had ended says nothing, told already or on its way', async (_what, hear) => {
+])('%s: an earlier report of the end no longer counts, whether already stored or still on its way', async (_what, hear) => {
   const door = doorOf();
   const reportId = await report(door);
   await hear(door);

@@ -92,7 +92,7 @@ test.each([
   ['a provider without rows', `insert into attempt_days values ('x', '2026-01-01', 'q', 1, 2, 3, 0)`, ['I7'], { attemptDays: 1 }],
   ['totals that limits use', `update totals set charge_nano_usd = charge_nano_usd - 5 where account_id = 'x' and period_id like 'month:%'`, ['I9'], { totals: 3 }],
   ['totals without rows', `insert into totals values ('x', 'key_9', 'total', 1, 2, 3, 4)`, ['I9'], { totals: 1 }],
-])('%s is written anew from the rows, once, and nothing else is touched', async (_what, text, named, written) => {
+])('%s is corrected from the rows, once, and nothing else is changed', async (_what, text, named, written) => {
   const before = await rowsOf(TABLES);
   await change(text);
   expect(await failing()).toEqual(named);

@@ -109,8 +109,8 @@ test.each<[string, Partial<WriterMarkRow>, readonly number[]]>([
   ['is behind', {}, [0, 0, 1, 1]],
   ['is booked to its end', { ledgerSeq: 9n }, [0, 0, 0, 0]],
   ['was declared lost', { isDeclaredLost: true }, [0, 0, 0, 0]],
-  ['is heard of again', { seenAtMs: NOVEMBER + 4 * MINUTE }, [0, 0, 0, 0]],
-])('a writer that nobody has heard of for two minutes and that %s', async (_what, change, told) => {
+  ['then reports again', { seenAtMs: NOVEMBER + 4 * MINUTE }, [0, 0, 0, 0]],
+])('a writer that has been silent for two minutes and %s', async (_what, change, told) => {
   const writer = { writer: 'w', provider: 'p', lastSeq: 9n, ledgerSeq: 7n, gaps: 0n, seenAtMs: NOVEMBER, isDeclaredLost: false, isEnded: false, ...change };
   expect(await gaugeOf('signalbox_billing_writers_silent', 4, () => ({ writers: [writer] }))).toEqual(told);
 });

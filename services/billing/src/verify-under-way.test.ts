@@ -50,7 +50,7 @@ test.each<[string, Partial<WriterReport>]>([
   ['is booked beyond a gap', { ledgerSeq: 8n, gaps: 1n, openSinceMs: 5 }],
   ['is booked beyond a gap and reported no record after it', { gaps: 1n }],
   ['has an open attempt and is silent', { ledgerSeq: 8n, openSinceMs: 5, reportedAtMs: 0 }],
-])('a writer that %s is a violation in the end', async (_what, changes) => {
+])('a writer that %s is a violation after the wait', async (_what, changes) => {
   writers = [writer(changes), writer({ writer: 'right' })];
   expect(await prove()).toEqual({ wrong: ['I6 1: w'], underWay: [], tookMs: 15_000 });
 });

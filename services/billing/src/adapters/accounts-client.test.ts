@@ -32,7 +32,7 @@ test.each<[string, Account, object]>([
   ['of both', { hardCap: true, policyHardCap: true, billingAnchorDay: 1 }, { hardCap: true, overshootTokens: OVERSHOOT_TOKENS }],
   ['whose months begin on another day', { policyHardCap: true, billingAnchorDay: 2 }, { hardCap: true, overshootTokens: OVERSHOOT_TOKENS + 10_000_000n }],
   ['around an allotment of the account’s own', { hardCap: true, billingAnchorDay: 28, includedTokens: '5' }, { hardCap: true, overshootTokens: OVERSHOOT_TOKENS + 5n }],
-])('a wall %s: %j', async (_name, account, wall) => {
+])('a hard cap %s: %j', async (_name, account, wall) => {
   const { hardCap, overshootTokens } = (await termsOf({ tier: 'team', ...account })) ?? {};
   expect({ hardCap, overshootTokens }).toEqual({ overshootTokens: undefined, ...wall });
 });

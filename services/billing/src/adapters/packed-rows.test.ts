@@ -33,7 +33,7 @@ test.each<readonly [string, AttemptFact[], OutcomeFact[], (readonly [string, boo
   ['paid by the own key', [fact({ byok: true })], [delivered], [['attempt', false], ['charge', false]]],
   ['two rounds', [fact(), fact({ attempt: 2 })], [delivered, { ...delivered, attempt: 2 }], [['attempt', false], ['attempt', false], ['charge', false]]],
   ['not told yet', [fact()], [], [['attempt', false]]],
-])('%s: an attempt and its charge share a row only when the charge says nothing else', (_, attempts, outcomes, expected) => {
+])('%s: an attempt and its charge share a row only if the charge repeats the attempt', (_, attempts, outcomes, expected) => {
   expect(packed(attempts, outcomes)).toEqual(expected);
 });
 

@@ -74,7 +74,7 @@ test.each<[string, Partial<AttemptMessage>, string]>([
   ['an unknown source', { source: 'SOURCE_UNSPECIFIED' }, 'unknown_source'],
   ['attempt 0', { attempt: 0 }, 'no_identity'],
   ['no request', { requestId: '' }, 'no_identity'],
-])('an attempt with %s is judged by its own card', (_what, over, expected) => {
+])('an attempt with %s is checked against its own card', (_what, over, expected) => {
   const checked = checkAttempt(ended(over));
   expect(typeof checked === 'string' ? checked : 'booked').toBe(expected);
 });
