@@ -128,7 +128,10 @@ export function createSite({ gate, repeats, accounts, routing, billing, provider
 
   const models = (request: Request, response: Response, model: string | undefined): Promise<void> => {
     const { caller } = entered(request);
-    return answerModels(routing, { caller, model, isDetailed: request.query['detail'] === 'full' }).then((answer) => {
+    const { detail } = request.query;
+    // Other parameters are the client's own (ADR 90); this one is ours.
+    if (detail !== undefined && detail !== 'full') throw new QueryError('detail', "detail must be 'full', or absent for ids and makers alone.");
+    return answerModels(routing, { caller, model, isDetailed: detail === 'full' }).then((answer) => {
       if (answer.kind === 'refused') refuse(response, answer.error);
       else response.status(200).type('application/json').send(answer.body);
     });

@@ -34,6 +34,17 @@ test('of a model that is served no more it is told so, and what to ask for inste
   expect([answer.status, await answer.json()]).toMatchObject([404, { error: { code: 'model_deprecated', param: 'model', message: "The model 'maker/one' is no longer served.", metadata: { fallback_models: ['maker/two'] } } }]);
 });
 
+test.each(['/v1/models?detail=ful', '/v1/models?detail=', '/v1/models?detail=full&detail=full', '/v1/models/maker/one?detail=1'])('a value of `detail` that does not exist is refused and not answered as if there were none: %s', async (path) => {
+  door.routes.set('ListModels', () => NOTHING);
+  const answer = await door.get(path);
+  expect([answer.status, await answer.json()]).toMatchObject([400, { error: { code: 'invalid_value', param: 'detail', message: "detail must be 'full', or absent for ids and makers alone." } }]);
+});
+
+test('a parameter that is not ours is the client’s own', async () => {
+  door.routes.set('ListModels', () => NOTHING);
+  expect((await door.get('/v1/models?api-version=2024-06-01')).status).toBe(200);
+});
+
 test('a name of any length is repeated in part', async () => {
   door.routes.set('ListModels', () => NOTHING);
   const { error } = (await (await door.get(`/v1/models/${'x'.repeat(2_000)}`)).json()) as { error: { message: string } };
