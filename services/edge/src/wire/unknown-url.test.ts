@@ -9,6 +9,13 @@ test.each([
   ['/v1/responses/resp_1/cancel', 'The Responses interface is not offered: set the client to chat completions.'],
   ['/v1/embeddings', 'Embeddings are not offered.'],
   ['/v1/audio/speech', 'Speech and transcription are not offered.'],
+  ['/v1/key', 'Keys are made, listed and revoked at /api/auth. What the key and the account may still spend is at GET /api/limits.'],
+  ['/key/generate', 'Keys are made, listed and revoked at /api/auth. What the key and the account may still spend is at GET /api/limits.'],
+  ['/v1/generation', 'Cost and attempts of a request are at GET /api/requests/{id}.'],
+  ['/model/info', 'Prices, limits and providers of models are at GET /v1/models?detail=full.'],
+  ['/global/spend/report', 'What was spent is at GET /api/usage, request by request at GET /api/requests.'],
+  ['/health/liveliness', 'Health and metrics are on a port of their own (METRICS_PORT): GET /livez, /readyz and /metrics.'],
+  ['/admin/accounts', "The operator's interface is on a port of its own (ADMIN_PORT)."],
   ['/v1', 'There is nothing at this address.'],
   ['/', 'There is nothing at this address.'],
   ['/api/responses', 'There is nothing at this address.'],
@@ -16,6 +23,15 @@ test.each([
   ['/constructor', 'There is nothing at this address.'],
 ])('at %s it says what is not offered, where that is known, and where to go', (path, words) => {
   expect(unknownUrlMessage(path)).toBe(words + WHERE);
+});
+
+test.each([
+  ['/api/v1/credits', 'What the key and the account may still spend is at GET /api/limits.'],
+  ['/api/v1/responses', 'The Responses interface is not offered: set the client to chat completions.'],
+  ['/anthropic/v1/messages', "Anthropic's Messages interface is not offered: its models answer at chat completions."],
+  ['/api/v1/endpoints/zdr', 'There is nothing at this address.'],
+])('at %s, behind the base URL of another service, it says both', (path, words) => {
+  expect(unknownUrlMessage(path)).toBe(`${words}${WHERE} A client's base URL is this service's address with /v1 behind it, once and nothing more.`);
 });
 
 test.each(['/chat/completions', '/models', '/v1/v1/chat/completions', '/v1/chat/completions/chat/completions', '//v1/chat/completions', '/api/v1/models', '/openai/v1/chat/completions/', '/openai/deployments/x/chat/completions'])('at %s it says what base URL the client needs', (path) => {

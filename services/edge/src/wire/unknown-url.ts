@@ -1,8 +1,16 @@
 /** What is said of an address where there is nothing: clients that were made for another service ask for other interfaces first. */
 import { API_ERRORS } from './errors.js';
 
-/** By the first part of the path behind `/v1`, as OpenAI's and Anthropic's clients and routers before us have them. */
-const NOT_OFFERED: ReadonlyMap<string, string> = new Map([
+const MONEY = 'What the key and the account may still spend is at GET /api/limits.';
+const SPENT = 'What was spent is at GET /api/usage, request by request at GET /api/requests.';
+const DETAILS = 'Prices, limits and providers of models are at GET /v1/models?detail=full.';
+const KEYS = `Keys are made, listed and revoked at /api/auth. ${MONEY}`;
+const HEALTH = 'Health and metrics are on a port of their own (METRICS_PORT): GET /livez, /readyz and /metrics.';
+const ACCOUNTS = 'Accounts are made by the operator, with `npm run -s admin -- account create`.';
+const ASSISTANTS = 'Assistants are not offered.';
+
+/** By the first part of the path behind `/v1`, as OpenAI's and Anthropic's clients and the gateways that people come from have them. */
+const INSTEAD: ReadonlyMap<string, string> = new Map([
   ['responses', 'The Responses interface is not offered: set the client to chat completions.'],
   ['messages', "Anthropic's Messages interface is not offered: its models answer at chat completions."],
   ['completions', 'Completions of a plain prompt are not offered: send it as a message to chat completions.'],
@@ -14,19 +22,46 @@ const NOT_OFFERED: ReadonlyMap<string, string> = new Map([
   ['realtime', 'The Realtime interface is not offered.'],
   ['files', 'Files are not kept here: send their data in the message.'],
   ['batches', 'Batches are not offered.'],
-  ['assistants', 'Assistants are not offered.'],
-  ['threads', 'Assistants are not offered.'],
+  ['assistants', ASSISTANTS],
+  ['threads', ASSISTANTS],
+  // OpenRouter's.
+  ['key', KEYS],
+  ['keys', KEYS],
+  ['auth', KEYS],
+  ['credits', MONEY],
+  ['generation', 'Cost and attempts of a request are at GET /api/requests/{id}.'],
+  ['activity', SPENT],
+  ['providers', DETAILS],
+  // LiteLLM's, whose /key is above.
+  ['model', DETAILS],
+  ['model_group', DETAILS],
+  ['spend', SPENT],
+  ['global', SPENT],
+  ['user', ACCOUNTS],
+  ['team', ACCOUNTS],
+  ['customer', ACCOUNTS],
+  ['budget', 'Cost caps are part of a key (/api/auth) and of the policy of an account (/api/policy).'],
+  ['ui', 'The dashboard is at /dashboard.'],
+  // What monitors ask for.
+  ['health', HEALTH],
+  ['healthz', HEALTH],
+  ['livez', HEALTH],
+  ['readyz', HEALTH],
+  ['ping', HEALTH],
+  ['metrics', HEALTH],
+  ['admin', "The operator's interface is on a port of its own (ADMIN_PORT)."],
 ]);
 
-/** Where a client that was given another base URL looks for what there is: behind none of ours (`/chat/completions`), all of an address (`…/chat/completions/chat/completions`), or another service's (`/api/v1/models`). */
-const MISPLACED = /\/(?:chat\/completions|models)\/?$/;
+/** The part by which `INSTEAD` is asked: what other services put before it is left out. */
+const PART = /^\/(?:(?:(?:api|openai|anthropic)\/)?v1\/)?([^/]*)/;
+/** Where a client that was given another base URL looks for what there is: behind none of ours (`/chat/completions`), all of an address (`…/chat/completions/chat/completions`), or another service's (`/api/v1/…`). */
+const MISPLACED = /\/(?:chat\/completions|models)\/?$|^\/(?:api|openai|anthropic)\/v1\//;
 const BASE_URL = "A client's base URL is this service's address with /v1 behind it, once and nothing more.";
 
 /** The message, which repeats nothing of the path. */
 export function unknownUrlMessage(path: string): string {
-  const [first = '', second = ''] = path.split('/', 3).slice(1);
-  const other = NOT_OFFERED.get(first === 'v1' ? second : first);
   const { message } = API_ERRORS.unknown_url;
-  if (other !== undefined) return `${other} ${message.slice(message.indexOf('Chat completions'))}`;
-  return MISPLACED.test(path) ? `${message} ${BASE_URL}` : message;
+  const instead = INSTEAD.get(PART.exec(path)?.[1] ?? '');
+  const said = instead === undefined ? message : `${instead} ${message.slice(message.indexOf('Chat completions'))}`;
+  return MISPLACED.test(path) ? `${said} ${BASE_URL}` : said;
 }
