@@ -285,7 +285,7 @@ test('a server that is named as encrypted and is not is told no password', async
 test('rejects with a fault when nobody answers', async () => {
   const server = await startNats();
   await server.stop();
-  await expect(connectJetStreamBus({ url: server.url, clock: systemClock, log: silentLog, name: 'nobody' })).rejects.toThrow(`store_unavailable: NATS at NATS_URL (${new URL(server.url).host}) did not let us in (CONNECTION_REFUSED).`);
+  await expect(connectJetStreamBus({ url: server.url, clock: systemClock, log: silentLog, name: 'nobody' })).rejects.toThrow(`store_unavailable: NATS at NATS_URL (${new URL(server.url).host}) did not answer (CONNECTION_REFUSED).`);
 });
 
 test('says that a server has no JetStream, and names the setting and no password', async () => {

@@ -58,7 +58,7 @@ export async function connectJetStreamBus({ url, clock, log, name, replicas = 1 
   try {
     connection = await connect(settings);
   } catch (error) {
-    throw new Fault('store_unavailable', `NATS at NATS_URL (${hosts.join(', ')}) did not let us in (${codeOf(error)}).`, { cause: error });
+    throw new Fault('store_unavailable', `NATS at NATS_URL (${hosts.join(', ')}) ${refusalOf(codeOf(error))}.`, { cause: error });
   }
   try {
     manager = await connection.jetstreamManager();
@@ -71,6 +71,9 @@ export async function connectJetStreamBus({ url, clock, log, name, replicas = 1 
 
 /** Of the client's error, such as CONNECTION_REFUSED; it names no secret. */
 const codeOf = (error: unknown): string => (error instanceof Error && 'code' in error ? String(error.code) : 'unknown');
+
+/** A server that has another user is told from one that is not there. */
+const refusalOf = (code: string): string => (/^AUTH/.test(code) ? `refused (wrong user or password, ${code})` : `did not answer (${code})`);
 
 /** Of the server's answer; it names streams and consumers. */
 const messageOf = (error: unknown): string => (error instanceof Error ? error.message : 'unknown');

@@ -58,6 +58,15 @@ const NO_PERIODS = { day: '', week: '', month: '', plan: '' } as const;
 const NO_DRAW = { advanceId: '', amount: 0n, tokens: 0n } as const;
 const DECISIONS: Readonly<Record<string, AdmitDecision>> = { admitted: 'admitted', rate: 'rate', burst: 'burst', wall: 'wall', blocked: 'blocked' };
 
+/** What Redis answers whom it does not serve, for somebody who starts quota for the first time. Anything else is on the way to it. */
+const REFUSALS: Readonly<Record<string, string>> = { NOAUTH: 'it wants a password, as in redis://user:password@host:port', WRONGPASS: 'wrong user or password' };
+
+function wordsOf(trouble: string): string {
+  const refusal = REFUSALS[trouble];
+  if (refusal !== undefined) return `refused (${refusal}, ${trouble})`;
+  return `did not answer${trouble === '' ? '' : ` (${trouble})`}`;
+}
+
 /** First line of the rate's figures. */
 const RATE_LINE = 11;
 const NO_ROOM = { charge: undefined, tokens: undefined } as const;
@@ -123,7 +132,7 @@ export function createRedisStore(options: RedisStoreOptions): QuotaStore {
   const silence = createSilence({ clock, patienceMs: options.commandTimeoutMs ?? COMMAND_TIMEOUT_MS, probe: () => redis.ping() });
 
   /** The system's or Redis's own word for what was wrong last, such as ECONNREFUSED or WRONGPASS. */
-  let trouble = 'no answer';
+  let trouble = '';
   redis.on('error', (error: Error) => {
     trouble = /\b[A-Z]{5,20}\b/.exec('code' in error ? String(error.code) : error.message)?.[0] ?? trouble;
     log.debug('Redis is away.');
@@ -253,7 +262,7 @@ export function createRedisStore(options: RedisStoreOptions): QuotaStore {
   return {
     start: async () => {
       await new Promise<void>((resolve, reject) => {
-        redis.connect().then(resolve, () => reject(new Fault('quota_unavailable', `Redis at REDIS_URL did not let us in (${trouble}).`)));
+        redis.connect().then(resolve, () => reject(new Fault('quota_unavailable', `Redis at REDIS_URL ${wordsOf(trouble)}.`)));
       });
       if (run === '') await greet();
     },

@@ -34,6 +34,22 @@ test('quota’s user is refused other keys and commands inside a script too', as
   await expect(redis.eval("return redis.call('FLUSHALL')", 0)).rejects.toThrow(/user executing the script can't run this command/);
 });
 
+test('who starts without a password, or with a wrong one, is told so, and not the password', async () => {
+  const saidTo = async (user: string): Promise<string> => {
+    const store = redisStore(`redis://${user}127.0.0.1:${deployed.port}`);
+    try {
+      await store.start();
+      return 'started';
+    } catch (error) {
+      return String(error);
+    } finally {
+      await store.stop();
+    }
+  };
+  expect(await saidTo('')).toBe('Fault: quota_unavailable: Redis at REDIS_URL refused (it wants a password, as in redis://user:password@host:port, NOAUTH).');
+  expect(await saidTo('quota:wrong@')).toBe('Fault: quota_unavailable: Redis at REDIS_URL refused (wrong user or password, WRONGPASS).');
+});
+
 test('quota’s user is the only one: nobody comes without a name, or by another password', async () => {
   const socket = connect(deployed.port, '127.0.0.1');
   for (const [said, expected] of [['GET epoch', '-NOAUTH'], [`AUTH ${PASSWORD}`, '-WRONGPASS'], ['AUTH quota wrong', '-WRONGPASS'], ['AUTH default x', '-WRONGPASS'], [`AUTH quota ${PASSWORD}`, '+OK']] as const) {
