@@ -1,13 +1,13 @@
 // Installs the lock and builds, each only when a content stamp says that it is needed, and one process at a time.
-import { createHash } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { join } from 'node:path';
 import { ensureDashboard, isDashboardBuilt } from './build-dashboard.mjs';
+import { digest, digestOfLock, install, installStampOf, isInstalled, needNode, root } from './dependencies.mjs';
 import { run } from './run.mjs';
 import { alone } from './work-lock.mjs';
 
-export const root = join(dirname(fileURLToPath(import.meta.url)), '..');
+export { root };
+
 const modules = join(root, 'node_modules');
 const BUILT = ['libs', 'services', 'deploy', 'tests', 'bench', 'sim', 'training'];
 
@@ -20,12 +20,6 @@ function sourceFiles(dir) {
     else if (/\.(ts|mts|mjs)$|^(package|tsconfig)\.json$/.test(entry.name)) found.push(path);
   }
   return found;
-}
-
-function digest(files) {
-  const hash = createHash('sha256').update(process.version);
-  for (const file of files) hash.update(file.slice(root.length)).update('\0').update(readFileSync(file)).update('\0');
-  return hash.digest('hex');
 }
 
 const read = (file) => (existsSync(file) ? readFileSync(file, 'utf8') : '');
@@ -52,12 +46,11 @@ function stamp(file, content) {
   }
 }
 
-const installStamp = join(modules, '.signalbox-install');
+const installStamp = installStampOf();
 const buildStamp = join(modules, '.signalbox-build');
 /** `programs` as scripts/bundle.mjs names them. */
 const bundleStamp = (program) => join(modules, `.signalbox-bundle-${program}`);
 
-const digestOfLock = () => digest([join(root, 'package-lock.json')]);
 const digestOfSources = () => digest([join(root, 'tsconfig.base.json'), join(root, 'tsconfig.json'), ...BUILT.flatMap((dir) => sourceFiles(join(root, dir)))]);
 
 const isCompiled = (sources) => read(buildStamp) === sources && existsSync(join(root, 'deploy/standalone/dist/main.js'));
@@ -74,9 +67,14 @@ export function forgetOtherBuild() {
 async function installAndBuild(programs, quiet, held) {
   const lock = digestOfLock();
   if (read(installStamp) !== lock) {
-    if (!quiet) process.stderr.write('signalbox: installing dependencies\n');
-    // The tools that build are development dependencies, whatever NODE_ENV says.
-    await runOrEnd('npm', ['ci', '--no-audit', '--no-fund', '--loglevel=error', '--include=dev', '--include=optional'], quiet, held);
+    if (!isInstalled()) {
+      if (!quiet) process.stderr.write('signalbox: installing dependencies\n');
+      const reason = await install({ quiet, held });
+      if (reason !== undefined) {
+        process.stderr.write(`${reason}\n`);
+        process.exit(1);
+      }
+    }
     stamp(installStamp, lock);
   }
   const sources = digestOfSources();
@@ -95,6 +93,7 @@ async function installAndBuild(programs, quiet, held) {
 
 /** Leaves node_modules and every dist as the sources say, after whoever is at it already. Answers whether the `programs`, `standalone` and `services`, are bundled. */
 export async function ensureBuilt({ programs = ['standalone'], quiet = false } = {}) {
+  needNode();
   const [lock, sources] = [digestOfLock(), digestOfSources()];
   // Where all is there nobody is asked, and nothing is written.
   if (read(installStamp) === lock && isCompiled(sources) && programs.every((program) => isBundled(program, `${lock}${sources}`)) && isDashboardBuilt()) return true;

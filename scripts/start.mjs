@@ -3,11 +3,6 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { ensureBuilt, root } from './ensure-built.mjs';
 
-const [major = 0, minor = 0] = process.versions.node.split('.').map(Number);
-if (major < 20 || (major === 20 && minor < 19)) {
-  process.stderr.write(`Signalbox needs Node 20.19 or newer; this is ${process.version}.\n`);
-  process.exit(1);
-}
 const [unknown] = process.argv.slice(2);
 if (unknown !== undefined) {
   process.stderr.write(`Unknown argument ${unknown}. npm start takes none: its settings are environment variables (docs/configuration.md).\n`);

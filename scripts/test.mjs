@@ -1,13 +1,13 @@
 // npm test: from a fresh clone to all tests, against real stores. Arguments go to jest.
-import { spawn } from 'node:child_process';
-import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { spawn, spawnSync } from 'node:child_process';
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
 import jestConfig from '../jest.config.mjs';
 import { ensureDashboard } from './build-dashboard.mjs';
 import { bundlePrograms } from './bundle.mjs';
 import { forgetOtherBuild } from './ensure-built.mjs';
-import { build, ensureInstalled, root } from './install.mjs';
+import { digestOfLock, install, installStampOf, isInstalled, needNode, root } from './dependencies.mjs';
 import { alone } from './work-lock.mjs';
 
 const say = (line) => process.stdout.write(`${line}\n`);
@@ -95,9 +95,22 @@ function readCounts(resultFile) {
   return { passed: result.numPassedTests, failed: result.numFailedTests + dead, skipped: result.numPendingTests + (result.numTodoTests ?? 0) };
 }
 
+/** Throws with npm's own reason when it fails. */
+async function ensureInstalled() {
+  if (!isInstalled()) {
+    process.stderr.write('Installing dependencies (npm ci) …\n');
+    const reason = await install();
+    if (reason !== undefined) throw new Error(reason);
+  }
+  writeFileSync(installStampOf(), digestOfLock());
+}
+
+/** Runs `tsc -b`, which itself skips what is up to date. Answers whether it succeeded; output goes to stderr. */
+const build = (projects = []) => spawnSync(process.execPath, [join(root, 'node_modules/typescript/bin/tsc'), '-b', ...projects], { cwd: root, stdio: ['ignore', 2, 2] }).status === 0;
+
 /** Answers what of the build succeeded. */
 async function prepare() {
-  ensureInstalled();
+  await ensureInstalled();
   say('Building …');
   forgetOtherBuild();
   const isBuilt = build();
@@ -159,6 +172,7 @@ async function main() {
   }
 }
 
+needNode();
 let counts;
 try {
   counts = await main();
