@@ -74,6 +74,23 @@ export function describeKeys(site: () => Site): void {
       expect(complaints).toEqual([]);
     }, SLOW_MS);
 
+    test('a key that is made or revoked elsewhere is shown so without a reload', async () => {
+      const { account, open } = site();
+      const { key, call, makeKey } = await account();
+      const { context, page, complaints } = await open('/keys', { key }, (own) => own.clock.install());
+      const shown = (name: string): Promise<readonly string[]> => page.getByRole('row').filter({ hasText: name }).allInnerTexts();
+      expect(await shown('from elsewhere')).toEqual([]);
+      const { id } = await makeKey({ name: 'from elsewhere' });
+      await page.clock.runFor(15_000);
+      await page.getByRole('button', { name: 'Revoke from elsewhere' }).waitFor();
+      await call(`/api/auth/${id}`, { method: 'DELETE' });
+      await page.clock.runFor(15_000);
+      await page.getByRole('row').filter({ hasText: 'from elsewhere' }).getByText('revoked').waitFor();
+      expect(await page.getByRole('button', { name: 'Revoke from elsewhere' }).count()).toBe(0);
+      expect(complaints).toEqual([]);
+      await context.close();
+    }, SLOW_MS);
+
     test('a dialog that waits for a new secret is not closed away: the old one has ended, and the new one would be told to nobody', async () => {
       const { account, visit } = site();
       const { key, makeKey } = await account();

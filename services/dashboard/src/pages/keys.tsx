@@ -12,6 +12,8 @@ import { Rows } from '../parts/rows.tsx';
 import { NewKey, Revoke, Rotate, Switch, type OfKey } from './key-dialogs.tsx';
 import { Limits } from './key-limits-dialog.tsx';
 
+/** Keys are made and revoked by programs and in other tabs too. */
+const EVERY_MS = 15_000;
 /** Ids after which the pages before this one began. */
 const FIRST: readonly string[] = [];
 const COLORS = { active: 'teal', rotating: 'blue', disabled: 'gray', expired: 'orange', revoked: 'red' } as const;
@@ -52,7 +54,7 @@ function Actions({ record, onChoose }: { readonly record: KeyRecord; readonly on
 
 export function Keys(): ReactElement {
   const [after, setAfter] = useKept('after', FIRST);
-  const keys = useApi<Page<KeyRecord>>(`/api/auth?limit=50${after.length === 0 ? '' : `&after=${after.at(-1)}`}`);
+  const keys = useApi<Page<KeyRecord>>(`/api/auth?limit=50${after.length === 0 ? '' : `&after=${after.at(-1)}`}`, { everyMs: EVERY_MS });
   const [isMaking, setIsMaking] = useState(false);
   const [chosen, setChosen] = useState<{ readonly action: Action; readonly record: KeyRecord; readonly title: string }>();
   // A dialog that waits, or tells a secret, is closed on purpose only.
