@@ -122,6 +122,16 @@ describe('refuses', () => {
     expect([response.status, await response.json()]).toMatchObject([401, { error: { code: 'invalid_api_key', message: expect.stringContaining('"Authorization: Bearer <key>"') as unknown } }]);
   });
 
+  test('a key of another service, by how keys of this one begin', async () => {
+    const response = await door.chat(hello, { authorization: 'Bearer sk-or-v1-0123456789' });
+    expect([response.status, await response.json()]).toMatchObject([401, { error: { code: 'invalid_api_key', message: 'The API key is not valid. Keys of this service begin with sbx_live_.' } }]);
+  });
+
+  test('a body that curl sends as a form, by the header that it lacks', async () => {
+    const response = await door.chat(hello, { 'content-type': 'application/x-www-form-urlencoded' });
+    expect([response.status, await response.json()]).toMatchObject([415, { error: { code: 'unsupported_media_type', message: expect.stringContaining('Content-Type: application/json') as unknown } }]);
+  });
+
   test('a header whose key a shell left empty, by what is empty', async () => {
     const response = await door.chat(hello, { authorization: 'Bearer ' });
     expect([response.status, await response.json()]).toMatchObject([401, { error: { code: 'invalid_api_key', message: expect.stringContaining('holds no API key') as unknown } }]);
