@@ -152,6 +152,18 @@ function effortOf(body: JsonObject, maxTokens: number | undefined): 'none' | 'cr
   return maxTokens === undefined || maxTokens > THOUGHT_TOKENS_MIN ? 'roomy' : 'cramped';
 }
 
+/** What an effort to reason asks of an endpoint, by names as of `addMark`. With a forced tool call no model reasons, so sampling stays as it is. */
+function addEffort(params: string[], body: JsonObject, maxTokens: number | undefined, stream: boolean, isForced: boolean): void {
+  const effort = effortOf(body, maxTokens);
+  if (effort === 'cramped') params.push(CRAMPED_EFFORT);
+  if (effort !== 'none' && !stream) params.push(WHOLE_EFFORT);
+  const named = effortParam(own(body, 'reasoning_effort'));
+  if (named !== undefined) params.push(named);
+  if (isForced || effort !== 'roomy') return;
+  if (params.includes('temperature')) params.push(THINKING_SAMPLING.temperature);
+  if (params.includes('top_p')) params.push(THINKING_SAMPLING.top_p);
+}
+
 /** Names a conversation by the id that the body gives, if any, and by its opening. */
 export type NameSession = (sessionId: string | undefined, opening: string) => string;
 
@@ -199,12 +211,7 @@ function read(body: Buffer, { object, fields: ranges, wholeLengths }: ParsedJson
   if (maxTokens !== undefined) params.push('max_tokens');
   const toolChoice = own(ours, 'tool_choice');
   const isForced = toolChoice === 'required' || isObject(toolChoice);
-  const effort = effortOf(ours, maxTokens);
-  if (effort === 'cramped') params.push(CRAMPED_EFFORT);
-  if (effort !== 'none' && !stream) params.push(WHOLE_EFFORT);
-  const namedEffort = effortParam(own(ours, 'reasoning_effort'));
-  if (namedEffort !== undefined) params.push(namedEffort);
-  if (!isForced && effort === 'roomy') for (const name of ['temperature', 'top_p'] as const) if (params.includes(name)) params.push(THINKING_SAMPLING[name]);
+  addEffort(params, ours, maxTokens, stream, isForced);
   const choices = own(ours, 'n');
   const quantization = readQuantization(ours);
   const plugins = readPlugins(own(ours, 'plugins'), own(ours, 'plugin_options'));
@@ -323,17 +330,36 @@ function split(body: Buffer, object: JsonObject, ours: JsonObject, ranges: Reado
     const sent = (name === 'messages' ? messages : sendable(name, value, raw)) ?? raw;
     fields.push({ name, value: sent });
     if (name !== 'messages') params.push(name);
-    if (name === 'stop' && isBlankStop(value)) params.push(BLANK_STOP);
-    if (name === 'stop' && Array.isArray(value) && value.length > 1) params.push(SECOND_STOP);
-    if (name === 'parallel_tool_calls' && value === false) params.push(SINGLE_CALLS);
-    if (typeof value === 'number' && name === 'temperature' && value > WARM) params.push(warmthParam(value));
-    if (typeof value === 'number' && (name === 'presence_penalty' || name === 'frequency_penalty') && (value < 0 || value > 1)) params.push(WIDE_PENALTIES[name]);
-    if (typeof value === 'string' && name === 'user' && isPersonalUser(value)) params.push(PERSONAL_USER);
+    addMark(params, name, value);
     // How a host writes tools and schemas for its model is its own affair; what messages say it reads.
     if (OF_PROMPT.has(name)) promptBytes += name === 'messages' ? unescapedBytes(sent) : sent.length;
   }
   if (params.includes('temperature') && params.includes('top_p')) params.push(SECOND_SAMPLING);
   return { fields, waitingToolFields, params, promptBytes, ignoredParams };
+}
+
+/** Hosts that take a field may refuse some of its values: those have a name of their own beside the field's. */
+function addMark(params: string[], name: string, value: unknown): void {
+  switch (name) {
+    case 'stop':
+      if (isBlankStop(value)) params.push(BLANK_STOP);
+      if (Array.isArray(value) && value.length > 1) params.push(SECOND_STOP);
+      return;
+    case 'parallel_tool_calls':
+      if (value === false) params.push(SINGLE_CALLS);
+      return;
+    case 'temperature':
+      if (typeof value === 'number' && value > WARM) params.push(warmthParam(value));
+      return;
+    case 'presence_penalty':
+    case 'frequency_penalty':
+      if (typeof value === 'number' && (value < 0 || value > 1)) params.push(WIDE_PENALTIES[name]);
+      return;
+    case 'user':
+      if (typeof value === 'string' && isPersonalUser(value)) params.push(PERSONAL_USER);
+      return;
+    default:
+  }
 }
 
 /** A field as hosts take it, where it holds a null that we took for absent: to them it is a wrong type. What a schema holds is the client's. `raw`: its bytes. Undefined = as it came. */
