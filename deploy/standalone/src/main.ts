@@ -7,6 +7,7 @@ import { ENDED_BY_CTRL_C, onStopSignals } from '@signalbox/runtime/stop-signals'
 import type { Standalone } from './compose.js';
 import { claimDataDir } from './data-dir.js';
 import { openEmbeddedStore, type EmbeddedStore } from './embedded-store.js';
+import { wordsOfStartFailure } from './start-failure.js';
 import { tellOperator } from './tell-operator.js';
 
 const BODY = '{"model":"auto","messages":[{"role":"user","content":"Hello!"}]}';
@@ -60,6 +61,6 @@ try {
   // Postgres outlives its parent: one that came up, or still does, is stopped before.
   await opening?.then((store) => store.stop()).catch(() => undefined);
   if (starting.signal.aborted) process.exit(0);
-  process.stderr.write(`signalbox could not start: ${error instanceof Error ? error.message : 'unknown cause'}\n`);
+  process.stderr.write(`signalbox could not start: ${wordsOfStartFailure(error, process.env)}\n`);
   process.exit(1);
 }
