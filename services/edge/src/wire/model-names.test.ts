@@ -12,6 +12,7 @@ test.each([
   ['openrouter/auto', "is called 'auto' here"],
   ['@preset/mine', 'There are no presets here'],
   ['bedrock/anthropic.claude-3', '`provider.only`'],
+  ['openai/gpt-4o/endpoints', 'are at GET /v1/models/openai/gpt-4o?detail=full.'],
   ['llama3.1:8b', 'GET /v1/models lists'],
 ])('%s, as another gateway calls a model, is answered with what to ask for here', (model, hint) => {
   expect(messageFor(model)).toContain(`'${model}' does not exist`);

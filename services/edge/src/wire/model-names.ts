@@ -14,6 +14,9 @@ const ENDINGS: ReadonlyMap<string, string> = new Map([
   ['exacto', ''],
 ]);
 
+/** Where OpenRouter lists a model's endpoints, behind its address. */
+const ENDPOINTS = '/endpoints';
+
 const LIST = 'GET /v1/models lists the names that this key may use.';
 
 export interface NotFound {
@@ -54,6 +57,7 @@ function modelHint(model: string, { nearestModel, nearestProvider, similarModels
   const wish = colon > 0 ? ENDINGS.get(model.slice(colon + 1)) : undefined;
   if (wish !== undefined) return ` Names have no such ending here: ask for '${nearestModel || model.slice(0, colon)}'${wish}.`;
   if (model.includes('@preset/')) return ` There are no presets here: what one would set stands in the request. ${nearestModel === '' ? LIST : `Ask for '${nearestModel}'.`}`;
+  if (model.endsWith(ENDPOINTS)) return ` The providers of a model, with their prices, are at GET /v1/models/${model.slice(0, -ENDPOINTS.length)}?detail=full.`;
   if (nearestProvider !== '') return ` Ask for '${nearestModel}', and for that provider alone with \`provider: {"only": ["${nearestProvider}"]}\`.`;
   if (nearestModel !== '') return ` Ask for '${nearestModel}'.`;
   if (similar !== '') return similar;
