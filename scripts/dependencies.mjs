@@ -41,6 +41,15 @@ export function isInstalled(folder = root) {
   return copied > timeOf(stampFile) && copied >= timeOf(join(folder, 'package-lock.json')) && existsSync(join(folder, 'node_modules/typescript/bin/tsc'));
 }
 
+/** Undefined on a full disk: npm is left to say why. */
+function logsFolder() {
+  try {
+    return mkdtempSync(join(tmpdir(), 'signalbox-npm-'));
+  } catch {
+    return undefined;
+  }
+}
+
 /** What npm wrote of its failure into the logs of this folder; empty when it wrote nothing. */
 function reasonIn(logs) {
   const lines = readdirSync(logs).sort().flatMap((name) => readFileSync(join(logs, name), 'utf8').split('\n'));
@@ -48,15 +57,14 @@ function reasonIn(logs) {
   return (errors.length > 0 ? errors.slice(0, REASON_LINES) : lines.filter((line) => line !== '').slice(-REASON_LINES)).join('\n');
 }
 
-/** Runs `npm ci`. Answers undefined, or why it failed, in npm's own words: its output may be on another stream than ours, and its log on a machine that is gone. */
-export async function install({ folder = root, quiet = false, held } = {}) {
-  const logs = mkdtempSync(join(tmpdir(), 'signalbox-npm-'));
-  try {
-    // The tools that build and test are development dependencies, whatever NODE_ENV says.
-    const { status, said } = await run('npm', ['ci', '--no-audit', '--no-fund', '--loglevel=error', '--include=dev', '--include=optional', `--logs-dir=${logs}`], { cwd: folder, quiet, held });
-    if (status === 0) return undefined;
-    return `npm ci failed (${status === null ? 'it could not be started, or a signal ended it' : `exit code ${status}`}).\n${reasonIn(logs) || said}`.trimEnd();
-  } finally {
-    rmSync(logs, { recursive: true, force: true });
-  }
+/**
+ * Runs `npm ci`. Answers undefined, or why it failed, in npm's own words: its output may be on another stream than ours,
+ * and its log on a machine that is gone. The log stays where npm says that it is.
+ */
+export async function install({ folder = root, quiet = false, held, logs = logsFolder() } = {}) {
+  // The tools that build and test are development dependencies, whatever NODE_ENV says.
+  const { status, said } = await run('npm', ['ci', '--no-audit', '--no-fund', '--loglevel=error', '--include=dev', '--include=optional', ...(logs === undefined ? [] : [`--logs-dir=${logs}`])], { cwd: folder, quiet, held });
+  if (status !== 0) return `npm ci failed (${status === null ? 'it could not be started, or a signal ended it' : `exit code ${status}`}).\n${(logs === undefined ? '' : reasonIn(logs)) || said}`.trimEnd();
+  if (logs !== undefined) rmSync(logs, { recursive: true, force: true });
+  return undefined;
 }

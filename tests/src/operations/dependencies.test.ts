@@ -44,5 +44,7 @@ test('the stamp of this lock is believed, however old', () => {
 
 test('npm’s own reason is told when it fails', async () => {
   put('package.json', JSON.stringify({ name: 'x', version: '1.0.0' }), 1);
-  expect(await install({ folder })).toMatch(/^npm ci failed \(exit code 1\)\.\n[^]*The `npm ci` command can only install with an existing package-lock\.json/);
+  const logs = join(folder, 'logs');
+  mkdirSync(logs);
+  expect(await install({ folder, logs, quiet: true })).toMatch(/^npm ci failed \(exit code 1\)\.\n[^]*The `npm ci` command can only install with an existing package-lock\.json/);
 });
