@@ -1,4 +1,4 @@
-/** Neighbours that are not there: how often they are tried, and what a call of them changes. */
+/** Neighbours that are down: how often the client tries to connect, and how a call changes that. */
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import type { AdmitResponse__Output } from '@signalbox/contracts/quota';
 import type { Clock } from '@signalbox/kernel/clock';
@@ -11,7 +11,7 @@ import { createRpcServer, type RpcServer } from './server.js';
 import { once } from 'node:events';
 import { createServer, type Socket } from 'node:net';
 
-/** What a link in the making waits for at most: by its timer it is known that one is tried. */
+/** The connect timeout of a link. A pending timer of this length shows that a connection is being tried. */
 const CONNECT_TIMEOUT_MS = 5_000;
 const LINKS = 2;
 const STEP_MS = 250;
@@ -41,7 +41,7 @@ async function until(isSo: () => boolean): Promise<void> {
   }
 }
 
-/** Moves time, and lets each link that is tried come to its end. */
+/** Advances the clock, and lets each connection attempt finish. */
 async function pass(ms: number, meanwhile: () => void = () => undefined): Promise<void> {
   for (const end = clock.monotonicMs() + ms; clock.monotonicMs() < end; ) {
     meanwhile();
@@ -137,7 +137,7 @@ test('one that goes and comes back is reached by all of its links again', async 
   await until(() => linksReady() === LINKS);
 });
 
-/** Takes connections and says nothing; what each of them said, in bytes. */
+/** Accepts connections and sends nothing; `heard` is the number of bytes received on each. */
 async function listen(): Promise<{ readonly heard: number[]; readonly close: () => Promise<void> }> {
   const heard: number[] = [];
   const sockets: Socket[] = [];

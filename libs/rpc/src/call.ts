@@ -1,31 +1,31 @@
-/** The RPC interface, the same over the Link, plain gRPC and within a process: what a handler gets, and what a caller holds. */
+/** The RPC interface of handlers and callers, the same over the Link, plain gRPC and within a process. */
 import type { Fault } from '@signalbox/kernel/fault';
 import type { Span } from '@signalbox/runtime/span';
 
-/** What a handler knows of its call beside the request. */
+/** What a handler knows about its call besides the request. */
 export interface CallInfo {
   /** Id of the client's request, empty for calls that serve none. */
   readonly requestId: string;
-  /** W3C traceparent to pass on to calls that this one makes: of its own span if it has one, else as it came; empty without either. */
+  /** W3C traceparent for calls that the handler makes: of this call's own span if it has one, else the one that was received; empty without either. */
   readonly traceparent: string;
   /** The span of this call, to which its handler may add attributes; absent when it is not recorded. */
   readonly span?: Span | undefined;
   /** Aborted when the caller cancels, its deadline passes or its connection breaks. `reason` is a Fault: `cancelled` when the caller cancelled, `client_left` when it said that its client hung up, `link_lost` when the connection broke, `deadline_exceeded`. */
   readonly signal: AbortSignal;
-  /** A cheaper `signal` for handlers on the hot path: calls `listener` once, with the reason, when `signal` would abort; at once when it has. There is one listener; a later one replaces it. */
+  /** A cheaper `signal` for handlers on the hot path: calls `listener` once, with the reason, when `signal` would abort; immediately if it has aborted already. There is one listener; a later one replaces it. */
   onAbort(listener: (reason: Fault) => void): void;
-  /** Milliseconds left of the caller's deadline; Infinity without one. */
+  /** Milliseconds until the caller's deadline; Infinity without one. */
   remainingMs(): number;
 }
 
 /** Answers one request with one message. Throw a Fault for a fault; anything else thrown is a bug (`internal_error`). */
 export type UnaryHandler<Request, Response> = (request: Request, call: CallInfo) => Promise<Response> | Response;
 
-/** Where a streaming handler puts its messages. */
+/** Takes the messages of a streaming handler. */
 export interface Emitter<Message> {
   /**
-   * Queues a message of at most 64 MB. False when the receiver has no credit left: stop reading the source and wait for
-   * `drained`. Up to 256 KB may be written regardless; a message that begins beyond that throws a Fault `overloaded`.
+   * Queues a message of at most 64 MB. Returns false when the credit is used up: stop reading the source and wait for
+   * `drained`. Up to 256 KB more may still be written; the first message after that throws a Fault `overloaded`.
    */
   write(message: Message): boolean;
   /** Resolves when there is credit again; rejects with a Fault when the call is over. */
@@ -49,19 +49,19 @@ export interface CallOptions {
   /** 0 or absent = the client's default deadline. */
   readonly deadlineMs?: number;
   /**
-   * For calls that may safely run twice. A replica that gives no sign of life for this long (time in which this process itself was held up does not
-   * count) is taken to be frozen, and another is asked instead. Where there is no other, or it is silent too, the call ends with a Fault
-   * `deadline_exceeded` after as long again. A replica that is merely busy answers pings, and is waited for until the deadline. Over plain gRPC
-   * twice this value is the deadline; within one process it has no effect. Absent = the deadline alone.
+   * For calls that may safely run twice. A replica that sends nothing for this long counts as frozen, and the call is sent to another one.
+   * Time in which this process itself was stalled does not count. If there is no other replica, or that one is silent too, the call ends
+   * with a Fault `deadline_exceeded` after the same time again. A replica that is merely busy answers pings, so the call waits for it until
+   * the deadline. Over plain gRPC, twice this value is the deadline; within one process it has no effect. Absent = only the deadline counts.
    */
   readonly silenceMs?: number;
-  /** The client's request. The tracer finds the parent span by it, unless `traceparent` names one. */
+  /** The client's request. The tracer finds the parent span by this id, unless `traceparent` names one. */
   readonly requestId?: string;
   readonly traceparent?: string;
   readonly signal?: AbortSignal;
-  /** The `peer` of an earlier call of this client: only the replica that served it is asked, also where one address stands for several. Absent = any. */
+  /** The `peer` of an earlier call of this client: the call goes only to the replica that served that one, even if several share an address. Absent = any. */
   readonly peer?: object | undefined;
-  /** The `peer` of an earlier call of this client that was lost: another replica is asked, or the same one over a newer connection. Honoured by the Link only, and ignored where `peer` is given. */
+  /** The `peer` of an earlier call of this client that was lost: the call goes to another replica, or to the same one over a newer connection. Only the Link honours this; ignored if `peer` is given. */
   readonly besides?: object | undefined;
 }
 
@@ -71,20 +71,20 @@ export interface StreamListener<Message> {
   onEnd(fault: Fault | undefined): void;
 }
 
-/** A running server stream at its caller. */
+/** A running server stream, on its caller's side. */
 export interface StreamCall {
-  /** Stops; `onEnd` follows with a Fault `cancelled`. `client_left` tells the peer why (plain gRPC cannot say so). Safe to call twice and after the end. */
+  /** Cancels; `onEnd` follows with a Fault `cancelled`. `client_left` tells the peer the reason (plain gRPC cannot carry it). Safe to call twice and after the end. */
   cancel(why?: 'client_left'): void;
-  /** Gives no credit back until `resume`: the server pauses in turn once it has sent 256 KB. Messages received already are still delivered. */
+  /** Grants no more credit until `resume`, so the server pauses too once it has sent 256 KB. Messages received already are still delivered. */
   pause(): void;
   resume(): void;
-  /** The replica that serves this call, for `CallOptions.peer` and `besides`; undefined before it was sent, and where there is one peer only. */
+  /** The replica that serves this call, for `CallOptions.peer` and `besides`; undefined until the call is sent, and if there is only one peer. */
   peer?(): object | undefined;
-  /** True when another replica is connected, which could be asked `besides` this one. Always false over plain gRPC, which knows addresses only. */
+  /** True if another replica is connected, which a call `besides` this one could use. Always false over plain gRPC, which knows only addresses. */
   hasOthers?(): boolean;
 }
 
-/** One neighbour service, over whichever transport the client was made for. */
+/** A neighbour service, over the transport that the client was created for. */
 export interface RpcClient {
   unary<Request extends object, Response>(method: string, request: Request, options?: CallOptions): Promise<Response>;
   stream<Request extends object, Message>(method: string, request: Request, listener: StreamListener<Message>, options?: CallOptions): StreamCall;

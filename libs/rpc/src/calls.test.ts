@@ -130,7 +130,7 @@ describe.each(['link', 'unary', 'in-process'] as const)('through the %s door', (
       reason = untilAborted(call);
       throw await reason;
     }));
-    // Connected: a call that has no link by its deadline ends as one that was never sent.
+    // Connect first: a call that gets no link before its deadline ends with `peer_unavailable` instead.
     await admit(client, { accountId: 'first' });
     await expect(admit(client, {}, { deadlineMs: 500 })).rejects.toMatchObject({ code: 'deadline_exceeded' });
     expect(['deadline_exceeded', 'cancelled']).toContain((await reason)?.code);
@@ -269,9 +269,9 @@ describe.each(['link', 'unary', 'in-process'] as const)('through the %s door', (
   });
 
   test('answers 5,000 calls at once', async () => {
-    // A unary call costs half a millisecond, and the machine may be busy: neither the deadline, nor the wait for a connection, nor how soon a
-    // frozen one is noticed is tested here. Both ends are this process, which begins all of them in one turn: it takes seconds of the processor,
-    // in which no ping is answered, and after which the time to wait for that is over before the answer is read.
+    // This does not test the deadline, the wait for a connection, or how soon a frozen connection is noticed, so those limits are generous.
+    // A unary call costs half a millisecond, both ends are this process, and all calls begin in one turn. That takes seconds of processor
+    // time, during which no ping is answered, and the ping timeout would expire before the answers are read.
     const { client } = await connect(door, 'quota', admitting((request) => ({ heldNanoUsd: request.amountNanoUsd })), { timeMs: 600_000, timeoutMs: 600_000 });
     await admit(client);
     const answers = await Promise.all(Array.from({ length: 5_000 }, (_, i) => client.unary<AdmitRequest, AdmitResponse__Output>('Admit', { amountNanoUsd: String(i) }, { deadlineMs: 60_000 })));

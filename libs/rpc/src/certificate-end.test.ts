@@ -11,7 +11,7 @@ import { join } from 'node:path';
 const root = mkdtempSync(join(tmpdir(), 'signalbox-certificate-end-'));
 afterAll(() => rmSync(root, { recursive: true, force: true }));
 
-/** Days from now, of what a scrape says; undefined = it says nothing. */
+/** Days until the certificate ends, as a scrape reports it; undefined = not reported. */
 async function daysTold(): Promise<number | undefined> {
   const metrics = createMetrics({ service: 'edge', withProcessMetrics: true });
   const text = await metrics.registry.metrics();
@@ -29,7 +29,7 @@ test('a process tells when its certificate ends, or what signed it, as soon as i
   createAuthority('soon', 5).issue(directory, 'edge', 60);
   clock.advance(10_000);
   expect(await daysTold()).toBe(5);
-  // One that is believed beside it and signed nothing here may end when it likes.
+  // A second trusted CA that signed no certificate here may expire at any time.
   const earlier = readFileSync(join(directory, 'ca.crt'));
   createAuthority('next', 400).issue(directory, 'edge', 90);
   writeFileSync(join(directory, 'ca.crt'), Buffer.concat([earlier, readFileSync(join(directory, 'ca.crt'))]));

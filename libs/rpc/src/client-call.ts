@@ -12,9 +12,9 @@ export interface CallSink {
   onEnd(fault: Fault | undefined): void;
 }
 
-/** The transport of a call once it is started; it is told when the call ends early. */
+/** The transport that carries a started call; notified if the call ends early. */
 export interface CallCarrier {
-  /** The caller's side ended the call with `fault`: tell the peer, and forget the call. Of the reasons only `client_left` reaches the peer, and within one process `deadline_exceeded`. */
+  /** The caller's side ended the call with `fault`: notify the peer and forget the call. The peer learns the reason only if it is `client_left` or, within one process, `deadline_exceeded`. */
   abandon(call: ClientCall, fault: Fault): void;
   pause(call: ClientCall): void;
   resume(call: ClientCall): void;
@@ -24,18 +24,18 @@ export class ClientCall implements Due, Patient {
   isOver = false;
   isPaused = false;
   carrier: CallCarrier | undefined = undefined;
-  /** Number of the call on its link; for the link's use only. */
+  /** Id of the call on its link; for the link's use only. */
   linkId = 0;
-  /** The replica it was sent to last; for the carrier's use only. */
+  /** The replica to which the call was last sent; for the carrier's use only. */
   peer: object | undefined = undefined;
   /** The only replica it may go to; undefined = any. */
   readonly onlyPeer: object | undefined;
-  /** A replica that it may reach only over a connection newer than itself; undefined = none. */
+  /** A replica that this call may use only over a connection newer than the call; undefined = none. */
   readonly besides: object | undefined;
   readonly requestId: string;
   readonly silenceMs: number;
   listenedBefore = 0;
-  /** Its peer was silent once already: the next silence ends it. */
+  /** The peer was silent once already: the next silence ends the call. */
   isSpared = false;
   /** Monotonic milliseconds. */
   readonly begunAtMs: number;
@@ -87,7 +87,7 @@ export class ClientCall implements Due, Patient {
     this.deliverMessage(message);
   }
 
-  /** A bug in the listener ends this call only. */
+  /** A bug in the listener ends only this call. */
   deliverMessage(message: object): void {
     if (this.isOver) return;
     try {
@@ -97,7 +97,7 @@ export class ClientCall implements Due, Patient {
     }
   }
 
-  /** The peer or the carrier ended the call. Does nothing on a call that is over. */
+  /** The peer or the carrier ended the call. Does nothing if it is over. */
   settle(fault: Fault | undefined): void {
     if (this.isOver) return;
     this.isOver = true;
@@ -106,7 +106,7 @@ export class ClientCall implements Due, Patient {
     this.sink.onEnd(fault);
   }
 
-  /** The caller's side ended the call; the peer is told `told`. */
+  /** The caller's side ended the call with `fault`; the peer is told `told`. */
   fail(fault: Fault, told = fault): void {
     if (this.isOver) return;
     this.carrier?.abandon(this, told);

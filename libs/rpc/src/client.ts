@@ -17,20 +17,20 @@ import { PlainClient } from './plain-client.js';
 
 export interface RpcClientOptions {
   readonly area: ServiceArea;
-  /** `host:port` each; calls are spread over them. */
+  /** Each is `host:port`; calls are spread over them. */
   readonly addresses: readonly string[];
   readonly door: 'link' | 'unary';
   readonly clock: Clock;
   readonly randomBytes: RandomBytes;
   /** 1..2^31−1; for calls that name no deadline. */
   readonly defaultDeadlineMs: number;
-  /** Links for each address, 2 by default; no effect with `unary`. */
+  /** Links per address, 2 by default; no effect with `unary`. */
   readonly links?: number;
   /** Default: ping after 10 s, give up after 5 s more. */
   readonly keepalive?: Keepalive;
-  /** Servers of this process: a neighbour found here is called without a socket, any other as `door` says. */
+  /** Servers of this process: a neighbour found here is called in memory, any other over the transport in `door`. */
   readonly doors?: ProcessDoors | undefined;
-  /** Counts this client's calls, labelled `peer`, or else by area. */
+  /** Counts this client's calls, labelled with `peer`, or with the area if absent. */
   readonly observer?: RpcObserver | undefined;
   readonly peer?: string | undefined;
   /** Finds the parent span of a call that names no traceparent. */
@@ -41,7 +41,7 @@ export interface RpcClientOptions {
 
 const DEADLINE_MS_MAX = 2 ** 31 - 1;
 
-/** Settles the promise of a unary call with its one message. */
+/** Settles the promise of a unary call with its single message. */
 class OneAnswer implements CallSink {
   private response: object | undefined = undefined;
 

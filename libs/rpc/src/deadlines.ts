@@ -1,7 +1,7 @@
 /** The deadlines of many calls on one timer: nearly every call ends long before its deadline, and a timer for each would cost more than the rest of its bookkeeping. */
 import type { Clock, Timer } from '@signalbox/kernel/clock';
 
-/** Something that ends at a moment of the monotonic clock, unless it is over before. The links are the list's own. */
+/** Something that ends at an instant of the monotonic clock, unless it is over before. The list owns `previousDue` and `nextDue`. */
 export interface Due {
   readonly deadlineAtMs: number;
   deadlinePassed(): void;
@@ -9,11 +9,11 @@ export interface Due {
   nextDue: Due | undefined;
 }
 
-/** A timer that fires this late shows that the event loop was held up: requests may not have left, and answers have not been read. */
+/** A timer that fires this late shows that the event loop was stalled: requests may not have been sent, and answers not been read. */
 const LATE_MS = 20;
-/** Extra time for the calls that are due then, so that a stall of our own is not reported as a neighbour being away. */
+/** Extra time for calls that are due after such a stall, so that our own stall is not reported as an absent neighbour. */
 const GRACE_MS = 50;
-/** How many times in a row, where the loop is held up again and again. */
+/** How many times in a row the extra time is granted if the loop keeps stalling. */
 const GRACES_MAX = 3;
 
 /** An unordered linked list: it is searched only when the timer fires. */
@@ -22,7 +22,7 @@ export class Deadlines {
   private timer: Timer | undefined = undefined;
   /** When the timer fires; Infinity while there is none. */
   private firesAtMs = Infinity;
-  /** When it was meant to fire: a deadline may have passed before it was watched. */
+  /** When the timer should have fired: not before it was set, even if a deadline had already passed when it was watched. */
   private expectedAtMs = 0;
   private graces = 0;
 
@@ -37,7 +37,7 @@ export class Deadlines {
     if (due.deadlineAtMs < this.firesAtMs) this.arm(due.deadlineAtMs);
   }
 
-  /** Safe to call for one that is not watched any more. */
+  /** Safe to call for one that is no longer watched. */
   forget(due: Due): void {
     const { previousDue, nextDue } = due;
     if (previousDue !== undefined) previousDue.nextDue = nextDue;
@@ -47,7 +47,7 @@ export class Deadlines {
     due.nextDue = undefined;
   }
 
-  /** Stops the timer: nothing is called any more, unless something is watched later. */
+  /** Stops the timer: `deadlinePassed` is no longer called, unless something is watched later. */
   close(): void {
     this.timer?.cancel();
     this.timer = undefined;

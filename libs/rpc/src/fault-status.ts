@@ -1,4 +1,4 @@
-/** Faults on the wire: FaultDetail on the Link, status and metadata on plain RPCs. The message of a bug never travels. */
+/** Faults on the wire: FaultDetail on the Link, status and metadata on plain RPCs. The message of a bug is never sent. */
 import { Metadata, status, type ServiceError, type StatusObject } from '@grpc/grpc-js';
 import { FAULTS, Fault, isFaultCode, type FaultCode } from '@signalbox/kernel/fault';
 import type { FaultDetail } from './link-item.js';
@@ -6,7 +6,7 @@ import type { FaultDetail } from './link-item.js';
 const CODE_KEY = 'fault-code';
 const RETRY_AFTER_KEY = 'retry-after-ms';
 
-/** Text of a fault without the code in front; empty for bugs, whose text may hold anything. */
+/** Text of a fault without its code in front; empty for bugs, whose text may contain private data. */
 function innerMessage(fault: Fault): string {
   if (fault.code === 'internal_error') return '';
   const prefix = `${fault.code}: `;
@@ -43,11 +43,11 @@ export function faultToStatus(fault: Fault): StatusObject {
   return { code: FAULTS[fault.code].grpcStatus, details: innerMessage(fault).replace(/[^\x20-\x7e]/g, '?'), metadata };
 }
 
-/** grpc-js gives these details when the call never left the client. */
+/** grpc-js gives these details for a call that never left the client. */
 const NEVER_SENT = /^(No connection established|Name resolution failed|Channel has been shut down)/;
 
 const BY_STATUS: Readonly<Partial<Record<number, FaultCode>>> = {
-  // A call that its caller cancelled is over already: this one was cut by the peer.
+  // A call that our caller cancelled is over already, so the peer must have cut this one.
   [status.CANCELLED]: 'link_lost',
   [status.INVALID_ARGUMENT]: 'bad_message',
   [status.DEADLINE_EXCEEDED]: 'deadline_exceeded',

@@ -1,12 +1,12 @@
-/** Flow control of one call: what may be sent, and what was received. */
+/** Credit-based flow control of one call, on the sending and the receiving side. */
 import { Fault } from '@signalbox/kernel/fault';
 import { CREDIT_BYTES, CREDIT_STEP_BYTES, ITEM, itemsOf, LinkItem, MESSAGE_BYTES_MAX, NO_BYTES, PART_BYTES } from './link-item.js';
 import type { Outbox } from './outbox.js';
 
-/** The sending half: items pass while there is credit and wait here without. The last part may overdraw. */
+/** The sending half: items are sent while there is credit, and queue here without. The last item sent may exceed the credit. */
 export class CreditedSender {
   private credit = CREDIT_BYTES;
-  /** Made when something first waits: most calls never do. */
+  /** Created when an item first has to wait, as most calls never need it. */
   private pending: LinkItem[] | undefined = undefined;
   private head = 0;
   /** Payload bytes that wait for credit. */
@@ -47,7 +47,7 @@ export class CreditedSender {
     }
   }
 
-  /** Forgets what waits. */
+  /** Drops the queued items. */
   discard(): void {
     this.pending = undefined;
     this.head = 0;
@@ -56,8 +56,9 @@ export class CreditedSender {
 }
 
 /**
- * Payload bytes that a handler has written since it was told to wait, with `bytes` more. A message begun with credit goes
- * out whole, however large; what comes on top of it is bounded. Throws a Fault `overloaded` when 256 KB were written so before.
+ * Payload bytes that a handler has written since it was told to wait, including `bytes` now. A message that begins with
+ * credit left is accepted whole, however large; what is written after it counts. Throws a Fault `overloaded` if more than
+ * 256 KB had been counted before.
  */
 export function overrunWith(before: number, bytes: number, hasCredit: boolean): number {
   if (hasCredit) return 0;
@@ -65,7 +66,7 @@ export function overrunWith(before: number, bytes: number, hasCredit: boolean): 
   return before + bytes;
 }
 
-/** Sends a payload behind `first`, in parts where it is large. */
+/** Sends a payload with `first` as its first item, split into parts if it is large. */
 export function sendAll(sender: CreditedSender, first: LinkItem, lastKind: number, payload: Buffer): void {
   if (payload.length > PART_BYTES) {
     for (const item of itemsOf(first, lastKind, payload)) sender.send(item);
@@ -76,7 +77,7 @@ export function sendAll(sender: CreditedSender, first: LinkItem, lastKind: numbe
   sender.send(first);
 }
 
-/** The receiving half: puts parts together and gives credit back. */
+/** The receiving half: joins the parts of a message and returns credit. */
 export class CreditedReceiver {
   private parts: Buffer[] | undefined = undefined;
   private partBytes = 0;
@@ -88,7 +89,7 @@ export class CreditedReceiver {
     private readonly call: number,
   ) {}
 
-  /** The whole message when this was its last part. Throws a Fault `bad_message` above 64 MB. */
+  /** Returns the whole message if this was its last part. Throws a Fault `bad_message` above 64 MB. */
   receive(payload: Buffer, more: boolean): Buffer | undefined {
     this.owed += payload.length;
     if (this.owed >= CREDIT_STEP_BYTES) this.settle();

@@ -24,12 +24,12 @@ export interface InProcessOptions {
 const CALL_ID_MAX = 0xffffffff;
 const SETTLED = Promise.resolve();
 
-/** As `queueMicrotask`, for a callback that does not throw: without the async resource that Node makes for each of those. */
+/** Like `queueMicrotask`, but without the async resource that Node creates for each. The callback must not throw. */
 function soon(callback: () => void): void {
   void SETTLED.then(callback);
 }
 
-/** Bytes of the bodies in a message: what counts against the credit of a paused stream. */
+/** Bytes of the binary fields in a message, which count against the credit of a paused stream. */
 function bodyBytes(message: object): number {
   let bytes = 0;
   for (const value of Object.values(message) as unknown[]) {
@@ -39,17 +39,17 @@ function bodyBytes(message: object): number {
   return bytes;
 }
 
-/** A fault as its receiver sees it over any transport: code, text and hint; of a bug nothing but that it is one. */
+/** A fault as its receiver sees it over any transport: code, text and hint; for a bug, only the code. */
 function carried(fault: Fault): Fault {
   return detailToFault(faultToDetail(fault));
 }
 
 /**
- * Both ends of one call. Neither end runs inside a call of the other: requests, messages, ends and aborts each wait for
- * the microtasks of the turn, so that a handler may be cancelled by what it sends without being torn out of it.
+ * Both ends of one call. Neither end is called from within the other: requests, messages, ends and aborts are delivered
+ * as microtasks. So if the caller cancels because of a message, the handler that sent it first returns from `write`.
  */
 class InProcessCall extends ServedCall implements Emitter<object>, CallCarrier {
-  /** Messages that wait for the microtasks of the turn. */
+  /** Messages to be delivered by the next microtask. */
   private outgoing: object[] | undefined;
   private isFlushing = false;
   private isBegun = false;
@@ -174,7 +174,7 @@ class InProcessCall extends ServedCall implements Emitter<object>, CallCarrier {
     for (const waiter of waiters ?? []) waiter.resolve();
   }
 
-  /** Ends the call for its handler; its caller knows already, or is told by `sever`. */
+  /** Ends the call for its handler only; its caller knows already, or `sever` tells it. */
   cut(reason: Fault): void {
     if (this.isOver) return;
     this.close(reason);
@@ -188,7 +188,7 @@ class InProcessCall extends ServedCall implements Emitter<object>, CallCarrier {
     this.client.settle(reason);
   }
 
-  /** The deadline is the caller's to watch; its timer ends the call. */
+  /** Unused: the caller watches the deadline, and its timer ends the call. */
   protected deadlinePassed(): void {}
 
   private answer(fault: Fault | undefined): void {
@@ -236,7 +236,7 @@ export class InProcessServer {
     this.served = servedMethods(options.methods, options.handlers);
   }
 
-  /** Takes a call with its request, which the caller no longer touches; `owner` names the client for `cutCallsOf`. */
+  /** Starts a call with its request, which the caller must not change any more; `owner` identifies the client for `cutCallsOf`. */
   start(call: ClientCall, request: object, owner: object): void {
     const served = this.served.get(call.name);
     if (this.isClosed) call.settle(new Fault('peer_unavailable', 'the peer stopped'));
@@ -252,26 +252,26 @@ export class InProcessServer {
     }
   }
 
-  /** Takes no new calls; resolves when the running ones are over. */
+  /** Accepts no new calls; resolves when the running ones are over. */
   drain(): Promise<void> {
     this.isClosed = true;
     if (this.calls.size === 0) return Promise.resolve();
     return new Promise((resolve) => (this.whenIdle = resolve));
   }
 
-  /** Ends what still runs: its callers get `link_lost`. */
+  /** Ends the calls that still run: their callers get `link_lost`. */
   cut(): void {
     this.isClosed = true;
     for (const call of this.calls.takeAll()) call.sever(new Fault('link_lost', 'the peer stopped during the call'));
     this.whenIdle?.();
   }
 
-  /** A client closed: its calls end on both sides. */
+  /** A client was closed: ends its calls on both sides. */
   cutCallsOf(owner: object): void {
     for (const call of this.calls.all()) if (call.owner === owner) call.sever(new Fault('link_lost', 'the client is closed'));
   }
 
-  /** For its calls. */
+  /** For use by `InProcessCall` only. */
   forget(call: InProcessCall): void {
     this.calls.remove(call.id);
     if (this.calls.size === 0) this.whenIdle?.();

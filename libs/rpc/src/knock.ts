@@ -1,10 +1,10 @@
-/** Whether anybody listens at an address: a bare connection, which costs a tenth of what a link does that is begun in vain. */
+/** Checks with a bare TCP connection whether anything listens at an address: a tenth of the cost of a failed attempt to open a link. */
 import type { Clock, Timer } from '@signalbox/kernel/clock';
 import { connect } from 'node:net';
 
 /**
- * `address` is `host:port` or `[address]:port`. Calls back once, never within this call: true when a connection came to be, which is
- * closed again; false when none did within `patienceMs`. Not at all once it is cancelled.
+ * `address` is `host:port` or `[address]:port`. Calls `onAnswer` once, never within this call: true if a connection was made (it is
+ * closed at once), false if it failed or took longer than `patienceMs`. The timer returned cancels this; `onAnswer` is then not called.
  */
 export function knock(address: string, patienceMs: number, clock: Clock, onAnswer: (isThere: boolean) => void): Timer {
   const colon = address.lastIndexOf(':');

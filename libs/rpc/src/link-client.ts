@@ -22,18 +22,18 @@ export interface LinkClientOptions {
   readonly keepalive: Keepalive;
   readonly tls: RpcTls;
   readonly onReady: (link: LinkClient) => void;
-  /** The server wants no new calls here. */
+  /** The server asked for no new calls on this link. */
   readonly onRetire: (link: LinkClient) => void;
-  /** The server is silent: sends `call`, which was abandoned here, to another one instead. False where there is none. */
+  /** The server is silent: moves `call` to another server. False if there is none. */
   readonly onSilent: (link: LinkClient, call: ClientCall) => boolean;
-  /** Called once, last. `unsent` never left this process and may run on another link. */
+  /** Called once, last. The `unsent` calls never left this process and may run on another link. */
   readonly onClosed: (link: LinkClient, unsent: readonly ClientCall[]) => void;
 }
 
-/** The process that a link reaches: one name may stand for several, behind a load balancer or as several DNS records. */
+/** The process that a link reaches: one address may stand for several, behind a load balancer or as several DNS records. */
 export interface LinkPeer {
   readonly address: string;
-  /** The server's own name, stable across restarts; empty = it gives none. */
+  /** The name the server gives itself, stable across restarts; empty = it gives none. */
   readonly instance: string;
 }
 
@@ -45,15 +45,15 @@ interface Entry {
   readonly receiver: CreditedReceiver;
 }
 
-/** A connection that is not up by then is given up, and another is tried. */
+/** A connection attempt that takes longer is abandoned, and a new one begins. */
 export const CONNECT_TIMEOUT_MS = 5_000;
-/** A retiring link stays open this long after a stream has ended: the caller's next call is usually about that stream, and must reach the same process. */
+/** A retiring link stays open this long after a stream has ended, since the caller's next call is usually about that stream and must reach the same process. */
 const LINGER_MS = 250;
 const CALL_ID_MAX = 0xffffffff;
 
 export class LinkClient implements CallCarrier {
   state: 'connecting' | 'ready' | 'retiring' | 'closed' = 'connecting';
-  /** Without an instance until it is ready. */
+  /** `instance` is empty until the link is ready. */
   peer: LinkPeer;
   /** Monotonic milliseconds. */
   readyAtMs = Infinity;
@@ -66,7 +66,7 @@ export class LinkClient implements CallCarrier {
   private patient = 0;
   private readonly connectTimer: Timer;
   private nextId = 1;
-  /** Our side is closed. */
+  /** Our side of the stream is closed. */
   private isEnded = false;
   private lingerUntilMs = 0;
   private lingerTimer: Timer | undefined;
@@ -89,12 +89,12 @@ export class LinkClient implements CallCarrier {
     return this.state === 'ready' && this.entries.size < LIVE_CALLS_MAX;
   }
 
-  /** As `hasRoom`, for a call about an earlier one at the same process: also while the link is retiring. */
+  /** Like `hasRoom`, for a call about an earlier one at the same process, for which a retiring link will do. */
   hasRoomToTell(): boolean {
     return this.isOpen() && this.entries.size < LIVE_CALLS_MAX;
   }
 
-  /** A call gave up waiting for a sign of life of the peer, and there has been none since. */
+  /** A call gave up waiting for the peer, which has sent nothing since. */
   isSilent(): boolean {
     return this.listening.isSilent;
   }
@@ -191,7 +191,7 @@ export class LinkClient implements CallCarrier {
 
   private readonly waiting = (): readonly ClientCall[] => (this.patient === 0 ? [] : this.entries.all().flatMap(({ call }) => (call.silenceMs > 0 ? [call] : [])));
 
-  /** Where nobody else can be asked, asking the same one again would be more work for it and nothing else. */
+  /** If there is no other server, the call goes on waiting here: sending it again to the same one would only add to its work. */
   private readonly lose = (call: ClientCall): void => {
     if (call.isSpared) call.peerSilent();
     else {
@@ -237,7 +237,7 @@ export class LinkClient implements CallCarrier {
         entry.call.settle(detailToFault(item.fault));
         break;
       default:
-        // A kind that only a newer version knows.
+        // An item kind of a newer version.
         break;
     }
   }
@@ -281,7 +281,7 @@ export class LinkClient implements CallCarrier {
     this.isEnded = true;
     this.outbox.flush();
     this.stream.end();
-    // The answer to the half-close may never come from a frozen peer; nothing is lost by not waiting long.
+    // A frozen peer may never answer the half-close, and closing early loses nothing.
     this.options.clock.setTimer(1_000, () => this.close(), { unref: true });
   }
 }

@@ -1,4 +1,4 @@
-/** Wire codec of link.v1.Batch, by hand: it runs for each item, and costs a fraction of the reflective one. */
+/** Hand-written wire codec of link.v1.Batch: it runs for each item, and costs a fraction of the reflective one. */
 import { knownText } from '@signalbox/contracts/known-text';
 import { Fault } from '@signalbox/kernel/fault';
 import { LinkItem, type FaultDetail } from './link-item.js';
@@ -236,7 +236,7 @@ function readItem(reader: Reader, end: number): LinkItem {
   return item;
 }
 
-/** Items of a link.v1.Batch; payloads are views of `bytes`. Unknown fields are passed over. Throws a Fault `bad_message`. */
+/** Items of a link.v1.Batch; payloads are views of `bytes`. Unknown fields are skipped. Throws a Fault `bad_message`. */
 export function decodeBatch(bytes: Buffer): LinkItem[] {
   const reader = new Reader(bytes);
   const items: LinkItem[] = [];

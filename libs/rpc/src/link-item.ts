@@ -2,18 +2,18 @@
 
 export const ITEM = { open: 1, message: 2, end: 3, fault: 4, cancel: 5, credit: 6, goaway: 7, ping: 8, pong: 9 } as const;
 
-/** Bytes of payload that one side may send of a call before the other gives credit back. */
+/** Payload bytes that one side may send for a call before the other returns credit. */
 export const CREDIT_BYTES = 256 * 1024;
-/** Credit goes back in steps of a quarter, so that a busy stream costs four credit items a window. */
+/** Credit is returned in steps of a quarter, so a busy stream costs four credit items per window. */
 export const CREDIT_STEP_BYTES = CREDIT_BYTES / 4;
-/** A batch closes at this size, so that a control item waits for at most one of them. */
+/** A batch is closed at this size, so that a control item waits for one batch at most. */
 export const BATCH_BYTES = 64 * 1024;
 export const BATCH_ITEMS = 128;
-/** Larger payloads travel in parts of this size: one part and its frame fit into a batch. */
+/** Larger payloads are split into parts of this size: one part and its frame fit into a batch. */
 export const PART_BYTES = 48 * 1024;
 /** A larger message is refused with a Fault `bad_message`. */
 export const MESSAGE_BYTES_MAX = 64 * 1024 * 1024;
-/** One call more is refused with a Fault `overloaded`. */
+/** Further calls are refused with a Fault `overloaded`. */
 export const LIVE_CALLS_MAX = 10_000;
 
 /** `code` and `message` as in common.v1.FaultDetail; 0 = no hint. */
@@ -25,7 +25,7 @@ export interface FaultDetail {
 
 export const NO_BYTES: Buffer = Buffer.alloc(0);
 
-/** A class rather than a literal: all items have one hidden class, which the codec's speed rests on. */
+/** A class rather than a literal, so that all items share one hidden class: the codec is fast only then. */
 export class LinkItem {
   method = '';
   deadlineMs = 0;
@@ -34,21 +34,21 @@ export class LinkItem {
   payload: Buffer = NO_BYTES;
   more = false;
   creditBytes = 0;
-  /** Of a FAULT; of a CANCEL that says why. */
+  /** Set on a FAULT, and on a CANCEL that gives its reason. */
   fault: FaultDetail | undefined = undefined;
   /** Set by the codec while it writes a batch. */
   encodedBytes = 0;
-  /** Where an outgoing item is; only the outbox changes it to `sent`. */
+  /** State of an outgoing item; only the outbox sets `sent`. */
   progress: 'queued' | 'sent' | 'dropped' = 'queued';
 
-  /** `call` is 0 for items of the link itself; `kind` is one of ITEM, or a number of a newer peer. */
+  /** `call` is 0 for items of the link itself; `kind` is one of ITEM, or an unknown number from a newer peer. */
   constructor(
     public call: number,
     public kind: number,
   ) {}
 }
 
-/** Cuts a payload into items of at most PART_BYTES; the first is `first`, the last is of kind `lastKind` unless it is the first of an OPEN. */
+/** Splits a payload into items of at most PART_BYTES. `first` becomes the first item; the last gets kind `lastKind`, unless it is an OPEN itself. */
 export function itemsOf(first: LinkItem, lastKind: number, payload: Buffer): LinkItem[] {
   if (payload.length <= PART_BYTES) {
     first.payload = payload;

@@ -1,7 +1,7 @@
 /**
- * The links to one neighbour service: keeps `links` of them up for each address, and spreads calls over them. A call about an
- * earlier one (`CallOptions.peer`) goes to the process that has that one, over any link that reaches it. Where one address
- * stands for several processes and no link reaches the right one, connections are opened until one does.
+ * The links to one neighbour service: keeps `links` of them open to each address and spreads calls over them. A call about an
+ * earlier one (`CallOptions.peer`) goes to the process that served that one, over any link that reaches it. If several
+ * processes share an address and no link reaches the right one, the pool opens connections until one does.
  */
 import type { Clock, RandomBytes, Timer } from '@signalbox/kernel/clock';
 import { Fault } from '@signalbox/kernel/fault';
@@ -23,14 +23,14 @@ export interface LinkPoolOptions {
 
 const BACKOFF_MIN_MS = 50;
 const BACKOFF_MAX_MS = 2_000;
-/** The same while no call is made: some of many configured neighbours may never be there. */
+/** Longest pause while nobody makes calls: some of the configured neighbours may never be deployed. */
 const BACKOFF_UNASKED_MAX_MS = 30_000;
-/** Links are renewed this often, so that replicas started later get their share. */
+/** Links are replaced this often (±20 %), so that replicas that start later get their share of calls. */
 const RECYCLE_MS = 5 * 60_000;
-/** How long a call waits for a first link. */
+/** How long a call waits for a link. */
 const LINK_WAIT_MS = 1_000;
 const WAITING_MAX = 10_000;
-/** A link opened to find one process is kept this long: more calls to it may follow. */
+/** A link opened to find a certain process is kept this long, since more calls to that process may follow. */
 const FOUND_MS = 60_000;
 
 interface Slot {
@@ -38,9 +38,9 @@ interface Slot {
   link: LinkClient | undefined;
   failures: number;
   timer: Timer | undefined;
-  /** Monotonic milliseconds from which a waiting call may trigger a connection at once. */
+  /** Monotonic milliseconds; from then on a waiting call triggers a connection attempt without waiting for `timer`. */
   dueAtMs: number;
-  /** The pool's count of calls when it last failed. */
+  /** The pool's `calls` when this slot last failed. */
   callsBefore: number;
 }
 
@@ -48,22 +48,22 @@ function isPeer(peer: object | undefined): peer is LinkPeer {
   return peer !== undefined && 'instance' in peer && 'address' in peer;
 }
 
-/** Whether both may be the same process. Without an instance name (older versions), the address decides. */
+/** True if both may be the same process. Without an instance name (older versions), the addresses are compared. */
 function mayBe(one: LinkPeer, other: LinkPeer): boolean {
   return one.instance === '' || other.instance === '' ? one.address === other.address : one.instance === other.instance;
 }
 
-/** Whether the call may use the link: not one to the process it must avoid, unless the link is newer than the call. Older links to a dead process may still look open. */
+/** False if the link leads to the process that the call must avoid, unless the link is newer than the call: older links to a dead process may still look open. */
 function mayTake({ peer, readyAtMs }: LinkClient, { besides, begunAtMs }: ClientCall): boolean {
   return !isPeer(besides) || readyAtMs > begunAtMs || !mayBe(peer, besides);
 }
 
 export class LinkPool implements CallCarrier {
   private readonly slots: Slot[];
-  private readonly links = new Set<LinkClient>(); // kept: a handful, for minutes.
+  private readonly links = new Set<LinkClient>(); // kept: a handful, for minutes each.
   private readonly waiting = new Map<ClientCall, Timer>(); // kept: empty while there is a link.
-  /** Addresses behind which a certain process is being looked for, with how many times in a row another one answered. */
-  private readonly sought = new Map<string, { misses: number }>(); // kept: empty while each call finds its process.
+  /** Addresses at which the pool is searching for a certain process; `misses` counts the connections that did not reach it. */
+  private readonly sought = new Map<string, { misses: number }>(); // kept: empty unless a call does not find its process.
   private next = 0;
   private calls = 0;
   /** The link that took the latest call. */
@@ -88,7 +88,7 @@ export class LinkPool implements CallCarrier {
     return { links: this.slots.length, linksReady, waiting: this.waiting.size, linksLost: this.linksLost };
   }
 
-  /** Whether a link leads to another replica than `peer`. */
+  /** True if a link leads to a replica other than `peer`. */
   hasOthers(peer: object | undefined): boolean {
     return isPeer(peer) && this.slots.some(({ link }) => link?.state === 'ready' && !mayBe(link.peer, peer));
   }
@@ -104,7 +104,7 @@ export class LinkPool implements CallCarrier {
       this.startAt(call, call.onlyPeer);
       return;
     }
-    // Calls of one turn share a batch; the next turn goes to the next link.
+    // Calls of one event-loop turn share a batch; those of the next turn use the next link.
     if (this.gathering?.isGathering() === true && mayTake(this.gathering, call) && !this.isDoubted(this.gathering)) {
       this.send(call, this.gathering);
       return;
@@ -117,7 +117,7 @@ export class LinkPool implements CallCarrier {
     else this.wait(call);
   }
 
-  /** The next link, round robin; one to a silent process only where there is no other. */
+  /** The next link, round robin; one to a silent process only if there is no other. */
   private choose(call: ClientCall): LinkClient | undefined {
     let chosen: LinkClient | undefined;
     const from = this.next + 1;
@@ -134,7 +134,7 @@ export class LinkPool implements CallCarrier {
     return chosen;
   }
 
-  /** Its process is silent, over this link or another. */
+  /** The process behind the link is silent, on this link or another. */
   private isDoubted({ peer }: LinkClient): boolean {
     return this.slots.some(({ link }) => link?.isSilent() === true && mayBe(link.peer, peer));
   }
@@ -152,7 +152,7 @@ export class LinkPool implements CallCarrier {
     this.waiting.delete(call);
   }
 
-  // A call that waits for a link receives nothing; the link looks at `isPaused` when it starts.
+  // Nothing to do: a call that waits for a link receives nothing, and the link reads `isPaused` when it starts the call.
   pause(): void {}
   resume(): void {}
 
@@ -172,7 +172,7 @@ export class LinkPool implements CallCarrier {
     else call.settle(new Fault('overloaded', 'too many live calls to a peer'));
   }
 
-  /** The very link of the earlier call, if it is still open. */
+  /** The link of the earlier call if it is still open, else another open link to the same process, preferably one that is not retiring. */
   private linkTo(peer: LinkPeer): LinkClient | undefined {
     let found: LinkClient | undefined;
     for (const link of this.links) {
@@ -199,7 +199,7 @@ export class LinkPool implements CallCarrier {
     this.hurry();
   }
 
-  /** A call is waiting, perhaps the first in a long time: tries the connections that are due for that. */
+  /** Called when a call has to wait: connects the slots whose `dueAtMs` has passed, rather than wait for their timers (up to 30 s when there were no calls). */
   private hurry(): void {
     const nowMs = this.options.clock.monotonicMs();
     for (const slot of this.slots) if (slot.link === undefined && slot.timer !== undefined && slot.dueAtMs <= nowMs) this.connect(slot);
@@ -231,7 +231,7 @@ export class LinkPool implements CallCarrier {
     return link;
   }
 
-  /** After a failure it is found out first whether anybody listens there. */
+  /** Opens the slot's link. After a failure, first checks with a cheap TCP connection whether anything listens there. */
   private connect(slot: Slot): void {
     slot.timer?.cancel();
     slot.timer = undefined;
@@ -256,7 +256,7 @@ export class LinkPool implements CallCarrier {
     slot.link = this.open(slot.address, {
       onReady: (link) => {
         slot.failures = 0;
-        // Whoever waits goes by this one; the others of its address follow.
+        // The address is up: connect its other slots too, which were waiting for this one (`isLeftToAnother`). Waiting calls start on this link now.
         for (const other of this.slots) if (other.address === slot.address && other.link === undefined && other.timer === undefined) this.link(other);
         slot.timer = clock.setTimer(RECYCLE_MS * (0.8 + 0.4 * this.fraction()), () => link.retire(), { unref: true });
         this.startWaiting();
@@ -272,7 +272,7 @@ export class LinkPool implements CallCarrier {
     });
   }
 
-  /** One connection after the other while a call waits for a process that is not among those reached. */
+  /** Opens one connection after the other to `address`, as long as a call waits for a process there that no link reaches. */
   private seek(address: string): void {
     if (this.sought.has(address)) return;
     const search = { misses: 0 };
@@ -282,7 +282,7 @@ export class LinkPool implements CallCarrier {
 
   private look(address: string, search: { misses: number }): void {
     const { clock } = this.options;
-    // Where nobody answers, the links to come are waited for: they begin this anew.
+    // Without a ready link to this address, stop: when one becomes ready, the waiting calls start again and begin a new search.
     const isAnswered = this.slots.some((slot) => slot.address === address && slot.link?.state === 'ready');
     if (this.isClosed || !isAnswered || !this.isAwaited(address)) {
       this.sought.delete(address);
@@ -315,8 +315,9 @@ export class LinkPool implements CallCarrier {
   }
 
   /**
-   * The first attempt is at once, the next ones after jittered, doubling pauses, for ever: of up to 2 s while there are
-   * calls, of up to 30 s without, until one comes. Where an address does not answer, one link of it tries.
+   * Schedules the next attempt to connect the slot, with no limit on their number. Pauses have jitter and double, from 50 ms
+   * up to 2 s while there are calls, and up to 30 s while there are none, until one comes. Only one slot per address tries
+   * while the address does not answer.
    */
   private reconnect(slot: Slot): void {
     const { clock } = this.options;
@@ -332,7 +333,7 @@ export class LinkPool implements CallCarrier {
     slot.failures += 1;
   }
 
-  /** Another link of its address is being tried, or is about to be: this one follows once that is ready. */
+  /** Another slot of this address is connecting or about to: this one connects once that one is ready. */
   private isLeftToAnother(slot: Slot): boolean {
     return this.slots.some((other) => other !== slot && other.address === slot.address && (other.link === undefined ? other.timer !== undefined : other.link.state === 'connecting'));
   }
@@ -351,7 +352,7 @@ export class LinkPool implements CallCarrier {
     }
   }
 
-  /** Uniform in [0, 1). */
+  /** Random number, uniform in [0, 1). */
   private fraction(): number {
     const bytes = this.options.randomBytes(2);
     return ((bytes[0] ?? 0) * 256 + (bytes[1] ?? 0)) / 65_536;

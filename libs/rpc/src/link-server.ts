@@ -1,4 +1,4 @@
-/** The server's end of one link: opens calls, runs their handlers, sends what they answer. */
+/** The server's end of one link: opens calls, runs their handlers, sends their answers. */
 import type { Clock } from '@signalbox/kernel/clock';
 import { Fault, toFault } from '@signalbox/kernel/fault';
 import type { Log } from '@signalbox/runtime/log';
@@ -22,9 +22,9 @@ export interface LinkServerOptions {
   readonly handlers: Handlers;
   readonly clock: Clock;
   readonly log: Log;
-  /** Hands a batch to the transport; false = not writable until `unblock`. */
+  /** Passes a batch to the transport; false = not writable until `unblock`. */
   readonly write: (batch: Buffer) => boolean;
-  /** Everything is sent, and the client has closed its side. */
+  /** Called when everything is sent and the client has closed its side. */
   readonly onFinished: () => void;
   readonly tracer?: Tracer | undefined;
   /** Shared by all links of the server. */
@@ -33,14 +33,14 @@ export interface LinkServerOptions {
   readonly mayCall?: ((method: string) => boolean) | undefined;
 }
 
-/** Memory held by requests received in part. Beyond `bytesMax` the next part is answered with a Fault `overloaded`. */
+/** Memory held by partly received requests. Beyond `bytesMax`, the next part is answered with a Fault `overloaded`. */
 export interface Assembling {
   bytes: number;
   readonly bytesMax: number;
 }
 
 const ASSEMBLING_BYTES_MAX = 256 * 1024 * 1024;
-/** Share of the memory that the process may use. */
+/** Share of the memory available to the process. */
 const ASSEMBLING_SHARE = 1 / 4;
 
 /** A quarter of `memoryBytes`, at most 256 MB, and at least room for one message of the largest size. */
@@ -48,14 +48,14 @@ export function createAssembling(memoryBytes = Math.min(totalmem(), process.cons
   return { bytes: 0, bytesMax: Math.max(MESSAGE_BYTES_MAX, Math.min(ASSEMBLING_BYTES_MAX, Math.floor(memoryBytes * ASSEMBLING_SHARE))) };
 }
 
-/** One call in work: what its handler sees of it, and where it puts its messages. */
+/** One running call, as its handler sees it: its call info, and the emitter of its messages. */
 class LinkCall extends ServedCall implements Emitter<object> {
   readonly receiver: CreditedReceiver;
   readonly sender: CreditedSender;
   isOver = false;
-  /** The whole request is here; its handler begins in the same turn. */
+  /** The whole request has arrived; its handler starts in the same turn. */
   isComplete = false;
-  /** Request bytes received and not yet complete. */
+  /** Bytes received of a request that is not yet complete. */
   heldBytes = 0;
   private overrunBytes = 0;
   private waiters: { resolve: () => void; reject: (fault: Fault) => void }[] | undefined = undefined;
@@ -101,7 +101,7 @@ class LinkCall extends ServedCall implements Emitter<object> {
     this.wake();
   }
 
-  /** Ends the call for its handler; `fault` undefined when it answered. */
+  /** Ends the call for its handler; `fault` is undefined if it answered. */
   finish(fault: Fault | undefined): void {
     this.isOver = true;
     this.overFault = fault;
@@ -141,10 +141,10 @@ export class LinkServer {
   private readonly served: ReadonlyMap<string, Served>;
   private readonly calls = new LiveCalls<LinkCall>();
   private unarmed: LinkCall[] = [];
-  /** Whole requests, begun only once the socket has been read to its end: a process that was held up then finds cancellations first. */
+  /** Complete requests, started only once the socket has been read empty. A process that was stalled thus sees cancellations before it starts the calls. */
   private starting: { readonly call: LinkCall; readonly bytes: Buffer }[] = [];
   /** Answered calls whose last items still wait for credit. */
-  private readonly tails = new Map<number, LinkCall>(); // kept: of answers above the credit of a call alone.
+  private readonly tails = new Map<number, LinkCall>(); // kept: only for answers larger than the credit of a call.
   private isEnding = false;
   private isFinished = false;
 
@@ -158,18 +158,18 @@ export class LinkServer {
     this.finishIfDone();
   }
 
-  /** Throws a Fault `bad_message` when the batch cannot be read; the link is then to be broken. */
+  /** Throws a Fault `bad_message` if the batch cannot be read; the caller must then break the link. */
   receive(batch: Buffer): void {
     for (const item of decodeBatch(batch)) this.accept(item);
     if (this.unarmed.length > 0) setImmediate(this.armDeadlines);
   }
 
-  /** Asks the client to open no new call here. */
+  /** Asks the client to open no new calls on this link. */
   goAway(): void {
     this.outbox.control(new LinkItem(0, ITEM.goaway));
   }
 
-  /** The client sends no more: finish once every call is answered. */
+  /** The client sends no more: finishes once every call is answered. */
   end(): void {
     this.isEnding = true;
     this.finishIfDone();
@@ -187,7 +187,7 @@ export class LinkServer {
     this.tails.clear();
   }
 
-  /** A timer for each call that its handler did not answer within the turn; the quick ones need none. */
+  /** Starts a deadline timer for each call that was not answered within the turn; quick calls need none. */
   private readonly armDeadlines = (): void => {
     const unarmed = this.unarmed;
     this.unarmed = [];
@@ -218,7 +218,7 @@ export class LinkServer {
     this.tails.get(id)?.sender.discard();
     this.tails.delete(id);
     if (call === undefined) return;
-    // A streaming handler decides by the reason what is to be charged.
+    // Start the handler even though the call is cancelled: a streaming handler decides by the reason what to charge.
     if (call.served.stream !== undefined) this.begin(call);
     this.close(call);
     call.finish(fault?.code === 'client_left' ? clientLeft() : new Fault('cancelled', 'the caller cancelled'));
@@ -249,7 +249,7 @@ export class LinkServer {
     this.receivePart(call, item);
   }
 
-  /** For its calls: the deadline of `call` passed. */
+  /** For use by `LinkCall` only: the deadline of `call` passed. */
   expire(call: LinkCall, fault: Fault): void {
     this.fail(call, fault);
   }
@@ -283,7 +283,7 @@ export class LinkServer {
     for (const { call, bytes } of starting) if (!call.isOver) void this.run(call, bytes);
   };
 
-  /** Ahead of the others of its turn, if it waits for them. */
+  /** Starts the call now if it is still in `starting`, ahead of the others there. */
   private begin(call: LinkCall): void {
     const at = this.starting.findIndex((waiting) => waiting.call === call);
     const [found] = at < 0 ? [] : this.starting.splice(at, 1);
@@ -325,14 +325,14 @@ export class LinkServer {
     this.finishIfDone();
   }
 
-  /** After the messages that the handler wrote before. */
+  /** Sends the fault after the messages that the handler wrote before it. */
   private failInOrder(call: LinkCall, fault: Fault): void {
     const item = new LinkItem(call.id, ITEM.fault);
     item.fault = faultToDetail(fault);
     this.answer(call, item, ITEM.fault, NO_BYTES);
   }
 
-  /** Ahead of any body: the call is over whatever was under way. */
+  /** Sends the fault ahead of all bodies, since the call is over whatever is still queued. */
   private fail(call: LinkCall, fault: Fault): void {
     if (call.isOver) return;
     this.close(call);

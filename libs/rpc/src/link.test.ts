@@ -47,7 +47,7 @@ interface Proxy {
   cut(): void;
 }
 
-/** A balancer, where `target` chooses for each connection. */
+/** A load balancer if `target` is a function, which chooses the port for each connection. */
 async function proxyTo(target: number | (() => number)): Promise<Proxy> {
   const sockets = new Set<Socket>();
   let isFrozen = false;
@@ -76,7 +76,7 @@ async function proxyTo(target: number | (() => number)): Promise<Proxy> {
   return { port: (proxy.address() as AddressInfo).port, freeze: () => (isFrozen = true), cut };
 }
 
-/** A worker whose answers are its name, and who notes under it what it is told. */
+/** A worker that answers with its name, and adds that name to `told` when it receives an outcome. */
 const serveWorker = (name: string, told: string[], port = 0, instance?: string): ReturnType<typeof serve> =>
   serve('worker', {
     unary: { Outcome: () => (told.push(name), {}) },
@@ -146,9 +146,9 @@ describe('the Link', () => {
     for (const name of ['b', 'c']) while ((await dispatch(client).catch(() => undefined))?.name !== name);
     while (told.length < 3) await client.unary('Outcome', {}, { peer: served.peer }).catch(() => undefined);
     expect(told).toEqual(['a', 'a', 'a']);
-    // Sought once: the link that was found serves what follows.
+    // The search runs once: later calls use the link that it found.
     expect(connections).toBeLessThanOrEqual(targets.length);
-    // What is about nobody does not go there: it was opened for what is told.
+    // Calls without a `peer` do not use that link.
     for (let n = 0; n < 20; n += 1) expect((await dispatch(client)).name).not.toBe('a');
   });
 
@@ -168,7 +168,7 @@ describe('the Link', () => {
     await expect(client.unary('Outcome', {}, { peer })).rejects.toMatchObject({ code: 'peer_unavailable' });
     expect(told).toEqual([]);
     expect(connections).toBeGreaterThan(1);
-    // It waits for two seconds at most, and pauses double from 50 ms.
+    // The call waits two seconds at most, and the pauses double from 50 ms.
     expect(connections).toBeLessThan(12);
   });
 
@@ -179,7 +179,7 @@ describe('the Link', () => {
     let lost = await dispatch(client);
     while (lost.name !== 'a') lost = await dispatch(client);
     while ((await dispatch(client)).name !== 'b');
-    // Calls of one turn share a link, and the next turn has the next.
+    // Calls of one turn share a link, and the next turn uses the next link.
     for (let n = 0; n < 8; n += 1) {
       const [, ...others] = await Promise.all([dispatch(client), dispatch(client, { besides: lost.peer }), dispatch(client, { besides: lost.peer })]);
       expect(others.map(({ name }) => name)).toEqual(['b', 'b']);
@@ -189,7 +189,7 @@ describe('the Link', () => {
   test('who called a replica knows whether there are others, by the links that are open', async () => {
     const a = await serveWorker('a', [], 0, 'a');
     const b = await serveWorker('b', [], 0, 'b');
-    // Its two links lead to one.
+    // Both links lead to the same process.
     expect(await dispatch(dial('worker', [a.port]))).toMatchObject({ name: 'a', hasOthers: false });
     const both = dial('worker', [a.port, b.port]);
     while (!(await dispatch(both)).hasOthers);
@@ -242,7 +242,7 @@ describe('the Link', () => {
     const call = client.stream<object, DispatchEvent__Output>('Dispatch', {}, { onMessage: begun.pass, onEnd: ended.pass });
     await begun.passed;
     const stopped = leaving.server.stop(15_000);
-    // From here on nobody new is let in.
+    // Until new calls are refused.
     while ((await client.unary('Outcome', {}, { deadlineMs: 100 }).catch(() => undefined)) !== undefined);
     told.length = 0;
     finish.pass();

@@ -91,7 +91,7 @@ test('time that passed before anybody waited counts for nobody, nor does what li
 test('what this process was held up does not count', () => {
   const { clock, lost, turn, run, begin } = watched();
   begin();
-  // Five slices of 25 ms, each of which counts as its length and 2 ms: 15 are left.
+  // Five slices of 25 ms, each counted as 27 ms: 15 ms are left.
   for (let stall = 0; stall < 5; stall += 1) {
     clock.stall(400);
     turn();

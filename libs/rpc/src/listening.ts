@@ -1,39 +1,39 @@
-/** Detects a peer that has gone silent, and tells it from one that is merely slow and from this process having been held up itself (ADR 61). */
+/** Detects a silent peer, and distinguishes it from one that is merely slow and from a stall of this process itself (ADR 61). */
 import type { Clock, Timer } from '@signalbox/kernel/clock';
 
-/** A call that does not wait for a silent peer for ever. */
+/** A call that waits only so long for a silent peer. */
 export interface Patient {
-  /** Longest silence of the peer that it tolerates; 0 = any. */
+  /** Longest silence of the peer that the call tolerates; 0 = any. */
   readonly silenceMs: number;
-  /** For `Listening` only: its count of milliseconds when this call began. */
+  /** For `Listening` only: its count of milliseconds when this call began to wait. */
   listenedBefore: number;
 }
 
 export interface ListeningOptions<Call extends Patient> {
   readonly clock: Clock;
-  /** The calls that wait for the peer now. */
+  /** The calls that are waiting for the peer now. */
   readonly waiting: () => readonly Call[];
   /** Pings the peer: anything it sends is a sign of life. */
   readonly ask: () => void;
   /** The peer was silent for the call's `silenceMs`. Afterwards the call either no longer waits, or has called `begin` again. */
   readonly lose: (call: Call) => void;
-  /** For tests: instead of setImmediate, calls back when the present turn of the event loop is over. */
+  /** For tests: replaces setImmediate, which calls back after the current turn of the event loop. */
   readonly afterTurn?: (callback: () => void) => void;
 }
 
 /** Silence is measured in slices of this length; after one of them the peer is pinged. */
 const SLICE_MS = 25;
-/** How late a timer fires in a process that is free to run. Time beyond it does not count as silence: what held us up may have held up the peer. */
+/** How late a timer may fire in a process that is not stalled. Time beyond it does not count as silence: whatever stalled us may have stalled the peer. */
 const JITTER_MS = 2;
-/** Turns of the event loop that are given to reading the socket before a peer is called silent. */
+/** Turns of the event loop in which the socket is read once more before a peer is declared silent. */
 const TURNS = 2;
 
 /**
- * Measures the silence of one peer, counting only time in which this process could have heard it: a slice that ends late
- * counts as its length plus `JITTER_MS`. The count stands still while no call waits.
+ * Measures the silence of one peer. Counts only time in which this process could have heard it: a slice that ends late
+ * counts as its length plus at most `JITTER_MS`. The count stands still while no call waits.
  */
 export class Listening<Call extends Patient> {
-  /** True once a call has waited in vain, until the peer sends anything. */
+  /** True from the time a call gave up waiting until the peer sends anything. */
   isSilent = false;
   private listened = 0;
   /** Value of `listened` when the peer last sent something. */
@@ -49,7 +49,7 @@ export class Listening<Call extends Patient> {
     this.afterTurn = options.afterTurn ?? setImmediate;
   }
 
-  /** `patient` waits from now on. Called again, its wait starts afresh. */
+  /** `patient` waits from now on. Calling it again restarts the wait. */
   begin(patient: Call): void {
     patient.listenedBefore = this.present();
     if (this.timer === undefined) this.arm(Math.min(SLICE_MS, patient.silenceMs));

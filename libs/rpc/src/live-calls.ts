@@ -1,21 +1,21 @@
-/** The calls in work on one link, by id. */
+/** The running calls of one link, by id. */
 
 interface Numbered {
   readonly id: number;
 }
 
-/** A power of two: neighbouring ids, as clients give them, fall into different slots. */
+/** A power of two. Clients count ids up, so neighbouring calls use different slots. */
 const SLOTS = 512;
 
 /**
- * A table of slots that are emptied when a call ends. A Map would do but for the garbage collector: calls come and go so
- * fast that it is rebuilt every few dozen of them, and each discarded table, once old, keeps alive whatever was in work
- * when it was discarded, until the next collection of old space.
+ * A table of slots, cleared when a call ends. A Map would be simpler but costs garbage collection: calls come and go so
+ * fast that V8 rebuilds the Map's table every few dozen of them. A discarded table in old space keeps the calls that were
+ * running then alive until the next collection of old space.
  */
 export class LiveCalls<Call extends Numbered> {
   private readonly slots = new Array<Call | undefined>(SLOTS).fill(undefined);
   /** Calls whose slot was taken. */
-  private readonly others = new Map<number, Call>(); // kept: empty while fewer are in work than there are slots.
+  private readonly others = new Map<number, Call>(); // kept: empty while neighbouring calls are fewer than the slots.
   private inSlots = 0;
 
   get size(): number {
@@ -28,7 +28,7 @@ export class LiveCalls<Call extends Numbered> {
     return this.others.size === 0 ? undefined : this.others.get(id);
   }
 
-  /** No call with its id may be in work. */
+  /** No running call may have the same id. */
   add(call: Call): void {
     const slot = call.id % SLOTS;
     if (this.slots[slot] === undefined) {
@@ -49,7 +49,7 @@ export class LiveCalls<Call extends Numbered> {
     return [...this.slots.filter((call) => call !== undefined), ...this.others.values()];
   }
 
-  /** All of them, out of the table. */
+  /** Removes all calls from the table and returns them. */
   takeAll(): Call[] {
     const all = this.all();
     this.slots.fill(undefined);

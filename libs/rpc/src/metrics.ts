@@ -1,11 +1,11 @@
-/** What the clients of a service know of their peers, read when it is scraped. Peers are named by the code, never by input. */
+/** Metrics of a service's clients about their peers, read at the scrape. The `peer` label comes from the code, never from input. */
 import type { LabelValues, Metrics } from '@signalbox/runtime/metrics';
 
 export interface PeerStats {
-  /** Links that are up, of those wanted; both 0 when the peer is in this process. */
+  /** Links wanted, and links that are up; both 0 if the peer is in this process. */
   readonly linksReady: number;
   readonly links: number;
-  /** Calls that wait for a first link. */
+  /** Calls that wait for a link. */
   readonly waiting: number;
   /** Since the start. */
   readonly linksLost: number;
@@ -14,7 +14,7 @@ export interface PeerStats {
   readonly faults: number;
 }
 
-/** Given to every client of a service. */
+/** Passed to every client of a service. */
 export interface RpcObserver {
   watch(peer: string, read: () => PeerStats): void;
 }

@@ -1,11 +1,11 @@
-/** The outgoing side of a link: gathers the items of an event-loop turn and writes them as few batches. */
+/** The outgoing side of a link: collects the items of an event-loop turn and writes them in few batches. */
 import { afterTurn } from '@signalbox/runtime/turn';
 import { encodeBatch } from './link-codec.js';
 import { BATCH_BYTES, BATCH_ITEMS, type LinkItem } from './link-item.js';
 
-/** Above this many queued bytes every emitter of the link is told to wait, whatever its own credit. */
+/** Above this many queued bytes, every emitter of the link must wait, whatever its own credit. */
 const CONGESTED_BYTES = 8 * 1024 * 1024;
-/** Rough cost of an item beside its payload, for the cap on a batch. */
+/** Rough size of an item besides its payload, for the cap on a batch. */
 const ITEM_OVERHEAD_BYTES = 128;
 
 export class Outbox {
@@ -18,10 +18,10 @@ export class Outbox {
   private isClosed = false;
   private waiting: (() => void)[] = [];
 
-  /** `write` hands a batch to the transport; false = call `unblock` once it has room again. */
+  /** `write` passes a batch to the transport; if it returns false, call `unblock` once the transport has room again. */
   constructor(private readonly write: (batch: Buffer) => boolean) {}
 
-  /** Goes before all bodies, even while the transport is blocked. */
+  /** Queues an item ahead of all bodies, even while the transport is blocked. */
   control(item: LinkItem): void {
     this.controls.push(item);
     this.schedule();
@@ -33,14 +33,14 @@ export class Outbox {
     this.schedule();
   }
 
-  /** Takes back an item that was not sent yet. True when it will never be sent. */
+  /** Withdraws an item that was not sent yet. True if it will never be sent. */
   drop(item: LinkItem): boolean {
     if (item.progress === 'sent') return false;
     item.progress = 'dropped';
     return true;
   }
 
-  /** Something is written at the end of this turn, and it is not a full batch yet. */
+  /** Items are queued for the end of this turn, and they are not a full batch yet. */
   isGathering(): boolean {
     return this.isScheduled && !this.isBlocked && this.bodies.length - this.head < BATCH_ITEMS && this.queuedBytes < BATCH_BYTES;
   }
@@ -59,7 +59,7 @@ export class Outbox {
     this.schedule();
   }
 
-  /** Nothing is written from here on. */
+  /** Nothing is written any more. */
   close(): void {
     this.isClosed = true;
     this.controls = [];

@@ -22,7 +22,7 @@ const READY = 2;
 
 export class PlainClient implements CallCarrier {
   private readonly clients: readonly Client[];
-  private readonly streams = new Map<ClientCall, ClientReadableStream<Buffer>>(); // kept: what goes by this door is asked by tools and tests, not by requests.
+  private readonly streams = new Map<ClientCall, ClientReadableStream<Buffer>>(); // kept: only tools and tests use plain RPCs, not requests of clients.
   private next = 0;
 
   constructor(private readonly options: PlainClientOptions) {
@@ -34,7 +34,7 @@ export class PlainClient implements CallCarrier {
     return this.clients.some((client) => client.getChannel().getConnectivityState(true) === READY);
   }
 
-  /** Plain connections are kept by grpc itself: none is known to be lost. */
+  /** grpc-js manages plain connections itself, so lost ones are not counted. */
   stats(): { readonly links: number; readonly linksReady: number; readonly waiting: number; readonly linksLost: number } {
     return { links: this.clients.length, linksReady: this.clients.filter((client) => client.getChannel().getConnectivityState(false) === READY).length, waiting: 0, linksLost: 0 };
   }
@@ -85,7 +85,7 @@ export class PlainClient implements CallCarrier {
     return this.clients[this.next];
   }
 
-  /** A unary answer is a stream of one message to grpc, so that one way serves both. */
+  /** On the wire, a unary answer is a stream of one message, so this serves both. */
   private send(client: Client, call: ClientCall): void {
     const metadata = new Metadata();
     if (call.requestId !== '') metadata.set('request-id', call.requestId);
@@ -94,7 +94,7 @@ export class PlainClient implements CallCarrier {
     this.streams.set(call, stream);
     stream.on('data', (payload: Buffer) => call.deliver(payload));
     stream.on('end', () => {
-      // With a bad status, `error` follows in the same turn and tells more.
+      // After a bad status, `error` follows in the same turn with the details.
       setImmediate(() => this.finish(call, undefined));
     });
     stream.on('error', (error) => this.finish(call, statusToFault(error as Parameters<typeof statusToFault>[0])));

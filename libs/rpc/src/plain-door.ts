@@ -1,4 +1,4 @@
-/** The plain RPCs of a service: grpc-js calls in, the same handlers as the Link's. */
+/** The plain RPCs of a service: takes grpc-js calls and runs the same handlers as the Link. */
 import { type handleServerStreamingCall, type handleUnaryCall, type Metadata, type ServerUnaryCall, type ServerWritableStream } from '@grpc/grpc-js';
 import type { Clock } from '@signalbox/kernel/clock';
 import { Fault, toFault } from '@signalbox/kernel/fault';
@@ -18,7 +18,7 @@ interface DoorOptions {
   readonly clock: Clock;
   readonly log: Log;
   readonly tracer?: Tracer | undefined;
-  /** Whether the certificate of this call's caller entitles it to the method; absent = it does. */
+  /** True if the certificate of the caller permits the method; absent = all are permitted. */
   readonly mayCall?: ((call: ServerSurfaceCall) => boolean) | undefined;
 }
 
@@ -65,7 +65,7 @@ function report(error: unknown, log: Log): Fault {
   return toFault(error);
 }
 
-/** Does the work of a call whose caller may make it, and tells its span and the call how it ended. Never rejects. */
+/** Runs `work` if the caller may make the call, then ends the span and the call with its result or fault. Never rejects. */
 async function conclude<Result>(served: ServedCall, isAllowed: boolean, work: () => Promise<Result>, finish: (fault: Fault | undefined, result?: Result) => void, log: Log): Promise<void> {
   try {
     if (!isAllowed) throw callerRefused();
@@ -91,7 +91,7 @@ export function plainUnary(handler: AnyUnaryHandler, method: Method, options: Do
     };
     const served = serve(call, method, options, (fault) => finish(fault));
     const work = async (): Promise<object> => {
-      // A process that was not run finds what was cancelled meanwhile in the same read.
+      // Wait until the socket is read empty: after a stall, the cancellation of this call may be in the same read.
       await new Promise<void>((resolve) => together(resolve));
       served.signal.throwIfAborted();
       return (await handler(call.request, served)) as object;
@@ -100,7 +100,7 @@ export function plainUnary(handler: AnyUnaryHandler, method: Method, options: Do
   };
 }
 
-/** `call.write` gets bytes: the registered method passes them as they are, so that they can be counted. */
+/** `call.write` takes serialised messages: the registered method passes bytes through, so that they can be counted here. */
 export function plainStream(handler: AnyStreamHandler, method: Method, options: DoorOptions): handleServerStreamingCall<object, Buffer> {
   return (call) => {
     let isOver = false;

@@ -29,13 +29,13 @@ export abstract class ServedCall implements CallInfo {
     return this.ownSpan;
   }
 
-  /** To be called before the handler runs. A call that came without a trace is not recorded. */
+  /** Call before the handler runs. A call without a trace is not recorded. */
   beginSpan(tracer: Tracer, { name, attributes }: Served['span']): void {
     if (this.givenTraceparent === '') return;
     this.ownSpan = tracer.start({ name, kind: 'server', requestId: this.requestId, parent: this.givenTraceparent, attributes });
   }
 
-  /** To be called when the handler has finished, which may be after the caller left. */
+  /** Call when the handler has finished, which may be after the caller left. */
   endSpan(fault?: Fault): void {
     this.ownSpan?.end((fault ?? this.reason)?.code);
   }
@@ -82,7 +82,7 @@ export abstract class ServedCall implements CallInfo {
   /** Called once when the deadline passes before `settle`. */
   protected abstract deadlinePassed(fault: Fault): void;
 
-  /** The answer is out: the deadline no longer matters. */
+  /** The answer is sent: the deadline no longer matters. */
   settle(): void {
     this.timer?.cancel();
   }

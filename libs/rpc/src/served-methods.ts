@@ -8,17 +8,17 @@ export interface Served {
   readonly method: Method;
   readonly unary: AnyUnaryHandler | undefined;
   readonly stream: AnyStreamHandler | undefined;
-  /** Of the spans of its calls. */
+  /** For the spans of its calls. */
   readonly span: { readonly name: string; readonly attributes: SpanAttributes };
 }
 
-/** A span is named as its RPC is: `signalbox.quota.v1.QuotaService/Admit`. */
+/** A span is named after its RPC: `signalbox.quota.v1.QuotaService/Admit`. */
 export function spanOf({ path }: Method): Served['span'] {
   const [service = '', method = ''] = path.slice(1).split('/');
   return { name: path.slice(1), attributes: { 'rpc.system': 'grpc', 'rpc.service': service, 'rpc.method': method } };
 }
 
-/** By RPC name; methods without a handler are not in it. */
+/** By RPC name, without the methods that have no handler. */
 export function servedMethods(methods: ReadonlyMap<string, Method>, handlers: Handlers): ReadonlyMap<string, Served> {
   const served = new Map<string, Served>();
   for (const [name, method] of methods) {

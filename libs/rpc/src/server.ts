@@ -1,4 +1,4 @@
-/** One gRPC server of a service: its plain RPCs and its Link, over one table of handlers. */
+/** The gRPC server of a service: its plain RPCs and its Link, with one table of handlers. */
 import { Metadata, Server, type MethodDefinition, type ServerDuplexStream, type UntypedServiceImplementation } from '@grpc/grpc-js';
 import type { ServiceArea } from '@signalbox/contracts/load';
 import type { Clock } from '@signalbox/kernel/clock';
@@ -26,31 +26,31 @@ export interface RpcServerOptions {
   readonly port: number;
   readonly clock: Clock;
   readonly log: Log;
-  /** Where services of this process find this one without a socket. */
+  /** Registry through which services of this process call this one in memory. */
   readonly doors?: ProcessDoors | undefined;
   /** Records a span of each call that comes with a trace. */
   readonly tracer?: Tracer | undefined;
-  /** Tells this process from others behind the same address, and is the same after a restart: calls that are about another find it by this. Absent where any replica will do. */
+  /** Name that distinguishes this process from others behind the same address, unchanged by a restart. Calls about an earlier call find the right process by it. Absent if any replica will do. */
   readonly instance?: string;
-  /** Default: ask every 10 s, wait 5 s. */
+  /** Default: ping after 10 s, give up after 5 s more. */
   readonly keepalive?: Keepalive;
-  /** With certificates, callers need one of the same authority, and call only what it entitles them to (tls.ts). */
+  /** With certificates, callers need one from the same authority, and may call only the methods that it permits (tls.ts). */
   readonly tls?: RpcTls;
 }
 
 export interface RpcServer {
-  /** Binds and serves; the port. Rejects when the port cannot be had. */
+  /** Binds, serves and resolves to the port. Rejects if the port cannot be bound. */
   start(): Promise<number>;
   /** Sends GOAWAY, lets open calls finish for `graceMs`, then cuts. Safe to call twice. */
   stop(graceMs: number): Promise<void>;
 }
 
-/** Hosts that only this machine reaches. */
+/** Hosts that are reachable only from this machine. */
 const LOOPBACK = /^(127(\.\d{1,3}){3}|::1|localhost)$/;
 
 type LinkStream = ServerDuplexStream<Buffer, Buffer>;
 
-/** Throws when a handler has no RPC in the contract, or is in the wrong table; a ConfigError when it would listen beyond loopback without certificates. */
+/** Throws if a handler has no RPC in the contract or is in the wrong table; throws a ConfigError if it would listen beyond loopback without certificates. */
 export function createRpcServer(options: RpcServerOptions): RpcServer {
   const { area, handlers, clock, log, tracer, tls } = options;
   if (tls === undefined && !LOOPBACK.test(options.host)) throw new ConfigError(`HOST: the rpc door would be open to ${options.host} without certificates; give RPC_TLS_DIR, or RPC_TLS=off on a network of its own.`);
@@ -85,7 +85,7 @@ export function createRpcServer(options: RpcServerOptions): RpcServer {
     stream.on('cancelled', close);
     stream.on('error', close);
     stream.on('finish', () => links.delete(link));
-    // Tells the client that the link is up, and to whom.
+    // Tells the client that the link is up, and to which process.
     const metadata = new Metadata();
     if (options.instance !== undefined) metadata.set(INSTANCE, options.instance);
     stream.sendMetadata(metadata);

@@ -1,4 +1,4 @@
-/** Calls that look at the silence of their peer, over real links and a clock that is moved by hand. */
+/** Calls with a limit on their peer's silence, over real links with a fake clock. */
 import { afterEach, expect, test } from '@jest/globals';
 import type { AdmitResponse__Output } from '@signalbox/contracts/quota';
 import { Fault } from '@signalbox/kernel/fault';
@@ -23,21 +23,21 @@ afterEach(async () => {
 
 interface Peer {
   readonly port: number;
-  /** Calls that came, of those that are held. */
+  /** Number of calls received so far. */
   held(): number;
-  /** Answers what is held, and what comes. */
+  /** Answers the held calls, and all later ones at once. */
   release(): void;
-  /** Nothing passes until it thaws; its connections stay open. */
+  /** Nothing is forwarded until `thaw`; connections stay open. */
   freeze(): void;
-  /** What came meanwhile passes at once, as out of the socket of a process that was not run. */
+  /** Forwards at once what arrived meanwhile, as from the socket of a process that was stopped. */
   thaw(): void;
-  /** It hears what it is asked, and nothing that it says passes. */
+  /** Forwards what is sent to the peer, and nothing that it sends. */
   mute(): void;
-  /** Bytes that it sent. */
+  /** Bytes that the peer sent. */
   said(): number;
 }
 
-/** A quota that holds its answers, behind a wire that can be frozen. */
+/** A quota server that holds its answers, behind a proxy that can be frozen. */
 async function serve(name: string): Promise<Peer> {
   let held = 0;
   let release: () => void = () => undefined;
@@ -108,7 +108,7 @@ const admit = (client: RpcClient): Promise<string> =>
     (error: unknown) => (error instanceof Error ? error.message : 'unknown'),
   );
 
-/** On the loopback what is written is there to be read in the next one. */
+/** Waits for turns of the event loop. On loopback, written bytes can be read one turn later. */
 async function turns(count: number): Promise<void> {
   for (let turn = 0; turn < count; turn += 1) await new Promise<void>((resolve) => setImmediate(resolve));
 }
@@ -153,7 +153,7 @@ test('one that is silent is waited for twice as long where there is no other, an
   const call = admit(client);
   await until(() => peer.held() === 1);
   peer.mute();
-  // Over neither of the two links to it.
+  // Neither of the two links to it delivers anything.
   await clock.advanceAsync(2 * SILENCE_MS - 1);
   expect(await isPending(call)).toBe(true);
   await clock.advanceAsync(1);
@@ -170,7 +170,7 @@ test('where there is another, that is asked after once as long, and first from t
   await clock.advanceAsync(SILENCE_MS - 1);
   await clock.advanceAsync(1);
   expect(await Promise.all(calls)).toEqual(['other', 'other']);
-  // None of these waits.
+  // None of these calls waits.
   for (let i = 0; i < 4; i += 1) expect(await admit(client)).toBe('other');
   expect(clock.monotonicMs()).toBe(SILENCE_MS);
 });

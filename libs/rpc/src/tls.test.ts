@@ -87,7 +87,7 @@ test('renewed files are used without a restart; files that do not fit together c
   ours.issue(directory, 'quota');
   clock.advance(10_000);
   expect(await connects()).toBe('answered');
-  // Half of a set, as while it is being replaced.
+  // Only part of a set is replaced, as in the middle of a rotation.
   writeFileSync(join(directory, 'tls.key'), 'no key');
   clock.advance(10_000);
   expect(await connects()).toBe('answered');
@@ -119,7 +119,7 @@ test('every caller that is named is one of the drawing, for a method that there 
     ['billing > accounts', 'edge > accounts', 'edge > billing', 'edge > plugins', 'edge > quota', 'edge > routing', 'edge > worker', 'plugins > sandbox', 'plugins > worker', 'quota > billing', 'worker > accounts', 'worker > billing', 'worker > quota'].sort(),
   );
   for (const area of AREAS) expect(Object.keys(CALLERS[area] ?? {}).filter((method) => !methodsOf(area).has(method))).toEqual([]);
-  // Plaintext of accounts' own secrets never passes the edge.
+  // The plaintext of accounts' own secrets never passes through edge.
   expect(callersOf('accounts', 'ResolveProviderKey')).toEqual(['worker']);
 });
 
@@ -140,7 +140,7 @@ test.each([
   ['DNS:edge, DNS:edge.signalbox.svc, IP Address:10.0.0.1', ['edge']],
   ['DNS:worker-openai.signalbox.svc.cluster.local', ['worker']],
   ['URI:spiffe://x/edge, email:edge@x', []],
-  // node:tls quotes what could be taken for another entry.
+  // node:tls quotes a name that could be mistaken for another entry.
   ['DNS:"x\\u002c DNS:edge"', ['"x\\u002c DNS:edge"']],
 ])('%s speaks for %j', (subjectaltname, identities) => {
   expect([...identitiesOf({ subjectaltname })]).toEqual(identities);

@@ -1,4 +1,4 @@
-/** Mutual TLS between services: credentials that follow the files, and who a caller is. */
+/** Mutual TLS between services: credentials that follow changes of their files, and the identity of callers. */
 import { ChannelCredentials, ServerCredentials, experimental } from '@grpc/grpc-js';
 import type { ServiceArea } from '@signalbox/contracts/load';
 import { Fault } from '@signalbox/kernel/fault';
@@ -7,7 +7,7 @@ import type { RpcTls, TlsFiles, TlsMaterial } from '@signalbox/runtime/tls-files
 type CaListener = experimental.CaCertificateUpdateListener;
 type IdentityListener = experimental.IdentityCertificateUpdateListener;
 
-/** The files as grpc-js wants them: connections made from now on use what was read last, the others live on. */
+/** Supplies the files to grpc-js: new connections use the latest files, existing connections stay open. */
 class FilesProvider implements experimental.CertificateProvider {
   private readonly unwatch = new Map<CaListener | IdentityListener, () => void>(); // kept: by connection.
 
@@ -31,7 +31,7 @@ class FilesProvider implements experimental.CertificateProvider {
 
   private add(listener: CaListener | IdentityListener, tell: (material: TlsMaterial) => void): void {
     this.unwatch.set(listener, this.files.watch(tell));
-    // Whoever adds itself is in the middle of doing so.
+    // Not now: grpc-js is not ready for the callback while it adds the listener.
     process.nextTick(() => {
       if (this.unwatch.has(listener)) tell(this.files.latest());
     });
@@ -44,8 +44,8 @@ class FilesProvider implements experimental.CertificateProvider {
 }
 
 /**
- * Nothing is connected for a client that was closed. A client whose connection failed is closed while grpc-js waits to try
- * again, and it does: that connection would stay open, with its keepalive, and belong to nobody.
+ * Refuses to connect for a closed client. If a client is closed while grpc-js waits to retry a failed connection, grpc-js
+ * retries all the same. Without this, that connection would stay open, with its keepalive, and nobody would close it.
  */
 class ClosingCredentials extends ChannelCredentials {
   constructor(private readonly inner: ChannelCredentials) {
@@ -81,16 +81,16 @@ export function clientCredentials(tls: RpcTls): ChannelCredentials {
   return new ClosingCredentials(experimental.createCertificateProviderChannelCredentials(provider, provider));
 }
 
-/** A caller without a certificate of the same authority does not get as far as a call. */
+/** A caller without a certificate from the same authority cannot even connect. */
 export function serverCredentials(tls: RpcTls): ServerCredentials {
   if (tls === undefined || tls === 'off') return ServerCredentials.createInsecure();
   const provider = new FilesProvider(tls);
   return experimental.createCertificateProviderServerCredentials(provider, provider, true);
 }
 
-/** What is not named here is called by the edge alone. A worker is any service named `worker-…`. */
+/** The services that may call each method; methods not listed may be called by edge only. `worker` is any service named `worker-…`. */
 export const CALLERS: Readonly<Partial<Record<ServiceArea, Readonly<Record<string, readonly string[]>>>>> = {
-  // Accounts' own secrets never pass the edge.
+  // Accounts' own secrets never pass through edge.
   accounts: { ResolveProviderKey: ['worker'], GetAccount: ['edge', 'billing'], ListAccounts: ['edge', 'billing'] },
   billing: { Register: ['worker'], Watermark: ['worker'], Deregister: ['worker'], Totals: ['edge', 'quota'], Watermarks: ['edge', 'quota'], BookLost: ['quota'] },
   quota: { Heartbeat: ['edge', 'worker'], Finish: ['worker'], Reregister: ['worker'] },
@@ -104,17 +104,17 @@ export function callersOf(area: ServiceArea, method: string): readonly string[] 
 }
 
 interface PeerCertificate {
-  /** As node:tls tells it: `DNS:edge, DNS:edge.signalbox.svc, IP Address:127.0.0.1`. */
+  /** As node:tls gives it: `DNS:edge, DNS:edge.signalbox.svc, IP Address:127.0.0.1`. */
   readonly subjectaltname?: string | undefined;
 }
 
-/** Services that a certificate speaks for: the first label of each DNS name. */
+/** Names of the services that a certificate identifies: the first label of each DNS name. */
 export function identitiesOf(certificate: PeerCertificate | undefined): ReadonlySet<string> {
   const names = (certificate?.subjectaltname ?? '').split(', ').flatMap((entry) => (entry.startsWith('DNS:') ? [entry.slice(4).split('.')[0] ?? ''] : []));
   return new Set(names.map((name) => (name.startsWith('worker-') ? 'worker' : name)));
 }
 
-/** True for the methods that whoever has this certificate may call. */
+/** True for the methods that the holder of this certificate may call. */
 export function mayCall(area: ServiceArea, certificate: PeerCertificate | undefined): (method: string) => boolean {
   const identities = identitiesOf(certificate);
   return (method) => callersOf(area, method).some((caller) => identities.has(caller));

@@ -74,7 +74,7 @@ test('spans beyond the queue are dropped: memory is bounded whatever comes', asy
   const { endpoint, spans } = await collector();
   const tracing = await tracingTo(endpoint);
   const tracer = tracing.tracer('edge');
-  // Within one turn, so that nothing can leave meanwhile: a batch of 512 is on its way, 2,048 wait.
+  // Within one turn, so that nothing is sent meanwhile: a batch of 512 is being sent, and 2,048 wait.
   for (let i = 0; i < 6_000; i += 1) rootOf(tracer, `r${i}`)?.end();
   await tracing.stop();
   expect(spans()).toHaveLength(512 + 2_048);

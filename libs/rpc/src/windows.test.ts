@@ -1,4 +1,4 @@
-/** What either end takes ahead of its reader, as the other end of the connection is told. */
+/** The HTTP/2 windows that client and server announce to each other. */
 import { afterEach, expect, test } from '@jest/globals';
 import { systemClock } from '@signalbox/runtime/clock';
 import { silentLog } from '@signalbox/runtime/log';
@@ -18,7 +18,7 @@ afterEach(async () => {
 
 const pinged = (session: Http2Session): Promise<void> => new Promise((resolve, reject) => session.ping((error) => (error === null ? resolve() : reject(error))));
 
-/** What this end may send on each stream, and on all of them. A client widens once it has the settings of this end, which come before the first ping. */
+/** Bytes that this end may send per stream and per connection. A client widens its windows once it has this end's settings, which arrive before the first ping. */
 async function mayBeSent(session: Http2Session): Promise<readonly (number | undefined)[]> {
   await pinged(session);
   await pinged(session);
@@ -42,7 +42,7 @@ test('and so does a client', async () => {
   await once(server, 'listening');
   const client = createRpcClient({ area: 'quota', addresses: [`127.0.0.1:${String((server.address() as AddressInfo).port)}`], door: 'link', links: 1, clock: systemClock, randomBytes, defaultDeadlineMs: 10_000 });
   open.push(() => client.close());
-  // Nobody here answers it.
+  // The call is never answered.
   client.unary('Admit', {}).catch(() => undefined);
   const [session] = await connected;
   open.push(() => session.destroy());

@@ -1,4 +1,4 @@
-/** What a server takes ahead of its reader. grpc-js has an option for a client's windows (channel.ts), and none for a server's. */
+/** Sets the HTTP/2 flow-control windows of a server. grpc-js has an option for a client's windows (channel.ts), but none for a server's. */
 import type { Server, ServerCredentials } from '@grpc/grpc-js';
 import type { Http2Server, ServerHttp2Session } from 'node:http2';
 import { WINDOW_BYTES } from './channel.js';
@@ -11,7 +11,7 @@ function widen(session: ServerHttp2Session): void {
   session.setLocalWindowSize(WINDOW_BYTES);
 }
 
-/** `server` with `WINDOW_BYTES` for each connection and stream. Throws when this grpc-js makes its node:http2 server another way than 1.14 does. */
+/** Sets `WINDOW_BYTES` for each connection and stream of `server`, and returns it. Throws if this grpc-js does not create its node:http2 server the way 1.14 does. */
 export function withWindows(server: Server): Server {
   const create: unknown = Reflect.get(server, 'createHttp2Server');
   if (typeof create !== 'function') throw new TypeError('This grpc-js has no createHttp2Server: the windows of its servers cannot be set.');
