@@ -20,25 +20,25 @@ import type { QuotaStore } from './domain/ports.js';
 import { createQuotaMetrics, type QuotaMetrics } from './metrics.js';
 import { createHandlers, readTotals, readWriters, writeLost } from './server.js';
 
-/** Leases that nobody asks about end this often. */
+/** Interval of the sweep that ends expired leases of accounts without requests. */
 const SWEEP_MS = 5_000;
-/** Requests that the ledger should have by now are asked about this often. */
+/** Interval of asking the ledger about requests that it should have by now. */
 const RECONCILE_MS = 10_000;
-/** 15 s: a charge is in the ledger and back within one when all is well. */
+/** Age from which the ledger should have a request. A charge normally is in the ledger, and back here, within one second. */
 const OVERDUE_MS = 15_000;
-/** 1 s: an admission that waits for it fails then, and is asked for once more by edge. */
+/** 1 s: an admission that waits for billing longer fails, and edge repeats it once. */
 const BILLING_DEADLINE_MS = 1_000;
-/** Nobody waits for an answer about open requests. */
+/** Longer, since no client waits for an answer about open requests. */
 const RECONCILE_DEADLINE_MS = 5_000;
 const STOP_GRACE_MS = 5_000;
 const HOLDS_FREED_SUBJECT = 'holds.v1.freed';
 
-/** Quota as a service. Without a bus it connects to NATS_URL; start rejects with a ConfigError when there is neither. */
+/** What quota needs from outside. Without a bus it connects to NATS_URL; `start` rejects with a ConfigError if there is neither. */
 export interface QuotaNeighbours {
   readonly bus?: Bus;
-  /** Makes the store that all replicas share; absent: counters in this process, which is right for one replica only. */
+  /** Creates the store that all replicas share; absent = counters in this process, which is correct for one replica only. */
   readonly createStore?: (metrics: QuotaMetrics) => QuotaStore;
-  /** No request is under way when this process starts: every writer lives in it, and logs of before are booked. */
+  /** True if no request can be running when this process starts: every writer is in this process, and older logs are booked already. */
   readonly isAlone?: boolean;
 }
 
@@ -62,7 +62,7 @@ export function composeQuota(config: QuotaConfig, surroundings: Surroundings, ne
     },
     tellAwaited: (writers) => log.error('Accounts with limits are refused: since Redis began anew these workers have not told what they have under way. Each is waited for until it is back, counts as lost, or is declared so (admin writer lost).', { writers }),
   });
-  // Named, so that edge can tell two replicas behind one address: while one is frozen the other is asked.
+  // A name of its own, so that edge can distinguish two replicas behind one address and call the other while one is frozen.
   const instance = Buffer.from(randomBytes(8)).toString('hex');
   const server = createRpcServer({ area: 'quota', instance, handlers: createHandlers({ quota, metrics, periodSeconds }), host: config.HOST, port: config.GRPC_PORT, clock, log, doors, tracer, tls });
   const health = createHealthServer({ host: config.HOST, port: config.METRICS_PORT, metrics: metrics.metrics, ready: () => started && store.ready() });
@@ -102,7 +102,7 @@ export function composeQuota(config: QuotaConfig, surroundings: Surroundings, ne
         if (config.NATS_URL === undefined) throw new ConfigError('NATS_URL: is required, the ledger announces its totals there');
         bus = ownBus = await connectNatsBus({ url: config.NATS_URL, clock, log, name: 'quota' });
       }
-      // Its link is there before the first account is asked about.
+      // Connect now, so that the link is up before the first question about an account.
       billing?.isConnected();
       await store.start();
       subscription = await bus.listen('totals.v1.>', ({ payload }) => onTotals(payload));
@@ -110,7 +110,7 @@ export function composeQuota(config: QuotaConfig, surroundings: Surroundings, ne
       ports['metrics'] = await health.start();
       repeating.push(rounds('sweep', SWEEP_MS, sweep));
       if (billing !== undefined) {
-        // What was announced while this process was away.
+        // Catch up with totals that were announced while this process was down.
         reconcile(0).catch(() => log.debug('Open requests could not be settled at the start; they are asked about later.'));
         repeating.push(rounds('reconcile', RECONCILE_MS, () => reconcile(OVERDUE_MS)));
       }

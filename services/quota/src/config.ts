@@ -12,7 +12,7 @@ function isRedisUrl(text: string): boolean {
 }
 
 const schema = z.object({
-  /** Address the doors listen on. */
+  /** Address to listen on. */
   HOST: z.string().default('127.0.0.1'),
   /** 0 = any free port. */
   GRPC_PORT: portField(0),
@@ -23,9 +23,9 @@ const schema = z.object({
   QUOTA_STORE: z.enum(['redis', 'memory']).default('redis'),
   /** Such as redis://127.0.0.1:6379; required for the Redis store. May hold a password: never logged. */
   REDIS_URL: z.string().refine(isRedisUrl, 'must be redis://host:port, or rediss://host:port').optional(),
-  /** Longest wait for Redis after a command is sent, not counting delays of this process (in total at most twice as long): it bounds what a frozen Redis costs a request. */
+  /** Longest wait for Redis after a command is sent, not counting stalls of this process (at most twice as long in total): bounds the delay of a request when Redis is frozen. */
   REDIS_TIMEOUT_MS: wholeNumberField(10, 10_000, 50),
-  /** Addresses of billing, separated by commas; empty = no ledger, totals start at zero. */
+  /** Addresses of billing, separated by commas; empty = no ledger, and totals start at zero. */
   BILLING_ADDRS: addressesField(''),
   /** Where the ledger's totals are announced; needed unless a bus is handed in. */
   NATS_URL: z.string().optional(),
@@ -35,7 +35,7 @@ const schema = z.object({
 
 export type QuotaConfig = Readonly<z.infer<typeof schema>>;
 
-/** Throws ConfigError with one line a problem. */
+/** Throws a ConfigError with one line per problem. */
 export function loadQuotaConfig(environment: Environment): QuotaConfig {
   const config = loadConfig(schema, environment);
   if (config.QUOTA_STORE === 'redis' && config.REDIS_URL === undefined) {

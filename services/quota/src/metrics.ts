@@ -3,9 +3,9 @@ import { createMetrics, type Metrics, type Tally } from '@signalbox/runtime/metr
 
 export interface QuotaMetrics {
   readonly metrics: Metrics;
-  /** `decision` as in the contract; its label is in lower case. */
+  /** `decision` as in the contract; the label is in lower case. */
   admitted(decision: string): void;
-  /** Seconds one call of the store took. */
+  /** Duration of one call of the store. */
   storeTook(seconds: number): void;
   storeFailed(): void;
   leasesEnded(count: number): void;
@@ -19,7 +19,7 @@ export function createQuotaMetrics(withProcessMetrics: boolean): QuotaMetrics {
   const failures = metrics.counter('signalbox_quota_store_failures_total', 'Calls of the store that failed.', []);
   const leases = metrics.counter('signalbox_quota_leases_ended_total', 'Holds that ended by time, never dispatched.', []);
   const reconciled = metrics.counter('signalbox_quota_reconciled_total', 'Requests settled by asking the ledger, since its totals did not arrive.', []);
-  const byDecision = new Map<string, Tally>(); // kept: by word of ours.
+  const byDecision = new Map<string, Tally>(); // kept: by decision, a fixed set.
   const admittedAs = (decision: string): Tally => {
     const tally = admissions.labels({ decision: decision.toLowerCase() });
     byDecision.set(decision, tally);

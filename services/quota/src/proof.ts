@@ -1,4 +1,4 @@
-/** What the simulation drives of this service; deploy takes `compose`. */
+/** The parts of this service that the simulation uses; deploy uses `compose`. */
 export { createMemoryStore } from './adapters/memory-store.js';
 export type { QuotaStore } from './domain/ports.js';
 export { createQuota } from './domain/quota.js';

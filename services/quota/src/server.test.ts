@@ -28,7 +28,7 @@ function heartbeat(holds: readonly { readonly requestId: string; readonly extend
 test.each<[string, Parameters<typeof heartbeat>, readonly string[], readonly string[]]>([
   ['says that they live', [[{ requestId: 'held' }, { requestId: 'lost' }]], ['lost'], []],
   ['asks whether they are held', [[{ requestId: 'held' }, { requestId: 'lost' }], true], ['lost'], []],
-  // What was told anew has lost its limits.
+  // A hold restored by its worker has lost its limits.
   ['asks for more', [[{ requestId: 'held', extendToNanoUsd: '20' }, { requestId: 'lost', extendToNanoUsd: '20' }]], ['lost'], ['held', 'lost']],
 ])('a heartbeat that %s is told which of its requests have no hold', async (_what, asked, unheld, refused) => {
   const { unheldRequestIds, refusedRequestIds } = await heartbeat(...asked);

@@ -1,4 +1,4 @@
-/** The doors of quota: message in, domain call, message out. */
+/** RPC handlers of quota: translate messages to domain calls and back. */
 import type { AdmitRequest__Output, AdmitResponse, BucketState, FinishRequest__Output, HeartbeatRequest__Output, HeartbeatResponse, LiveHold__Output, ReleaseRequest__Output, ReregisterRequest__Output, Finished__Output, ShowRequest__Output, ShowResponse } from '@signalbox/contracts/quota';
 import type { TotalsPublished__Output } from '@signalbox/contracts/events';
 import type { BookLostRequest, WatermarksResponse__Output } from '@signalbox/contracts/billing';
@@ -14,10 +14,10 @@ import { readAdmission, writeVerdict } from './domain/admission-request.js';
 import type { Quota } from './domain/quota.js';
 import type { QuotaMetrics } from './metrics.js';
 
-/** Bound on holds in one heartbeat or finish. */
+/** Most holds in one heartbeat or finish. */
 const ITEMS_MAX = 10_000;
 
-/** The ledger's message as the state machine takes it. */
+/** Translates the ledger's message for the state machine. */
 export function readTotals(message: TotalsPublished__Output): TotalsCommand {
   return {
     seq: BigInt(message.ledgerSeq),
@@ -27,12 +27,12 @@ export function readTotals(message: TotalsPublished__Output): TotalsCommand {
   };
 }
 
-/** Billing's writers, as a rebuild asks for them. */
+/** Translates billing's list of writers for the rebuild. */
 export function readWriters({ writers }: WatermarksResponse__Output): readonly (KnownWriter & { readonly isBooked: boolean })[] {
   return writers.map(({ writer, lost, ended, lastSeq, ledgerSeq, gaps }) => ({ writer, isLost: lost, isEnded: ended, isBooked: gaps === '0' && BigInt(ledgerSeq) > 0n && BigInt(ledgerSeq) >= BigInt(lastSeq) }));
 }
 
-/** What quota knows of requests that a lost writer told of, as the ledger takes it. */
+/** Writes what quota knows about requests of a lost writer as a message to the ledger. */
 export function writeLost(writer: string, accountId: string, requests: readonly OpenRequest[]): BookLostRequest {
   return {
     writer,
@@ -73,7 +73,7 @@ export function createHandlers(options: { readonly quota: Quota; readonly metric
         const { verdict, epoch } = await quota.admit(request.accountId, admission);
         const response = writeVerdict(admission, verdict);
         response.draws = true;
-        // Without limits nothing depends on the hold.
+        // Without limits, nothing depends on the hold.
         if (admission.command.needsTotals) response.epoch = epoch;
         metrics.admitted(String(response.decision));
         return response;
@@ -84,19 +84,19 @@ export function createHandlers(options: { readonly quota: Quota; readonly metric
       },
       Heartbeat: async ({ writer, holds, confirm }: HeartbeatRequest__Output): Promise<HeartbeatResponse> => {
         if (holds.length > ITEMS_MAX) throw new Fault('bad_message', 'too many holds');
-        // The life of the store is asked in the same round trip, behind them: one that began in between is told of.
+        // The epoch is read in the same round trip, after the holds, so that an epoch that began in between is noticed.
         if (confirm) {
           const [isHeld, epoch] = await Promise.all([Promise.all(holds.map(({ accountId, requestId, draw }) => quota.confirm(accountId, requestId, readDraw(draw)))), quota.presentEpoch(writer)]);
           return { unheldRequestIds: holds.filter((_, index) => isHeld[index] === false).map(({ requestId }) => requestId), epoch };
         }
-        // Asked at once, as a heartbeat that asks for nothing neither gives nor takes a hold.
+        // Ask together: a heartbeat that asks for no growth neither creates nor ends a hold.
         const [granted, asked, epoch] = await Promise.all([
           Promise.all(holds.map((hold) => quota.heartbeat(hold.accountId, hold.requestId, checkAmount(BigInt(hold.extendToNanoUsd)), checkAmount(BigInt(hold.extendToTokens)), writer, readDraw(hold.draw)))),
           Promise.all(holds.map((hold) => (asksNothing(hold) ? quota.isHeld(hold.accountId, hold.requestId) : undefined))),
           quota.presentEpoch(writer),
         ]);
         const isKnown = holds.every((_, index) => asked[index] !== undefined || granted[index] === true);
-        // What asked for more and got it has a hold.
+        // A request that asked for more and got it has a hold.
         const isHeld = await Promise.all(holds.map(({ accountId, requestId }, index) => asked[index] ?? (granted[index] === true || quota.isHeld(accountId, requestId))));
         const ids = (of: readonly boolean[]): string[] => holds.filter((_, index) => of[index] === false).map(({ requestId }) => requestId);
         return { refusedRequestIds: ids(granted), unheldRequestIds: ids(isHeld), epoch: isKnown ? epoch : await quota.presentEpoch(writer) };

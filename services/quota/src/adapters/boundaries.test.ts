@@ -1,4 +1,4 @@
-/** Every limit at its edge, to the nano, the token, the request and the millisecond, in each store. */
+/** Every limit at its exact boundary (nano-dollar, token, request, millisecond), in each store. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { randomBytes } from '@signalbox/runtime/random';
 import { systemClock } from '@signalbox/runtime/clock';
@@ -25,7 +25,7 @@ const verdict = (answer: AdmitAnswer): AdmitVerdict => {
   return answer;
 };
 
-/** Each wall that a limit may be, with how a request of `n` meets it. */
+/** Each kind of limit, with a request that asks for `n` of what it counts. */
 const WALLS: readonly (readonly [string, Partial<Wall>, (n: bigint) => Partial<AdmitCommand>])[] = [
   ...(['day', 'week', 'month', 'total'] as const).flatMap((period) => (['account', 'key'] as const).map((scope): (typeof WALLS)[number] => [`a cost cap of the ${scope} per ${period}`, { scope, period }, (amount) => ({ amount, tokens: 1n })])),
   ['a hard allotment, on the operator’s credential', { period: 'plan', meter: 'routed' }, (tokens) => ({ amount: 1n, tokens })],
@@ -43,7 +43,7 @@ describe.each(['memory', 'redis'])('the %s store', (kind) => {
   afterAll(() => store.stop());
 
   const decide = async (account: string, id: string, more: Partial<AdmitCommand>): Promise<string> => verdict(await store.admit(account, command(id, more))).decision;
-  /** Held and finished as charge and tokens of one request. */
+  /** Admits and finishes a request that uses the whole of its hold. */
   const spend = async (account: string, id: string, more: Partial<AdmitCommand>): Promise<void> => {
     await store.admit(account, command(id, more));
     await store.finish(account, { requestId: id, charge: more.byok === true ? 0n : (more.amount ?? 0n), tokens: more.tokens ?? 0n, byok: more.byok ?? false, keyId: more.keyId ?? 'key_1', periods: undefined });
@@ -53,7 +53,7 @@ describe.each(['memory', 'redis'])('the %s store', (kind) => {
     test('lets through what is one below it or equal to it, and nothing more by one', async () => {
       const walls = [wall(100n, kindOf)];
       for (const [n, expected] of [[99n, 'admitted'], [100n, 'admitted'], [101n, 'wall']] as const) expect([n, await decide(fresh(), 'a', { ...asking(n), walls })]).toEqual([n, expected]);
-      // Beside what is spent, and beside what is held.
+      // Against what is spent, and against what is held.
       for (const [n, expected] of [[39n, 'admitted'], [40n, 'admitted'], [41n, 'wall']] as const) {
         const account = fresh();
         await spend(account, 'spent', asking(60n));
@@ -173,7 +173,7 @@ describe.each(['memory', 'redis'])('the %s store', (kind) => {
     nowMs = begunMs + 30_000;
     expect(await store.sweep(account)).toBe(1);
     expect((await store.show(account)).buckets.get('account|total')?.heldCharge).toBe(5n);
-    // Whoever held it may have been dispatched and charged, and never heard of.
+    // The request that had the hold may have been dispatched and charged without our knowing.
     expect(await asked('c')).toBe('unloaded');
   });
 

@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals';
 import { createGather, type ScriptCall, type ScriptResult } from './gather.js';
 
-/** Round trips and turns of the event loop that end by hand. */
+/** Round trips and event-loop turns that end when the test says so. */
 function gathering() {
   const turns: (() => void)[] = [];
   const trips: { readonly calls: readonly ScriptCall[]; readonly end: (results: readonly ScriptResult[]) => void }[] = [];
@@ -57,7 +57,7 @@ test('what comes while a round trip is under way goes with the next one, and a c
   expect(trips).toHaveLength(3);
 });
 
-/** As `gathering`, with waits for round trips that are given up by hand. */
+/** Like `gathering`, and the test decides when a round trip is late. */
 function watchedGathering() {
   const turns: (() => void)[] = [];
   const ends: ((results: readonly ScriptResult[]) => void)[] = [];

@@ -1,6 +1,6 @@
 /**
- * Calls of Redis scripts, gathered: what comes within one turn of the event loop, or while a round trip is under way, travels in one
- * pipeline, and requests of one account that take the same step one after the other take it in one call. An account's calls keep their order.
+ * Batches calls of Redis scripts. Calls that arrive in one turn of the event loop, or during a round trip, are sent in one
+ * pipeline. Consecutive requests of one account for the same step share one script call. An account's calls keep their order.
  */
 import type { RequestScript, ScriptName } from './scripts.js';
 
@@ -8,32 +8,32 @@ import type { RequestScript, ScriptName } from './scripts.js';
 export interface ScriptCall {
   readonly name: ScriptName;
   readonly accountId: string;
-  /** Behind the time, as the script takes them. */
+  /** The script's arguments after the time. */
   readonly args: readonly string[];
-  /** Requests, or ids of such, that it is about. */
+  /** How many requests, or request ids, the call is about. */
   readonly size: number;
 }
 
-/** What became of a call: the script's answer, or an error. */
+/** Result of a call: the script's answer, or an error. */
 export type ScriptResult = { readonly answer: unknown } | { readonly error: Error };
 
 export interface Gathered {
-  /** One request takes a step: `terms` are what it may have in common with others, `own` the rest. Resolves with its part of the script's answer. */
+  /** Runs one step for one request. `terms` are the arguments that it may share with other requests, `own` the rest. Resolves with the request's part of the script's answer. */
   step(name: RequestScript, accountId: string, terms: readonly string[], own: readonly string[]): Promise<unknown>;
-  /** A call of its own. */
+  /** Runs a script in a call that is not shared. */
   call(name: ScriptName, accountId: string, args: readonly string[]): Promise<unknown>;
 }
 
 export interface GatherOptions {
-  /** One round trip, results in the order of the calls; never rejects. No other one begins before it has ended. */
+  /** Does one round trip. Results are in the order of the calls; never rejects. The next round trip begins only when this one has ended. */
   readonly send: (calls: readonly ScriptCall[]) => Promise<readonly ScriptResult[]>;
-  /** Settles as a round trip of such a size that has just begun, or rejects when it is late: then whoever waits for it fails, and behind it; its end is waited for all the same. */
+  /** Called as a round trip of `size` requests begins. Settles as `trip` does, or rejects if it is late: then its calls fail, and so do the queued ones behind it. No new round trip begins until the late one has ended. */
   readonly within?: (trip: Promise<readonly ScriptResult[]>, size: number) => Promise<unknown>;
-  /** For tests: instead of setImmediate, calls back when the present turn of the event loop is over. */
+  /** For tests: replaces setImmediate, which calls back after the current turn of the event loop. */
   readonly afterTurn?: (callback: () => void) => void;
 }
 
-/** Requests in one call: other accounts wait for a script to end, and this many take it about a millisecond. */
+/** Requests per script call. Other accounts wait while a script runs, and this many take it about a millisecond. */
 const REQUESTS_MAX = 100;
 
 interface Waiting {
@@ -41,7 +41,7 @@ interface Waiting {
   readonly reject: (error: Error) => void;
 }
 
-/** A call that may still grow: as the scripts of PER_REQUEST take it. */
+/** A call of a PER_REQUEST script, to which further requests may be added until it is sent. */
 class Steps implements ScriptCall {
   readonly waiting: Waiting[] = [];
   private readonly terms: (readonly string[])[] = [];
@@ -96,11 +96,11 @@ class Single implements ScriptCall {
 
 export function createGather({ send, within = (trip) => trip, afterTurn = setImmediate }: GatherOptions): Gathered {
   let queue: (Steps | Single)[] = [];
-  /** By account, its last call in the queue while that may grow. */
+  /** By account, its last queued call, if more requests can be added to it. */
   let growing = new Map<string, Steps>(); // kept: of one turn: dropped whole, never cleared.
-  /** From the first call in the queue until the round trip that takes the last one has ended. */
+  /** True from the first queued call until the round trip of the last one has ended. */
   let isBusy = false;
-  /** A round trip that is late, until it ends or somebody waits behind it. */
+  /** A late round trip, until it ends or a new call queues behind it. */
   let overdue: Promise<readonly ScriptResult[]> | undefined;
 
   const watch = (trip: Promise<readonly ScriptResult[]>, calls: readonly (Steps | Single)[]): void => {

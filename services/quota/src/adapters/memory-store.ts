@@ -1,4 +1,4 @@
-/** Quota in this process: for `npm start` and tests. One replica only; totals are asked of the ledger at each start. */
+/** Quota's state in this process's memory, for `npm start` and tests. One replica only; totals are fetched from the ledger after each start. */
 import type { Clock } from '@signalbox/kernel/clock';
 import { newAccountState, show, sweep, type AccountState } from '@signalbox/ledger-core/account-state';
 import { admit, confirm, heartbeat, release } from '@signalbox/ledger-core/admission';
@@ -9,15 +9,15 @@ import type { QuotaStore } from '../domain/ports.js';
 export interface MemoryStoreOptions {
   readonly clock: Pick<Clock, 'nowMs'>;
   readonly periodSeconds?: number | undefined;
-  /** Given to look at the state from outside. */
+  /** Pass a map to inspect the state from outside. */
   readonly accounts?: Map<string, AccountState>;
-  /** Names the life of this store; another one must have another name. */
+  /** Names the epoch of this store; every new store needs a new name. */
   readonly epoch?: () => string;
 }
 
 export function createMemoryStore(options: MemoryStoreOptions): QuotaStore {
   const { clock, periodSeconds, accounts = new Map<string, AccountState>(), epoch = (): string => 'process' } = options; // kept: by account; none is dropped.
-  const heardIn = new Map<string, Set<string>>(); // kept: by life of the store, names of writers.
+  const heardIn = new Map<string, Set<string>>(); // kept: by epoch of the store, names of writers.
   const of = (accountId: string): AccountState => {
     let state = accounts.get(accountId);
     if (state === undefined) accounts.set(accountId, (state = newAccountState()));

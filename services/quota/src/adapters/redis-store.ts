@@ -1,4 +1,4 @@
-/** Quota in Redis: scripts alone change it, time from Redis, no retries in the client (docs/adr: a resent command would count twice). */
+/** Quota's state in Redis. Only scripts change it, time comes from Redis, and the client never resends a command, which would count twice. */
 import { createHash } from 'node:crypto';
 import type { Clock, RandomBytes } from '@signalbox/kernel/clock';
 import { Fault } from '@signalbox/kernel/fault';
@@ -26,39 +26,39 @@ export interface RedisStoreOptions {
   readonly periodSeconds?: number | undefined;
   /** Time instead of Redis TIME (milliseconds since the epoch), for tests. */
   readonly fixedNowMs?: () => number;
-  /** Longest wait for Redis; 50 by default. */
+  /** Longest wait for Redis, in milliseconds; 50 by default. */
   readonly commandTimeoutMs?: number;
-  /** Longest that what nobody waits for is held back for company; 20 by default. */
+  /** Longest time that a step no client waits for is delayed to share a round trip, in milliseconds; 20 by default. */
   readonly rideWaitMs?: number;
 }
 
-// 50 ms: since nobody waits for a silent store, a frozen Redis costs a request at most 60 ms (FAILURES, Redis), unless this process is held up too.
+// 50 ms: a frozen Redis costs a request at most 60 ms, unless this process is stalled too. Once Redis counts as silent, requests fail without waiting.
 const COMMAND_TIMEOUT_MS = 50;
-/** For each request in a round trip: it takes Redis 15 to 25 µs, on a core of its own and on one that it shares with eight who have as much to do eight times that. */
+/** Added to the wait for each request in a round trip. A request takes Redis 15 to 25 µs on a core of its own, and eight times that on a core shared with eight busy processes. */
 const WORK_MS = 0.2;
-/** 20 ms: a busy process has its next admission within 10. */
+/** 20 ms: a busy process has its next admission within 10 ms. */
 const RIDE_WAIT_MS = 20;
 const RECONNECT_MS_MAX = 500;
-/** 5 s without a byte, though asked: the connection itself may be lost, and is made anew. */
+/** Reconnect after 5 s without a byte in answer: the connection itself may be lost. */
 const LOST_MS = 5_000;
-/** Keys looked at in one step of a scan: well below a millisecond. */
+/** Keys per SCAN command, which takes well below a millisecond. */
 const SCAN_KEYS = 1_000;
-/** Of one open request, as the script describes it. */
+/** Fields that the script returns for one open request. */
 const DESCRIBED_FIELDS = 11;
 /** Steps that no client waits for. */
 const UNAWAITED: ReadonlySet<RequestScript> = new Set<RequestScript>(['finish', 'release']);
-/** Writers that were heard, each with the life in which they told. */
+/** Key of the writers that reported, each with the epoch in which it did. */
 const HEARD_KEY = 'heard';
 
 const KIND_LETTERS: Readonly<Record<PeriodKind, string>> = { day: 'd', week: 'w', month: 'm', plan: 'p', total: 't' };
 const METER_LETTERS = { charge: 'c', routed: 't', byok: 'b' } as const;
-/** Of a charge whose periods are those of its hold. */
+/** For a charge that uses the periods of its hold. */
 const NO_PERIODS = { day: '', week: '', month: '', plan: '' } as const;
-/** Of a request that has a hold of its own. */
+/** For a request that has a hold of its own, not a draw on an advance. */
 const NO_DRAW = { advanceId: '', amount: 0n, tokens: 0n } as const;
 const DECISIONS: Readonly<Record<string, AdmitDecision>> = { admitted: 'admitted', rate: 'rate', burst: 'burst', wall: 'wall', blocked: 'blocked' };
 
-/** What Redis answers whom it does not serve, for somebody who starts quota for the first time. Anything else is on the way to it. */
+/** Error codes by which Redis refuses a client. With any other code Redis was not reached. */
 const REFUSALS: Readonly<Record<string, string>> = { NOAUTH: 'it wants a password, as in redis://user:password@host:port', WRONGPASS: 'wrong user or password' };
 
 function wordsOf(trouble: string): string {
@@ -67,7 +67,7 @@ function wordsOf(trouble: string): string {
   return `did not answer${trouble === '' ? '' : ` (${trouble})`}`;
 }
 
-/** First line of the rate's figures. */
+/** Index of the first line with figures of the rate. */
 const RATE_LINE = 11;
 const NO_ROOM = { charge: undefined, tokens: undefined } as const;
 
@@ -86,7 +86,7 @@ function bucketFrom(text: string): Bucket {
   return { seq, charge, tokens, byok, finishedCharge, finishedTokens, finishedByok, heldCharge, heldTokens, heldByok };
 }
 
-/** The script's lines: decision, periods and when they were fixed, tokens of the plan and, on an own credential, behind a blank those over such, four figures of the decision, and three of the rate where one is kept. */
+/** Reads the script's lines: decision; periods and when they were fixed; tokens of the plan and, with an own credential, after a space the tokens used over own credentials; four figures of the decision; three of the rate, if one is kept. */
 function readAdmission(lines: readonly string[]): AdmitAnswer {
   const at = (index: number): string => lines[index] ?? '';
   const word = at(0);
@@ -110,7 +110,7 @@ function readAdmission(lines: readonly string[]): AdmitAnswer {
   };
 }
 
-/** Throws nothing at creation; connects at `start` and reconnects for ever. */
+/** Creation never throws; connects at `start`, and reconnects without limit. */
 export function createRedisStore(options: RedisStoreOptions): QuotaStore {
   const { clock, log, metrics, periodSeconds, fixedNowMs = () => 0 } = options;
   const redis = new Redis(options.url, {
@@ -124,14 +124,14 @@ export function createRedisStore(options: RedisStoreOptions): QuotaStore {
   });
   const hashes = new Map(Object.entries(SCRIPTS).map(([name, text]) => [name, createHash('sha1').update(text).digest('hex')])); // kept: by script.
   const lengthMs = String((periodSeconds ?? 0) * 1_000);
-  /** The run of Redis we talk to; empty while we do not. */
+  /** `run_id` of the connected Redis; empty while not connected. */
   let run = '';
-  /** Life of the store as last heard of: the run, and a mark in it, since a run may be emptied. */
+  /** Epoch of the store as last read: the run id and a random mark stored in Redis, since the data may be lost without a restart. */
   let life = '';
-  // Not by the client's own time-out: that would take a pause of this process for one of Redis.
+  // Not with the Redis client's own time-out, which would mistake a stall of this process for one of Redis.
   const silence = createSilence({ clock, patienceMs: options.commandTimeoutMs ?? COMMAND_TIMEOUT_MS, probe: () => redis.ping() });
 
-  /** The system's or Redis's own word for what was wrong last, such as ECONNREFUSED or WRONGPASS. */
+  /** Code of the latest error, from the system or from Redis, such as ECONNREFUSED or WRONGPASS; empty if there was none. */
   let trouble = '';
   redis.on('error', (error: Error) => {
     trouble = /\b[A-Z]{5,20}\b/.exec('code' in error ? String(error.code) : error.message)?.[0] ?? trouble;
@@ -141,14 +141,14 @@ export function createRedisStore(options: RedisStoreOptions): QuotaStore {
     run = '';
     silence.reset();
   });
-  /** The mark is set by whoever finds none. */
+  /** Reads the epoch. The first replica to find no mark sets it. */
   const readLife = async (of: string): Promise<string> => {
     const mark = await silence.within(redis.get(EPOCH_KEY));
     if (mark !== null) return `${of}.${mark}`;
     await silence.within(redis.set(EPOCH_KEY, Buffer.from(options.randomBytes(8)).toString('hex'), 'NX'));
     return `${of}.${(await silence.within(redis.get(EPOCH_KEY))) ?? ''}`;
   };
-  /** A command beside the scripts. */
+  /** Runs a command that is not a script. */
   const ask = async <Answer>(work: () => Promise<Answer>): Promise<Answer> => {
     if (run === '' || silence.isSilent()) throw new Fault('quota_unavailable', 'redis is away');
     try {
@@ -189,8 +189,8 @@ export function createRedisStore(options: RedisStoreOptions): QuotaStore {
     );
   const byHash = (call: ScriptCall): Promise<ScriptResult> => settled(redis.evalsha(hashOf(call), 4, ...argsOf(call)));
   /**
-   * In one write. Not by a pipeline of the client's: each has an accessor of its own, and V8 keeps the shape which that gives it,
-   * with all that the pipeline held, until old space is collected (8.5 KB a round trip).
+   * Sends the calls in one write. Does not use the client's pipeline: it defines an accessor on each pipeline object, and V8 keeps
+   * the object's hidden class, with all that the pipeline held, until old space is collected (8.5 KB per round trip).
    */
   const together = (calls: readonly ScriptCall[]): readonly Promise<ScriptResult>[] => {
     const { stream } = redis;
@@ -209,7 +209,7 @@ export function createRedisStore(options: RedisStoreOptions): QuotaStore {
     }
     return results;
   };
-  /** The store has spoken when one of the calls got its answer, or a word of error. */
+  /** Resolves if Redis replied to one of the calls, with an answer or an error; else rejects with the first call's error. */
   const wordOf = async (trip: Promise<readonly ScriptResult[]>): Promise<void> => {
     const results = await trip;
     const [first] = results;
@@ -240,7 +240,7 @@ export function createRedisStore(options: RedisStoreOptions): QuotaStore {
     return timed(() => gather.call(name, accountId, args));
   };
 
-  // Holds and finished charges of an account are one hash each, which Redis drops when it is empty. Not atomic: a key that comes or goes meanwhile may be missed.
+  // An account's holds and finished charges are one hash each, which Redis deletes when it is empty. The scan is not atomic: it may miss a key that is created or deleted meanwhile.
   const openAccounts = async (): Promise<readonly string[]> => {
     if (run === '') throw new Fault('quota_unavailable', 'redis is away');
     const accounts = new Set<string>();

@@ -1,4 +1,4 @@
-/** Quota at the Redis of a deployment: its user may do what the store needs, and nothing else. */
+/** In the deployed Redis, quota's user may do what the store needs and nothing else. */
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';

@@ -1,4 +1,4 @@
-/** What a heartbeat asks of Redis leaves in one write, in the order in which it is to be answered. */
+/** The commands of a heartbeat are sent to Redis in one write, in the order in which they must run. */
 import { afterAll, expect, test } from '@jest/globals';
 import { createFaultProxy } from '@signalbox/testkit/fault-proxy';
 import { stopTestStores, testRedisUrl } from '@signalbox/testkit/stores';
@@ -36,7 +36,7 @@ test.each([
       if (script !== undefined && run.push(script) === expected.length) resolve();
     });
   });
-  // No answer arrives before all of them have left.
+  // No answer arrives until all commands have been sent.
   proxy.dropReplies();
   const beat = unary?.['Heartbeat']?.({ writer: 'w', confirm, holds: [{ accountId, requestId: 'held', extendToNanoUsd: '0', extendToTokens: '0', draw: null }] } as never, {} as never) as Promise<unknown>;
   const ended = beat.catch(() => undefined);

@@ -1,8 +1,8 @@
-/** Scripts for an account as a whole, one call at a time. Of `scripts.ts`, whose forms they have. */
+/** Scripts that work on a whole account, one call at a time. Part of `scripts.ts`, with its arguments and formats. */
 import { BUCKET_MEMORY_MS, DAY_MEMORY_MS, FORGET_INTERVAL_MS, LEASE_MS } from '@signalbox/ledger-core/account-state';
 import { SILENT_MS } from '@signalbox/ledger-core/settlement';
 
-/** What the ledger has booked takes the place of what was counted; 1 = the counters miss something of the ledger. */
+/** Replaces counted sums by the ledger's totals; returns 1 if earlier totals of the ledger were missed. */
 export const TOTALS = `
 local seq,loaded,prev,asked,n=tonumber(ARGV[2]),ARGV[3],tonumber(ARGV[4]),tonumber(ARGV[5]),tonumber(ARGV[6])
 local known=tonumber(get(Q,'n') or '0')
@@ -41,7 +41,7 @@ done()
 return missed and 1 or 0
 `;
 
-/** Ids of requests that nobody has told of for too long. */
+/** Ids of requests without news for too long. */
 export const OVERDUE = `
 local age,limit=tonumber(ARGV[2]),tonumber(ARGV[3])
 local out={}
@@ -58,7 +58,7 @@ end end
 return out
 `;
 
-/** What is known of open requests, 11 fields each. */
+/** Describes open requests, in 11 fields each. */
 export const DESCRIBE = `
 local out={}
 for i=2,#ARGV do
@@ -74,7 +74,7 @@ end
 return out
 `;
 
-/** The time, the limits and every bucket. */
+/** Returns the time, the limits and every bucket. */
 export const SHOW = `
 leases()
 done()
@@ -89,7 +89,7 @@ end end
 return out
 `;
 
-/** Ends what is overdue, and forgets old periods and windows; answers how many ended. */
+/** Ends holds whose lease is over, and deletes old periods and windows; returns how many holds ended. */
 export const SWEEP = `
 local gone=leases()
 local due=get(Q,'f')

@@ -1,8 +1,8 @@
-/** Admission: the limits of one account against what each of its requests asks for. One of `scripts.ts`, whose forms and arguments it has. */
+/** Admission: checks each request against the limits of its account. Part of `scripts.ts`, with its arguments and formats. */
 import { LEASE_MS } from '@signalbox/ledger-core/account-state';
 import { BLOCKED_NOTICE_MS } from '@signalbox/ledger-core/admission';
 
-/** Terms of a request: 12, as `redis-store.ts` sends them; its own: id, amount, tokens, least amount, least tokens. */
+/** Shared terms of a request: 12, as `redis-store.ts` sends them. Own arguments: id, amount, tokens, minimum amount, minimum tokens. */
 export const ADMIT = `
 local kinds,from={},3+12*ARGV[2]
 local function head(p,at) return p[1]..'\\n'..p[2]..'\\n'..p[3]..'\\n'..p[4]..'\\n'..int(at)..'\\n' end

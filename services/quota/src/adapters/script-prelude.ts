@@ -1,14 +1,15 @@
-/** What the scripts of quota's store have in common: the packed forms of `scripts.ts`, its hashes as read and changed, periods, and the steps that several take. */
+/** Lua code shared by all scripts of quota's store: packed records, cached reads and writes of the hashes, periods, and steps that several scripts take. */
 import { ENDED_GENERATION_MS, LEASE_MS, SWEEP_INTERVAL_MS } from '@signalbox/ledger-core/account-state';
 
-/** Values in one command: Lua hands over 8,000 at most. Even, since fields are written in pairs. */
+/** Values per command: Lua can unpack 8,000 at most. Even, since fields are written in pairs. */
 const VALUES_MAX = 2_000;
 
-// Packed forms: bucket = 10 doubles in the order of Bucket; hold = amount tokens byok dispatched lease reservedAt, key day week month plan walls;
-// finished = charge tokens byok at, key day week month plan; both with their writer behind, which a record of an older version lacks; window = head sum, then one count a slot.
-// The texts behind a record's numbers are those of many others of its account: they are read once (`terms`), and packed once where they can be.
-// A hold is one table from its first reading (`hold`) to the end: whoever changes it puts it, and it is packed when it is written.
-/** Comes before every script. */
+// Packed records: bucket = 10 doubles in the order of Bucket; hold = amount tokens byok dispatched lease reservedAt, key day week month plan walls;
+// finished = charge tokens byok at, key day week month plan; window = head sum, then one count per slot.
+// Holds and finished charges end with their writer, which is missing in records of older versions.
+// Many records of an account have the same texts after their numbers. So these are unpacked only once (`terms`), and packed only once where possible.
+// A hold is unpacked into one table at its first reading (`hold`). Code that changes it must `put` it; it is packed when it is written.
+/** Prepended to every script. */
 export const PRELUDE = `
 local call,floor,pack,unp,fmt,max,min=redis.call,math.floor,struct.pack,struct.unpack,string.format,math.max,math.min
 local now=tonumber(ARGV[1])

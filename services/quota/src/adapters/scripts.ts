@@ -3,16 +3,16 @@
  * KEYS[1] hash of buckets, windows and marks; [2] hash of holds; [3] hash of finished charges; [4] prefix of the sets of ended ids.
  * ARGV[1] is 0 for Redis TIME, else the time itself (milliseconds; tests only). Numbers are doubles: callers check 0 to 9e15.
  *
- * The scripts of `PER_REQUEST` take requests of the account in their order and answer each as if it had come alone. ARGV[2] is the number
- * of terms; the terms follow, which is what some of the requests have in common, then request by request the number of its terms and what is its own.
- * A script reads a field at most once, works on what it read, and writes in the end (`done`), what is removed first: a Redis that is full lets the rest follow.
+ * The scripts of `PER_REQUEST` process requests of the account in order and answer each as if it had come alone. ARGV[2] is the number of
+ * lists of shared terms; the lists follow, then for each request the number of its list and its own arguments.
+ * A script reads a field at most once, works on its copy and writes at the end (`done`). Deletions come first, since a full Redis then accepts the rest.
  */
 import { LEASE_MS } from '@signalbox/ledger-core/account-state';
 import { DESCRIBE, OVERDUE, SHOW, SWEEP, TOTALS } from './script-account.js';
 import { ADMIT } from './script-admit.js';
 import { PRELUDE } from './script-prelude.js';
 
-/** Marks one life of the store. */
+/** Key of the random mark that names the epoch of the store: if it is gone, so is the state. */
 export const EPOCH_KEY = 'epoch';
 
 const RELEASE = `
@@ -114,7 +114,7 @@ done()
 return out
 `;
 
-// A request with a hold has not ended: whatever ends one takes its hold.
+// A request with a hold has not ended, since everything that ends a request removes its hold.
 const FINISH = `
 local kinds,from={},3+8*ARGV[2]
 for i=3,from-1,8 do kinds[#kinds+1]={key=ARGV[i],p=ARGV[i+1]~='' and {ARGV[i+1],ARGV[i+2],ARGV[i+3],ARGV[i+4]},len=tonumber(ARGV[i+5]),w=ARGV[i+6],advance=ARGV[i+7],texts=false} end
@@ -147,10 +147,10 @@ done()
 return out
 `;
 
-/** The mark of a life, behind whatever its round trip says of holds; of no account. */
+/** Reads the epoch's mark in the same round trip as calls about holds, after them; belongs to no account. */
 const EPOCH = `return redis.call('GET','${EPOCH_KEY}') or ''`;
 
-/** Script texts by name: those that take many requests of an account and answer a list, in their order. */
+/** Script texts by name: those that take many requests of an account and return a list, in the same order. */
 export const PER_REQUEST = {
   admit: PRELUDE + ADMIT,
   release: PRELUDE + RELEASE,

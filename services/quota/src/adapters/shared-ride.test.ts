@@ -2,7 +2,7 @@ import { expect, test } from '@jest/globals';
 import { createFakeClock } from '@signalbox/testkit/clock';
 import { createSharedRide } from './shared-ride.js';
 
-/** A ride whose passengers note that they have begun. */
+/** A shared ride that records which work has begun. */
 function riding() {
   const clock = createFakeClock();
   const ride = createSharedRide(clock, 20);

@@ -1,22 +1,22 @@
 /**
- * What nobody waits for rides along: while calls that somebody waits for follow each other closely, it is held back for the next of them
- * and goes just before it. So whatever is told later is decided after it, as without this, and store and process wake once for both.
+ * Delays work that no client waits for, so that it shares a round trip with work that one does. While awaited calls follow each other
+ * closely, the delayed work begins just before the next of them. Order is the same as without the delay, and the store and this process wake once for both.
  */
 import type { Clock } from '@signalbox/kernel/clock';
 
 export interface SharedRide {
-  /** Begins `work` with the next departure, at the latest in `waitMs`; at once when the last one was so long ago. Settles as `work` does. */
+  /** Begins `work` at the next `depart`, or after `waitMs` at the latest; at once if the last departure was `waitMs` ago or more. Settles as `work` does. */
   board<Answer>(work: () => Promise<Answer>): Promise<Answer>;
-  /** Somebody is waited for: begins what is on board, in its order. */
+  /** Call before work that a client waits for: begins the delayed work, in its order. */
   depart(): void;
 }
 
 export function createSharedRide(clock: Pick<Clock, 'monotonicMs' | 'setTimer'>, waitMs: number): SharedRide {
   let boarded: (() => void)[] = [];
   let lastDepartureMs = -Infinity;
-  /** When the first on board has waited long enough. */
+  /** When the oldest delayed work must begin. */
   let endMs = 0;
-  /** Left to fire when a departure comes before it: cancelling wakes the process all the same. */
+  /** A timer is set. It is not cancelled at a departure: cancelling would not save the wake-up. */
   let isArmed = false;
 
   const go = (): void => {

@@ -4,7 +4,7 @@ import { createSilence } from './silence.js';
 
 const PATIENCE_MS = 50;
 
-/** A store whose answers are given by hand, and an event loop whose turns are. */
+/** A store whose answers, and an event loop whose turns, are controlled by the test. */
 function watched() {
   const clock = createFakeClock();
   const turns: (() => void)[] = [];

@@ -1,70 +1,70 @@
-/** Tells a store that is silent from a process that was too busy to read what the store said. */
+/** Distinguishes a silent store from a process that was too busy to read the store's answers. */
 import type { Clock, Timer } from '@signalbox/kernel/clock';
 import { Fault } from '@signalbox/kernel/fault';
 
 export interface SilenceOptions {
   readonly clock: Clock;
   /**
-   * Longest wait for a word, counted while this process could have read it: in slices of a fifth, of which one that ends late counts
-   * at most `JITTER_MS` more than its length, since whoever kept this process from running may have kept the store. By the clock a wait ends after
-   * `WALL_FACTOR` times as long, whatever was counted, and the time of a turn of the event loop.
+   * Longest wait for any reply, counting only time in which this process could have read it. It is counted in slices of a fifth; a slice that
+   * ends late counts at most `JITTER_MS` more than its length, since whatever stalled this process may have stalled the store too. By the clock, a
+   * wait ends after `WALL_FACTOR` times this long, plus a turn of the event loop, whatever was counted.
    */
   readonly patienceMs: number;
-  /** Asks for a sign of life; its answer counts as any other. */
+  /** Pings the store; the reply counts like any other. */
   readonly probe: () => Promise<unknown>;
-  /** For tests: instead of setImmediate, calls back when the present turn of the event loop is over. */
+  /** For tests: replaces setImmediate, which calls back after the current turn of the event loop. */
   readonly afterTurn?: (callback: () => void) => void;
 }
 
 export interface Silence {
-  /** True from the first wait in vain until the store says anything: whoever asks meanwhile need not wait. */
+  /** True from the first wait that timed out without any reply, until the store replies. Meanwhile callers should fail at once. */
   isSilent(): boolean;
   /**
-   * Settles as `answer` does, or rejects with a Fault `quota_unavailable` when it is late. To be called as the command is written: the wait begins here,
-   * and anew with each word of the store. `workMs` (0 by default) is added to the patience: for how long the store may have to work on what was asked before it says anything.
+   * Settles as `answer` does, or rejects with a Fault `quota_unavailable` if it is late. Call it as the command is written: the wait begins here
+   * and restarts with each reply of the store. `workMs` (0 by default) is added to `patienceMs`: how long the store may need for this command before it replies.
    */
   within<Answer>(answer: Promise<Answer>, workMs?: number): Promise<Answer>;
-  /** The store said something, though not yet all that somebody waits for. */
+  /** The store sent a reply, though perhaps not the last that a caller waits for. */
   heard(): void;
-  /** The connection is new, or gone: what was said before means nothing. */
+  /** The connection is new, or lost: forget that the store was silent. */
   reset(): void;
 }
 
-/** Between two questions for a sign of life. */
+/** Interval between probes of a silent store. */
 const PROBE_MS = 500;
-/** Turns of the event loop, after the wait, in which answers that lie in the socket are read. */
+/** Turns of the event loop after the wait, in which replies waiting in the socket are read. */
 const TURNS = 2;
-/** Slices of a wait. */
+/** Slices per wait. */
 const SLICES = 5;
-/** As late as a timer is in a process that runs when it has something to do. */
+/** How late a timer may fire in a process that is not stalled. */
 const JITTER_MS = 2;
-/** Bound of a wait by the clock, in times of its patience: edge, which waits 150 ms for an admission, still hears of it. */
+/** Longest wait by the clock, as a multiple of the patience. Edge waits 150 ms for an admission, and still gets the Fault. */
 const WALL_FACTOR = 2;
 
 interface Wait {
   readonly patienceMs: number;
-  /** In time listened: so long after its beginning, or the last word since. */
+  /** When the wait is over, as a value of `listened`: `patienceMs` after its beginning or the latest reply. */
   end: number;
   wallEndMs: number;
-  /** Answers of the store before it began. */
+  /** Value of `answers` when the wait began. */
   readonly answersBefore: number;
   isSettled: boolean;
   readonly reject: (error: Error) => void;
 }
 
 export function createSilence({ clock, patienceMs, probe, afterTurn = setImmediate }: SilenceOptions): Silence {
-  /** Answers so far: one that came after a command was sent shows that the store lives. */
+  /** Replies so far: one that came after a command was sent shows that the store is alive. */
   let answers = 0;
   let isSilent = false;
   let probing: Timer | undefined;
-  /** A round trip or two, and what is asked beside them. */
+  /** Few: a round trip or two, and commands sent besides. */
   let waits: Wait[] = [];
-  /** Of the present slice, which ends no later than the first wait that is not settled. */
+  /** Timer of the current slice, which ends no later than the first unsettled wait. */
   let timer: Timer | undefined;
-  /** Between the end of a slice in which somebody waited long enough and what becomes of that. */
+  /** True from the end of a slice in which a wait became late until `giveUp` has run. */
   let isJudging = false;
   const sliceMs = patienceMs / SLICES;
-  /** Time in which answers could have been read, up to the present slice: it stands still while nobody waits. */
+  /** Milliseconds in which replies could have been read, up to the current slice. Stands still while nobody waits. */
   let listened = 0;
   let sliceStartMs = 0;
   let presentMs = 0;
@@ -96,7 +96,7 @@ export function createSilence({ clock, patienceMs, probe, afterTurn = setImmedia
   };
 
   const isLate = ({ end, wallEndMs }: Wait, nowMs: number): boolean => end <= listened || wallEndMs <= nowMs;
-  /** What lay in the socket has been read since they were late. */
+  /** Rejects the waits that are still late, now that the socket has been read once more. */
   const giveUp = (): void => {
     const nowMs = clock.monotonicMs();
     for (const wait of waits.filter(({ isSettled }) => !isSettled)) {
@@ -140,7 +140,7 @@ export function createSilence({ clock, patienceMs, probe, afterTurn = setImmedia
         if (timer === undefined && !isJudging) arm(nowMs);
         answer.then(
           (value) => {
-            // Late ones count too: the store lives.
+            // Late replies count too: the store is alive.
             heard();
             wait.isSettled = true;
             resolve(value);
@@ -155,7 +155,7 @@ export function createSilence({ clock, patienceMs, probe, afterTurn = setImmedia
   };
 }
 
-/** The store's own words, such as OOM or READONLY, and not the end of a connection. */
+/** True for an error that Redis replied, such as OOM or READONLY; false for a lost connection. */
 export function isReply(error: unknown): boolean {
   return error instanceof Error && error.name === 'ReplyError';
 }

@@ -1,4 +1,4 @@
-/** What every store knows of the ledger: its totals, what it should have by now, and what only workers can say after a loss. */
+/** What every store does with the ledger's totals, with requests the ledger should have by now, and with workers' reports after a loss. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { DAY_MEMORY_MS, FORGET_INTERVAL_MS } from '@signalbox/ledger-core/account-state';
 import { SILENT_MS } from '@signalbox/ledger-core/settlement';
@@ -31,7 +31,7 @@ describe.each(STORE_KINDS)('the %s store and the ledger', (kind) => {
     const totals = (previousSeq: bigint, seq: bigint) => ({ seq, previousSeq, totals: [{ scope: 'account', periodId: 'total', charge: seq, tokens: 0n, byok: 0n }], requestIds: [] });
     expect(await store.applyTotals(account, totals(0n, 2n), '')).toBe(false);
     expect(await store.applyTotals(account, totals(2n, 5n), '')).toBe(false);
-    // Told late, or by a ledger that went back: only an answer can say.
+    // Either delivered late, or from a restored ledger: only an answer of the ledger can tell.
     expect(await store.applyTotals(account, totals(0n, 2n), '')).toBe(true);
     expect((await store.show(account)).buckets.get('account|total')?.charge).toBe(5n);
     expect(await store.applyTotals(account, totals(7n, 9n), '')).toBe(true);
@@ -49,11 +49,11 @@ describe.each(STORE_KINDS)('the %s store and the ledger', (kind) => {
     expect([knownSeq, await store.totalsSeq(fresh())]).toEqual([5n, 0n]);
     expect(await store.applyTotals(account, { seq: 3n, totals: total(30n), requestIds: [], knownSeq }, '')).toBe(false);
     expect((await store.show(account)).buckets.get('account|total')).toMatchObject({ seq: 3n, charge: 30n, tokens: 30n });
-    // Of this key the restored ledger has nothing.
+    // The restored ledger has nothing for this key.
     expect((await store.show(account)).buckets.get('key_1|total')).toMatchObject({ seq: 3n, charge: 0n });
-    // Its own totals go on from there.
+    // The restored ledger's totals continue from there.
     expect(await store.applyTotals(account, { seq: 4n, previousSeq: 3n, totals: total(41n), requestIds: [] }, '')).toBe(false);
-    // What came while the answer was on its way is newer than it.
+    // Totals that arrived while the answer was on its way are newer than the answer.
     expect(await store.applyTotals(account, { seq: 2n, totals: total(20n), requestIds: [], knownSeq: 3n }, await store.epoch())).toBe(false);
     expect((await store.show(account)).buckets.get('account|total')).toMatchObject({ seq: 4n, charge: 41n });
   });
@@ -66,7 +66,7 @@ describe.each(STORE_KINDS)('the %s store and the ledger', (kind) => {
     await store.admit(account, command('held', { amount: 30n, walls }));
     await store.finish(account, { requestId: 'charged', charge: 40n, tokens: 0n, byok: false, keyId: 'key_1', periods: undefined });
     await store.applyTotals(account, { seq: 9n, totals: total(5n), requestIds: [] }, '');
-    // A ledger that was restored has forgotten the 5, and booked both since.
+    // A restored ledger has lost the 5, and booked both requests since.
     expect(await store.applyTotals(account, { seq: 4n, totals: total(70n), requestIds: ['charged', 'held'] }, '')).toBe(true);
     expect((await store.show(account)).buckets.get('account|total')).toMatchObject({ charge: 5n, finishedCharge: 40n, heldCharge: 30n });
     expect(verdict(await store.admit(account, command('more', { amount: 26n, walls }))).decision).toBe('blocked');
@@ -112,7 +112,7 @@ describe.each(STORE_KINDS)('the %s store and the ledger', (kind) => {
     await store.finish(account, { requestId: 'a', charge: 8n, tokens: 1n, byok: false, keyId: 'key_1', periods });
     await store.reregister(account, hold);
     expect((await store.show(account)).buckets.get('key_1|total')).toMatchObject({ heldCharge: 0n, finishedCharge: 8n });
-    // Nor does it come back once the ledger's totals have it: it would count twice.
+    // It does not come back either once the ledger's totals include it: it would count twice.
     await store.applyTotals(account, { seq: 1n, totals: [{ scope: 'key_1', periodId: 'total', charge: 8n, tokens: 1n, byok: 0n }], requestIds: ['a'] }, '');
     await store.reregister(account, hold);
     expect((await store.show(account)).buckets.get('key_1|total')).toMatchObject({ charge: 8n, heldCharge: 0n, finishedCharge: 0n });
@@ -121,7 +121,7 @@ describe.each(STORE_KINDS)('the %s store and the ledger', (kind) => {
   test('what is not held does not grow and is not written down, whether it was lost or is over', async () => {
     const account = fresh();
     const walls = [cap(100n)];
-    // As after a loss, before its worker has told of it: limits of its admission are forgotten, those of others are not.
+    // As after a loss, before its worker has reported it: the limits of its admission are lost, those of other requests are not.
     expect(await store.heartbeat(account, 'lost', 60n, 5n)).toBe(false);
     expect(await store.heartbeat(account, 'lost', 0n, 0n)).toBe(true);
     expect((await store.show(account)).buckets.get('account|total')?.heldCharge ?? 0n).toBe(0n);
@@ -141,7 +141,7 @@ describe.each(STORE_KINDS)('the %s store and the ledger', (kind) => {
     const { day, week, month, plan } = periods;
     for (const id of ['waiting', 'done', 'edge']) await store.admit(account, command(id, { amount: 5n }));
     await store.heartbeat(account, 'held', 0n, 0n, 'wrt_1');
-    // An edge asks for room and has no log.
+    // An edge extends a hold and has no log.
     await store.heartbeat(account, 'held', 6n, 0n, '');
     await store.heartbeat(account, 'edge', 6n, 0n);
     await store.heartbeat(account, 'done', 0n, 0n, 'wrt_1');

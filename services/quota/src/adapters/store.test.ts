@@ -1,4 +1,4 @@
-/** What every store answers to requests: rates, caps and holds, each to the last one. */
+/** What every store answers to requests: rates, caps and holds, exact to the last unit. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { stopTestStores } from '@signalbox/testkit/stores';
 import type { AdmitAnswer, AdmitCommand } from '@signalbox/ledger-core/admission';
@@ -61,7 +61,7 @@ describe.each(STORE_KINDS)('the %s store', (kind) => {
     expect(verdict(await store.admit(account, command('adv', { amount: 100n, tokens: 10n, walls }))).held).toBe(100n);
     const draw = (amount: bigint, tokens: bigint): { readonly advanceId: string; readonly amount: bigint; readonly tokens: bigint } => ({ advanceId: 'adv', amount, tokens });
     const charged = (requestId: string, amount: bigint, tokens: bigint): Parameters<QuotaStore['finish']>[1] => ({ requestId, charge: 1n, tokens: 1n, byok: false, keyId: 'key_1', periods: undefined, draw: draw(amount, tokens) });
-    // Told twice, and at once with others.
+    // Reported twice, and concurrently with others.
     await Promise.all([store.finish(account, charged('a', 10n, 1n)), store.finish(account, charged('b', 20n, 1n)), store.finish(account, charged('a', 10n, 1n))]);
     expect((await store.show(account)).buckets.get('account|total')).toMatchObject({ heldCharge: 70n, heldTokens: 8n, finishedCharge: 2n });
     expect(await store.confirm(account, 'c', draw(5n, 1n))).toBe(true);
@@ -85,7 +85,7 @@ describe.each(STORE_KINDS)('the %s store', (kind) => {
     expect(verdict(await advance('adv_2', 5n)).decision).toBe('admitted');
     expect(verdict(await store.admit(account, command('waits', { amount: 50n, walls }))).decision).toBe('blocked');
     expect(verdict(await advance('adv_3', 1n))).toMatchObject({ decision: 'blocked', wall: undefined, held: 0n });
-    // Whoever waits hears of it.
+    // Waiting requests are told.
     expect(await store.release(account, 'rest', { advanceId: 'adv_2', amount: 5n, tokens: 0n })).toBe(true);
     expect(verdict(await store.admit(account, command('ordinary', { amount: 1n, walls }))).decision).toBe('admitted');
     skew += 2_600;
@@ -156,7 +156,7 @@ describe.each(STORE_KINDS)('the %s store', (kind) => {
     expect(await store.confirm(account, 'a')).toBe(true);
     skew += 29_000;
     expect(verdict(await store.admit(account, command('b', { amount: 60n, walls }))).decision).toBe('blocked');
-    // It may still come to nothing.
+    // Not dispatched yet, so the hold ends with its lease.
     skew += 2_000;
     expect(verdict(await store.admit(account, command('c', { amount: 60n, walls }))).decision).toBe('admitted');
     expect(await store.confirm(account, 'a')).toBe(false);
@@ -205,7 +205,7 @@ describe.each(STORE_KINDS)('the %s store', (kind) => {
       await store.finish(account, { requestId: 'b', charge: 5n, tokens: 1n, byok: false, keyId: 'key_1', periods: undefined });
       backByAnHour();
       expect([...(await store.overdue(account, 10_000, 10))].sort()).toEqual(['a', 'b']);
-      // Of what still runs its worker tells, and from then on it is known since when.
+      // The worker reports what still runs, which sets the time since the last report again.
       await store.heartbeat(account, 'a', 0n, 0n);
       expect(await store.overdue(account, 10_000, 10)).toEqual(['b']);
     });

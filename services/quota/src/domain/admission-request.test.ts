@@ -11,7 +11,7 @@ const REQUEST: AdmitRequest__Output = {
   requestId: '', accountId: 'acct_1', keyId: 'key_1', counter: 'CHAT', limits: LIMITS, amountNanoUsd: '0', minAmountNanoUsd: '0', tokens: '5010', minTokens: '5010', byok: false, advance: false,
 };
 
-/** Asks for 5,010 tokens each, and uses them. */
+/** Makes requests that ask for 5,010 tokens each and use all of them. */
 async function used(limits: Limits__Output, kinds: readonly ('own' | 'managed')[]): Promise<{ readonly answers: readonly AdmitResponse[]; readonly tokens: bigint }> {
   const store = createMemoryStore({ clock: createFakeClock() });
   await store.applyTotals('acct_1', { seq: 1n, totals: [], requestIds: [] }, store.latestEpoch());

@@ -1,4 +1,4 @@
-/** Between the contract's admission and the state machine's. */
+/** Translates between admissions of the contract and commands of the state machine. */
 import type { AdmitRequest__Output, AdmitResponse, Decision__Output } from '@signalbox/contracts/quota';
 import type { Wall } from '@signalbox/ledger-core/account-state';
 import { checkAmount, type AdmitCommand, type AdmitDecision, type AdmitVerdict } from '@signalbox/ledger-core/admission';
@@ -13,20 +13,20 @@ interface NamedWall {
 export interface Admission {
   readonly command: AdmitCommand;
   readonly walls: readonly NamedWall[];
-  /** Allotments of tokens that the request counts towards. */
+  /** Token allotments that the request counts towards. */
   readonly includedTokens: bigint | undefined;
   readonly byokTokens: bigint | undefined;
 }
 
 const DECISIONS: Readonly<Record<Exclude<AdmitDecision, 'wall'>, Decision__Output>> = { admitted: 'ADMITTED', rate: 'RATE_LIMITED', burst: 'BURST_LIMITED', blocked: 'BLOCKED_BY_LIVE' };
 
-/** Bound on caps of one request. */
+/** Most caps in one request. */
 const CAPS_MAX = 64;
 const CAP_PERIODS: Readonly<Record<string, PeriodKind>> = { DAY: 'day', WEEK: 'week', MONTH: 'month', TOTAL: 'total' };
 
 const amount = (text: string): bigint => checkAmount(BigInt(text));
 
-/** The command of a request. Throws a Fault `bad_message` when an id is missing or an amount out of bounds. */
+/** Reads a request into a command. Throws a Fault `bad_message` if an id is missing or an amount is out of bounds. */
 export function readAdmission(request: AdmitRequest__Output, periodSeconds: number | undefined): Admission {
   const { requestId, accountId, keyId, limits } = request;
   if (requestId === '' || accountId === '') throw new Fault('bad_message', 'an admission needs a request id and an account id');
@@ -74,14 +74,14 @@ export function readAdmission(request: AdmitRequest__Output, periodSeconds: numb
 
 const leftOf = (limit: bigint, used: bigint): bigint => (limit > used ? limit - used : 0n);
 
-/** Of the allotments that a request counts towards, the one that has less left; undefined = there is none. */
+/** The allotment with the least left, of those that a request counts towards; undefined = none. */
 function tightestAllotment({ includedTokens, byokTokens }: Admission, { planTokens, planByokTokens }: AdmitVerdict): { readonly limit: bigint; readonly left: bigint } | undefined {
   const plan = includedTokens === undefined ? undefined : { limit: includedTokens, left: leftOf(includedTokens, planTokens) };
   const own = byokTokens === undefined ? undefined : { limit: byokTokens, left: leftOf(byokTokens, planByokTokens) };
   return plan === undefined || (own !== undefined && own.left < plan.left) ? own : plan;
 }
 
-/** The contract's answer to a verdict. */
+/** Writes a verdict as an answer of the contract. */
 export function writeVerdict(admission: Admission, verdict: AdmitVerdict): AdmitResponse {
   const { command, walls } = admission;
   const { day, week, month, plan, reservedAtMs: nowMs } = verdict.periods;

@@ -1,55 +1,55 @@
-/** What the domain needs from the world. */
+/** Interfaces that the domain needs from outside. */
 import type { KnownWriter, ReregisterCommand } from '@signalbox/ledger-core/rebuild';
 import type { Draw } from '@signalbox/ledger-core/advance';
 import type { AccountView } from '@signalbox/ledger-core/account-state';
 import type { AdmitAnswer, AdmitCommand } from '@signalbox/ledger-core/admission';
 import type { FinishCommand, OpenRequest, TotalsCommand } from '@signalbox/ledger-core/settlement';
 
-/** Limits and holds by account. Each call is atomic and safe to repeat; all throw a Fault `quota_unavailable` when the store is away. */
+/** Limits and holds by account. Each call is atomic and safe to repeat; all throw a Fault `quota_unavailable` if the store is unreachable. */
 export interface QuotaStore {
-  /** Resolves once the store answers, or at once when it may come later. */
+  /** Resolves once the store answers, or at once if the store may become available later. */
   start(): Promise<void>;
   stop(): Promise<void>;
   ready(): boolean;
   admit(accountId: string, command: AdmitCommand): Promise<AdmitAnswer>;
-  /** True = room was freed that somebody may wait for. `draw`, here and below: of a request that was served from an advance. */
+  /** True = room was freed for which a request may be waiting. `draw`, here and below: set if the request was served from an advance. */
   release(accountId: string, requestId: string, draw?: Draw): Promise<boolean>;
-  /** False = the growth of the hold was refused. `writer`: in whose log the request stands. */
+  /** False = the hold was not allowed to grow. `writer`: the log that has the request. */
   heartbeat(accountId: string, requestId: string, toAmount: bigint, toTokens: bigint, writer?: string, draw?: Draw): Promise<boolean>;
-  /** True = room was freed that somebody may wait for. */
+  /** True = room was freed for which a request may be waiting. */
   finish(accountId: string, command: FinishCommand): Promise<boolean>;
-  /** A hold in use, as its worker knows it. */
+  /** Restores a hold in use from its worker's report. */
   reregister(accountId: string, command: ReregisterCommand): Promise<void>;
-  /** A hold's lease begins anew, as one that may still come to nothing. False = there is none, and none is made. */
+  /** Renews a hold's lease. A hold that no worker has reported yet may still expire with it. False = there is no hold; none is created. */
   confirm(accountId: string, requestId: string, draw?: Draw): Promise<boolean>;
   isHeld(accountId: string, requestId: string): Promise<boolean>;
-  /** The present life of the store, as it says now: whatever was held in another one is forgotten. Never empty. */
+  /** Reads the current epoch of the store. An epoch lasts until the store loses its state: holds of an earlier epoch are gone. Never empty. */
   epoch(): Promise<string>;
-  /** As heard last: admissions count in this one. */
+  /** The epoch as last read, without asking: admissions count in this one. */
   latestEpoch(): string;
-  /** Writers that have told in `epoch` all they have under way. */
+  /** Writers that have reported all their running requests in `epoch`. */
   heard(epoch: string): Promise<ReadonlySet<string>>;
   hear(epoch: string, writer: string): Promise<void>;
-  /** Newest sequence of the ledger that is known of the account; 0 = none. */
+  /** Newest ledger sequence number known for the account; 0 = none. */
   totalsSeq(accountId: string): Promise<bigint>;
-  /** `epoch`, unless empty: these are all totals of the account, and in that life of the store admissions that need them may go on. True = totals told before these were missed, or the ledger went back: ask for all of them. */
+  /** A non-empty `epoch` means that these are all totals of the account, and that admissions which need them may proceed in that epoch. True = earlier totals were missed, or the ledger was restored to an older state: ask for all of them. */
   applyTotals(accountId: string, command: TotalsCommand, epoch: string): Promise<boolean>;
   /** Accounts with holds or finished charges. */
   openAccounts(): Promise<readonly string[]>;
-  /** Requests that the ledger should have by now: finished for longer than `ageMs`, or dispatched and without a heartbeat for longer than a lease. At most `limit`. */
+  /** Requests that the ledger should have by now: finished more than `ageMs` ago, or dispatched and without a heartbeat for longer than a lease. At most `limit`. */
   overdue(accountId: string, ageMs: number, limit: number): Promise<readonly string[]>;
-  /** What is known of those of the requests that are dispatched, or finished and not named by the ledger. */
+  /** Describes those of the requests that are dispatched, or finished but not yet named by the ledger. */
   describeOpen(accountId: string, requestIds: readonly string[]): Promise<readonly OpenRequest[]>;
   show(accountId: string): Promise<AccountView>;
-  /** Ends leases that ran out; answers how many. */
+  /** Ends expired leases; returns how many. */
   sweep(accountId: string): Promise<number>;
 }
 
-/** The ledger's absolute totals of an account. Named are the requests charged last, and those of `requestIds` that are charged. `waiting` is the request that cannot go on without; empty = none waits. Throws a Fault when billing is away. */
+/** Fetches the ledger's absolute totals of an account. The answer names the requests charged last, and those of `requestIds` that are charged. `waiting` is the request that waits for the answer; empty = none. Throws a Fault if billing is unreachable. */
 export type AskTotals = (accountId: string, requestIds: readonly string[], waiting: string) => Promise<TotalsCommand>;
 
-/** The writers that billing knows; `waiting` as above. `isBooked`: the ledger has all that the writer told it of. Throws a Fault when it is away. */
+/** Fetches the writers that billing knows; `waiting` as above. `isBooked`: the ledger has booked all that the writer reported. Throws a Fault if billing is unreachable. */
 export type AskWriters = (waiting: string) => Promise<readonly (KnownWriter & { readonly isBooked?: boolean })[]>;
 
-/** Has the ledger book what a lost writer's log would have told. Throws a Fault when billing is away; safe to repeat. */
+/** Makes the ledger book requests whose log is lost, as far as quota knows them. Throws a Fault if billing is unreachable; safe to repeat. */
 export type BookLost = (writer: string, accountId: string, requests: readonly OpenRequest[]) => Promise<void>;

@@ -8,7 +8,7 @@ import { createQuota } from './quota.js';
 
 const ACCOUNT = 'acct_1';
 
-/** Asks for `amount` below a cap over all time. */
+/** A request for `amount`, under a cap of `limit` that never resets. */
 function capped(requestId: string, amount: bigint, limit: bigint): Admission {
   return {
     includedTokens: undefined,
@@ -21,7 +21,7 @@ function capped(requestId: string, amount: bigint, limit: bigint): Admission {
   };
 }
 
-/** Quota beside a ledger that has charged `charged`, one nano each, and counts the questions. */
+/** A quota with a fake ledger that has charged the requests in `charged`, one nano-dollar each, and counts how often it is asked. */
 function beside(charged: readonly string[]) {
   const clock = createFakeClock();
   const ledger = { charged: new Set(charged), isAway: false, asked: [] as (readonly string[])[] };
@@ -44,7 +44,7 @@ test('totals that were never heard are asked for as soon as the next ones come',
   const { ledger, finish, settled, announce } = beside([]);
   for (const id of ['a', 'b', 'c']) await finish(id);
   ledger.charged.add('a').add('b');
-  // Nobody heard of a and b; now c is announced.
+  // The announcements of a and b were lost; now c is announced.
   ledger.charged.add('c');
   await announce(2n, ['c']);
   expect(await settled()).toBe(3n);
@@ -75,7 +75,7 @@ test('without any more totals, what is open for too long is asked about, and onl
   await finish('fresh');
   expect(await quota.reconcile(15_000)).toBe(2);
   expect(ledger.asked).toEqual([['a', 'b', 'open']]);
-  // Two of the ledger, and two that it does not have yet.
+  // Two that the ledger has, and two that it does not have yet.
   expect(await settled()).toBe(4n);
 });
 
@@ -135,7 +135,7 @@ test('after a loss nobody waits for a writer that has ended, and again once it i
   let isEnded = true;
   const askWriters = () => Promise.resolve([{ writer: 'wrt_ended', isLost: false, isEnded }]);
   const quota = createQuota(store, () => Promise.resolve({ seq: 0n, totals: [], requestIds: [] }), undefined, { clock, askWriters, bookLost: () => Promise.resolve() });
-  // It was heard of until it ended.
+  // It was alive until it ended.
   await quota.presentEpoch('wrt_ended');
   expect(await quota.admit(ACCOUNT, capped('r1', 10n, 100n))).toMatchObject({ verdict: { decision: 'admitted' } });
   [life, isEnded] = [2, false];
@@ -163,7 +163,7 @@ test('writers that accounts wait for after a loss are told of once they have bee
   expect(told.at(-1)).toEqual(['wrt_a']);
   await quota.reregister('wrt_a', 'life 1', [], [], true);
   expect(await quota.admit(ACCOUNT, capped('r1', 10n, 100n))).toMatchObject({ verdict: { decision: 'admitted' } });
-  // Who lives has seconds in every life.
+  // A living writer has some seconds to report in every epoch.
   life = 2;
   accounts.clear();
   expect([await toldAfter(60_000), await toldAfter(9_999), await toldAfter(1)]).toEqual([3, 3, 4]);
@@ -240,7 +240,7 @@ test('a store whose clock is set ahead hands nothing over that its worker tells 
   const booked: string[] = [];
   const quota = createQuota(store, (_, asked) => Promise.resolve({ seq: 1n, totals: [], requestIds: asked.filter((id) => booked.includes(id)) }), undefined, {
     clock,
-    // Its newest word is of before this request began.
+    // The writer's newest record is from before this request began.
     askWriters: () => Promise.resolve([{ writer: 'wrt_a', isLost: false, isBooked: true }]),
     bookLost: (_writer, _accountId, requests) => {
       booked.push(...requests.map(({ requestId }) => requestId));
@@ -288,7 +288,7 @@ test('a ledger that answers slowly is asked once, however many wait and ask agai
   tell();
   expect((await first).verdict.decision).toBe('admitted');
   expect((await again[0])?.verdict.decision).toBe('admitted');
-  // Whoever gave up in the meantime holds nothing.
+  // A request whose caller gave up in the meantime holds nothing.
   await expect(again[1]).rejects.toThrow(/^bad_message/);
   expect((await quota.show(ACCOUNT)).buckets.get('account|total')?.heldCharge).toBe(1n);
 });
@@ -302,12 +302,12 @@ test('a refusal at a wall heals by itself where the announcement of a lower sum 
   const decide = async (requestId: string): Promise<string> => (await quota.admit(ACCOUNT, capped(requestId, 1n, 10n))).verdict.decision;
   expect(await decide('r1')).toBe('wall');
   expect(ledger.asked).toBe(1);
-  // Nobody hears of the adjustment.
+  // The announcement of the adjustment is lost.
   Object.assign(ledger, { seq: 2n, charge: 5n });
   expect(await decide('r2')).toBe('wall');
   await quota.reconcile(15_000);
   expect(await decide('r3')).toBe('admitted');
-  // Who is not refused is not asked about.
+  // Accounts that were not refused are not asked about.
   const { asked } = ledger;
   await quota.reconcile(15_000);
   expect(ledger.asked).toBe(asked);

@@ -1,4 +1,4 @@
-/** Decides admissions over a store, after asking the ledger where a store knows nothing yet. */
+/** Decides admissions with the store's figures, and asks the ledger first if the store has none yet. */
 import type { Draw } from '@signalbox/ledger-core/advance';
 import type { AccountView } from '@signalbox/ledger-core/account-state';
 import type { AdmitVerdict } from '@signalbox/ledger-core/admission';
@@ -11,64 +11,65 @@ import type { AskTotals, AskWriters, BookLost, QuotaStore } from './ports.js';
 
 export interface Admitted {
   readonly verdict: AdmitVerdict;
-  /** Life of the store in which it was decided. */
+  /** Epoch of the store in which it was decided. */
   readonly epoch: string;
 }
 
 export interface Quota {
-  /** Throws a Fault `quota_unavailable` when store or ledger cannot answer, or not every writer was heard after a loss of the store; `bad_message` for an id used up before. */
+  /** Throws a Fault `quota_unavailable` if the store or the ledger cannot answer, or if not every writer has reported since the store lost its state; `bad_message` for the id of a request that has ended. */
   admit(accountId: string, admission: Admission): Promise<Admitted>;
-  /** True when the request has a hold, whose lease then begins anew: its attempt may still come to nothing. */
+  /** True if the request has a hold, whose lease is renewed. A hold that no worker has reported yet may still expire with it. */
   confirm(accountId: string, requestId: string, draw?: Draw): Promise<boolean>;
-  /** True when the request has a hold. */
+  /** True if the request has a hold. */
   isHeld(accountId: string, requestId: string): Promise<boolean>;
-  /** The present life of the store, asked of it for a living writer. */
+  /** Reads the current epoch of the store; `writer` is noted as alive. */
   presentEpoch(writer: string): Promise<string>;
-  /** What a writer has under way; it counts as heard with its last message. Throws a Fault `quota_unavailable` when `epoch` is over. */
+  /** Restores what a writer reports as running or finished; with its last message the writer counts as heard. Throws a Fault `quota_unavailable` if `epoch` is over. */
   reregister(writer: string, epoch: string, holds: readonly { readonly accountId: string; readonly command: ReregisterCommand }[], finished: readonly { readonly accountId: string; readonly command: FinishCommand }[], isLast: boolean): Promise<void>;
-  /** `draw`, here and in the others: of a request that was served from an advance. */
+  /** `draw`, here and in the others: set if the request was served from an advance. */
   release(accountId: string, requestId: string, draw?: Draw): Promise<void>;
   heartbeat(accountId: string, requestId: string, toAmount: bigint, toTokens: bigint, writer: string, draw?: Draw): Promise<boolean>;
   finish(accountId: string, command: FinishCommand): Promise<void>;
-  /** Asks the ledger when totals before these were missed; throws a Fault `quota_unavailable` when it cannot, and the next totals say so again. */
+  /** If earlier totals were missed, asks the ledger for all. Throws a Fault `quota_unavailable` if that fails; the next totals then trigger it again. */
   applyTotals(accountId: string, command: TotalsCommand): Promise<void>;
   show(accountId: string): Promise<AccountView>;
-  /** Requests that count for something, finished longer than `ageMs` ago and are not settled by the ledger, at most 100. Its totals are known afterwards, too. */
+  /** Requests with a charge or tokens that finished more than `ageMs` ago and that the ledger has not settled; at most 100. Loads the account's totals if they are not known. */
   overdue(accountId: string, ageMs: number): Promise<readonly OpenRequest[]>;
-  /** Ends leases of the accounts seen by this process; answers how many. Faults of the store end it early. */
+  /** Ends expired leases of the accounts that this process has seen; returns how many. A Fault of the store ends it early. */
   sweep(): Promise<number>;
   /**
-   * Asks the ledger about requests of any account that are open for longer than `ageMs`, since totals are announced at most once; what it does not have
-   * and a lost writer told of, or nobody for 45 minutes, is handed to it. Accounts that were refused at a wall are asked about too: what lowered their sums may have been missed,
-   * and nothing is booked for them that would tell. Answers how many requests were settled. Faults end it early.
+   * Asks the ledger about requests of any account that are open for longer than `ageMs`, since announcements of totals may be lost. Requests that the
+   * ledger does not have are handed to it for booking, if their writer is lost or nobody has reported them for 45 minutes. Also asks about accounts that
+   * were refused at a wall: the announcement that lowered their sums may have been lost, and nothing more is booked for them that would announce it
+   * again. Returns how many requests were settled. Faults end it early.
    */
   reconcile(ageMs: number): Promise<number>;
 }
 
-/** Accounts remembered for the sweep; each admission of an account sweeps its own too. */
+/** Most accounts remembered for the sweep; each admission also sweeps its own account. */
 const SEEN_MAX = 100_000;
-/** Accounts at a wall that are asked about in one round. */
+/** Most accounts at a wall that are asked about in one round. */
 const REFUSED_ASKED_MAX = 1_000;
-/** Requests in one question to the ledger. */
+/** Most requests in one question to the ledger. */
 const ASKED_MAX = 1_000;
-/** Requests that are told to an operator. */
+/** Most requests in a list for operators. */
 const OVERDUE_TOLD_MAX = 100;
-/** 15 min without a word: nobody waits for a writer any more. */
+/** After 15 min of silence, admissions no longer wait for a writer. */
 const LOST_MS = 900_000;
-/** 60 s: by then whoever lives has told again what it has under way, and the ledger what its log comes to. */
+/** 60 s: by then every living writer has reported its running requests again, and the ledger has booked what its log contains. */
 const TELL_AGAIN_MS = 60_000;
-/** Writers that accounts wait for are told of once they have been for so long, and each minute from then on: who lives has told within seconds. */
+/** How long accounts wait for writers before the operator is told, then once a minute. Living writers report within seconds. */
 const AWAITED_TOLD_MS = 10_000;
 const AWAITED_TOLD_AGAIN_MS = 60_000;
-/** Writers by what the ledger knows of them. */
+/** Writers, by what the ledger knows about them. */
 interface Standings {
   readonly lost: ReadonlySet<string>;
   readonly booked: ReadonlySet<string>;
 }
 
 /**
- * `tellFreed` is called when an account has room again that somebody may wait for. Without `rebuild` nobody can hold what this store does not know;
- * its `tellAwaited` names the writers that accounts with limits still wait for after a loss.
+ * `tellFreed` is called when an account has room again for which a request may be waiting. Without `rebuild`, all running requests are known to
+ * the store at any time. `rebuild.tellAwaited` gets the writers that have not reported since a loss, while accounts with limits wait for them.
  */
 export function createQuota(
   store: QuotaStore,
@@ -78,16 +79,16 @@ export function createQuota(
 ): Quota {
   const seen = new Set<string>(); // kept: by account; none is dropped.
 
-  /** Accounts whose announced totals the store did not take: nothing that is open may tell of them. */
+  /** Accounts whose announced totals the store may not have taken: no open request need exist that would lead `reconcile` to them. */
   const behind = new Set<string>(); // kept: by account whose totals were not taken.
 
-  /** Accounts refused at a wall since they were last asked about, the first of them first. */
+  /** Accounts refused at a wall since they were last asked about, oldest first. */
   const refused = new Set<string>(); // kept: by account at a wall.
 
   const touch = (accountId: string): void => {
     if (seen.size < SEEN_MAX) seen.add(accountId);
   };
-  /** Writers that this process heard of itself, and when: a ledger that was restored may not know them. */
+  /** Writers that this process has heard from, and when: a restored ledger may not know them. */
   const met = new Map<string, number>(); // kept: by writer.
   const meet = (writer: string): void => {
     if (rebuild !== undefined && writer !== '') met.set(writer, rebuild.clock.monotonicMs());
@@ -97,9 +98,9 @@ export function createQuota(
     for (const [writer, atMs] of met) if (nowMs - atMs > LOST_MS) met.delete(writer);
     return [...met.keys()].map((writer) => ({ writer, isLost: false }));
   };
-  /** Latest life of the store in which every writer was heard. */
+  /** Latest epoch of the store in which every writer was heard. */
   let openEpoch = '';
-  /** Latest life in which writers were waited for: when they are to be told of next. */
+  /** Latest epoch in which writers were waited for, and when to tell of them next. */
   let awaited = { epoch: '', tellAtMs: 0 };
   const tellAwaited = (epoch: string, writers: readonly string[]): void => {
     const nowMs = rebuild?.clock.monotonicMs() ?? 0;
@@ -108,7 +109,7 @@ export function createQuota(
     awaited.tellAtMs = nowMs + AWAITED_TOLD_AGAIN_MS;
     rebuild?.tellAwaited?.(writers);
   };
-  /** Answers the life of the store in which all that is held is known again. */
+  /** Returns the current epoch if all holds are known in it; else throws. */
   const rebuilt = async (waiting: string): Promise<string> => {
     const present = await store.epoch();
     if (present === openEpoch || rebuild === undefined) return present;
@@ -126,7 +127,7 @@ export function createQuota(
     return (openEpoch = present);
   };
   const ask = async (accountId: string, requestIds: readonly string[], openedIn = '', waiting = ''): Promise<ReadonlySet<string>> => {
-    // Whatever is known by now was committed: an answer below it comes from a ledger that was restored from a backup.
+    // What we know by now was committed, so an answer with a lower sequence comes from a ledger restored from a backup.
     const knownSeq = await store.totalsSeq(accountId);
     let totals: TotalsCommand;
     try {
@@ -137,7 +138,7 @@ export function createQuota(
     await store.applyTotals(accountId, totals, openedIn);
     return new Set(totals.requestIds);
   };
-  /** Work that is done once for an account, however many wait for it: the first of them is told. */
+  /** Runs `work` once per account at a time, however many callers wait for it; `waiting` is the request of the first caller. */
   const once = (work: (accountId: string, waiting: string) => Promise<unknown>): ((accountId: string, waiting?: string) => Promise<void>) => {
     const running = new Map<string, Promise<void>>();
     return (accountId, waiting = '') => {
@@ -154,23 +155,23 @@ export function createQuota(
   const load = once(async (accountId, waiting) => {
     const life = await rebuilt(waiting);
     await ask(accountId, [], life, waiting);
-    // Lost meanwhile: what was written down may be all there is.
+    // If the store lost its state meanwhile, it may hold nothing but these totals.
     if ((await store.epoch()) !== life) throw new Fault('quota_unavailable', 'the store lost its state while loading');
   });
   const look = once((accountId) => ask(accountId, []));
   const catchUp = once(async (accountId) => ask(accountId, await store.overdue(accountId, 0, ASKED_MAX)));
-  /** Requests that the store took for silent in the round before and in this one: since when, by the clock of this process. */
+  /** Requests that the store called silent in the previous round, and in this one: since when, in monotonic milliseconds of this process. */
   let silentBefore: ReadonlyMap<string, number> = new Map();
   let silentNow = new Map<string, number>(); // kept: ids and numbers, of requests that were silent for minutes.
-  /** A store whose clock is set ahead, and a host that slept, make all seem silent at once; what is silent stays so. */
+  /** False until a request has been silent for `TELL_AGAIN_MS` by our own clock: if the store's clock jumps ahead, or its host slept, all requests seem silent for a moment. */
   const staysSilent = (requestId: string, nowMs: number): boolean => {
     const sinceMs = silentBefore.get(requestId) ?? nowMs;
     silentNow.set(requestId, sinceMs);
     return nowMs - sinceMs >= TELL_AGAIN_MS;
   };
   /**
-   * No log will tell of what a lost writer had under way, nor of what a log has lost of its end: silent, and its writer booked to its
-   * newest record. The ledger books what is known of it here, and its totals then end it.
+   * Hands requests that no log will ever report to the ledger: those of lost writers, and silent ones that are missing from a log although the
+   * ledger has booked it to its newest record (the log lost its end). The ledger books what quota knows of them, and its totals then end them here.
    */
   const handOver = async (accountId: string, requestIds: readonly string[], standings: () => Promise<Standings>): Promise<void> => {
     if (rebuild === undefined || requestIds.length === 0) return;
@@ -182,7 +183,7 @@ export function createQuota(
     for (const [writer, requests] of byWriter) await rebuild.bookLost(writer, accountId, requests);
     if (byWriter.size > 0) await ask(accountId, [...byWriter.values()].flat().map(({ requestId }) => requestId));
   };
-  /** Asked for once. */
+  /** Asks the ledger at the first use only. */
   const askStandings = (): (() => Promise<Standings>) => {
     let asked: Promise<Standings> | undefined;
     const ask = async (): Promise<Standings> => {
@@ -192,7 +193,7 @@ export function createQuota(
     };
     return () => (asked ??= ask());
   };
-  /** Settles what the ledger has of the requests that are open for longer than `ageMs`. */
+  /** Settles the requests that are open for longer than `ageMs` and that the ledger has. */
   const settle = async (accountId: string, ageMs: number, standings: () => Promise<Standings>): Promise<number> => {
     for (let settled = 0; ; ) {
       const asked = await store.overdue(accountId, ageMs, ASKED_MAX);
@@ -256,7 +257,7 @@ export function createQuota(
       return store.show(accountId);
     },
     overdue: async (accountId, ageMs) => {
-      // What is held without limits is counted before the ledger was asked.
+      // Requests without limits are counted even before the totals were loaded.
       if ((await store.totalsSeq(accountId)) === 0n) await look(accountId);
       const asked = await store.overdue(accountId, ageMs, ASKED_MAX);
       if (asked.length === 0) return [];

@@ -1,4 +1,4 @@
-/** The scripts against the pure state machine, command by command. */
+/** Compares the scripts with the pure state machine, command by command. */
 import { expect } from '@jest/globals';
 import type { Draw } from '@signalbox/ledger-core/advance';
 import { hasEnded, newAccountState, show, sweep, type AccountState, type Wall } from '@signalbox/ledger-core/account-state';
@@ -26,7 +26,7 @@ interface Told {
   readonly expected: unknown;
 }
 
-/** What the commands met: each set should be full. */
+/** Cases that the commands covered: each set should be complete. */
 export interface Compared {
   readonly commands: number;
   readonly decisions: readonly string[];
@@ -34,13 +34,13 @@ export interface Compared {
   readonly freed: ReadonlySet<boolean>;
   readonly granted: ReadonlySet<boolean>;
   readonly confirmed: ReadonlySet<boolean>;
-  /** Draws by what they did: moved a part or all of an advance, took more than was left of it, freed it for a request that was over, or did nothing. */
+  /** Kinds of draws: moved a part or all of an advance, took more than was left of it, returned it for a request that was over, or did nothing. */
   readonly drawn: ReadonlySet<'part' | 'all' | 'over' | 'late' | 'nothing'>;
 }
 
 /**
- * Runs random commands on both, in rounds of an account each, and compares answers and states after each, or with
- * `isGathered` after each turn of the event loop, in which several are told. Throws at the first difference.
+ * Runs random commands on both, in rounds with one account each, and compares answers and states after each command, or with
+ * `isGathered` after each turn of the event loop, with several commands in it. Throws at the first difference.
  */
 export async function compareModel(rounds: number, steps: number, isGathered = false): Promise<Compared> {
   const clock = { nowMs: Date.parse('2026-11-21T14:00:00Z') };
@@ -49,7 +49,7 @@ export async function compareModel(rounds: number, steps: number, isGathered = f
   try {
     return await compareWith(store, clock, rounds, steps, isGathered);
   } finally {
-    // A difference ends the run, too.
+    // Also reached if a difference was thrown.
     await store.stop();
   }
 }
@@ -111,7 +111,7 @@ async function compareWith(store: QuotaStore, clock: { nowMs: number }, rounds: 
         freed.add(expected);
         turn.push({ answer: store.release(account, requestId, draw), expected });
       } else if (kind === 6) {
-        // Of a live hold as a rule: growth is refused where there is something to grow.
+        // Usually of a live hold, since growth can be refused only if there is a hold.
         const [live] = [...state.holds.keys()].slice(pick(4));
         const grown = pick(3) === 0 ? requestId : (live ?? requestId);
         const draw = drawOf(grown);

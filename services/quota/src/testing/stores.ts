@@ -1,4 +1,4 @@
-/** The stores of quota, opened for one suite that all of them pass, on a clock that a test may move. */
+/** Opens each of quota's stores for the suite that all of them must pass, with a clock that the test can shift. */
 import { execFileSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -18,7 +18,7 @@ import type { QuotaStore } from '../domain/ports.js';
 /** An account that no store has heard of. */
 export const fresh = (): string => `acct_${Buffer.from(randomBytes(8)).toString('hex')}`;
 export const cap = (limit: bigint, more: Partial<Wall> = {}): Wall => ({ scope: 'account', period: 'total', meter: 'charge', limit, ...more });
-/** Of a request that asks for nothing and that nothing limits. */
+/** Admission of a request that asks for nothing and has no limits. */
 export const command = (requestId: string, more: Partial<AdmitCommand> = {}): AdmitCommand => ({
   requestId, keyId: 'key_1', counter: 'chat', amount: 0n, minAmount: 0n, tokens: 0n, minTokens: 0n, byok: false, requestsPerMinute: undefined, burstPerSecond: undefined,
   keyRequestsPerMinute: undefined, walls: [], anchorDay: 0, periodSeconds: undefined, needsTotals: false, ...more,
@@ -28,10 +28,10 @@ export const verdict = (answer: AdmitAnswer): AdmitVerdict => {
   return answer;
 };
 
-/** Of quota's user at the Redis of `deployedRedis`. */
+/** Password of quota's user in the Redis of `deployedRedis`. */
 export const PASSWORD = '0e1a2b';
 
-/** A Redis with the users of deploy/redis, their file made by the command that compose starts it with. Here it stays whoever's runs the test: the image's user is on few machines, and only root gives files away. */
+/** A Redis with the users of deploy/redis, whose file is created by the start command of docker-compose.yml. The `chown` is left out: few machines have the image's user, and only root may run it. */
 export async function deployedRedis(): ReturnType<typeof ownRedis> {
   const root = fileURLToPath(new URL('../../../..', import.meta.url));
   const folder = mkdtempSync(join(tmpdir(), 'signalbox-acl-'));
@@ -55,7 +55,7 @@ export interface OpenedStore {
   close(): Promise<void>;
 }
 
-/** A started store whose time is the real one and `skewMs`. */
+/** A started store whose time is the real time plus `skewMs`. */
 export async function openStore(kind: (typeof STORE_KINDS)[number], skewMs: () => number): Promise<OpenedStore> {
   const nowMs = (): number => systemClock.nowMs() + skewMs();
   const deployed = kind === 'redis as deployed' ? await deployedRedis() : undefined;
