@@ -1,4 +1,4 @@
-/** What a running service makes of days that begin, and of files that change. */
+/** How a running service reacts to a new day and to changed files. */
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import { createMemoryBus, type MemoryBus } from '@signalbox/bus/memory';
 import type { CatalogReloadRequest, CatalogReloadResponse__Output, CatalogShowResponse__Output, DecideRequest, DecideResponse__Output } from '@signalbox/contracts/routing';

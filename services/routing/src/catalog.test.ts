@@ -84,9 +84,9 @@ describe('the shipped catalog', () => {
       if (endpoint === undefined) throw new Error(id);
       return endpoint.capabilities;
     };
-    // These cannot stop thinking, and while they think no tool can be forced.
+    // Thinking cannot be turned off in these, and a thinking model cannot be forced to call a tool.
     for (const id of ['anthropic:anthropic/claude-fable-5', 'amazon-bedrock:anthropic/claude-fable-5', 'anthropic:anthropic/claude-fable-5.1', 'anthropic:anthropic/claude-opus-5.5']) expect(of(id)).toMatchObject({ tools: true, forcedToolChoice: false });
-    // It wants the effort `none` beside tools, and has no such effort.
+    // It requires the effort `none` with tools, and does not have that effort.
     for (const id of ['openai:openai/gpt-6-astra', 'azure-openai:openai/gpt-6-astra']) expect(of(id)).toMatchObject({ tools: false });
     expect(of('openai:openai/gpt-6-sol')).toMatchObject({ tools: true });
     expect(of('anthropic:anthropic/claude-opus-5')).toMatchObject({ forcedToolChoice: true, choices: false, fileInput: true });
@@ -208,18 +208,18 @@ describe('the shipped catalog', () => {
     ['deepseek:deepseek/deepseek-v4-pro', 'low', 'changed', 'high'],
     ['xai:x-ai/grok-4.5', 'none', 'changed', 'low'],
     ['amazon-bedrock:openai/gpt-5.5', 'max', 'changed', 'xhigh'],
-    // Its own list goes before its maker's, which holds where the host has none.
+    // The host's list takes precedence over the maker's, which applies if the host has none.
     ['fireworks:deepseek/deepseek-v4-pro', 'low', 'sent', ''],
     ['baseten:openai/gpt-oss-120b', 'none', 'changed', 'low'],
-    // Who says it in words of its own takes them all.
+    // A wire that translates efforts accepts all of them.
     ['anthropic:anthropic/claude-opus-4.6', 'none', 'sent', ''],
     ['google-vertex:google/gemini-3.8-flash', 'minimal', 'sent', ''],
     ['alibaba:z-ai/glm-5.3', 'medium', 'sent', ''],
     ['openrouter:openai/gpt-5', 'none', 'sent', ''],
-    // MiniMax has no efforts; only the newest can be told not to think.
+    // MiniMax has no efforts; only its newest model can be told not to think.
     ['minimax:minimax/minimax-m3', 'none', 'sent', ''],
     ['minimax:minimax/minimax-m3', 'high', 'left out', ''],
-    // Nobody says which it has.
+    // Its efforts are unknown.
     ['deepinfra:qwen/qwen3-32b', 'low', 'sent', ''],
   ])('to %s the effort %s is %s %s', async (id, effort, what, sent) => {
     const [provider = '', model = ''] = id.split(':');

@@ -197,7 +197,7 @@ describe('routing over its doors', () => {
   test('says how long a whole answer may take, where length and speed are known', async () => {
     await start({ PROVIDERS: 'openai' });
     const told = async (over: DecideRequest): Promise<number | undefined> => (await decide({ model: 'openai/gpt-4-turbo', ...over })).attempts[0]?.wholeTimeoutMs;
-    // 100 tokens, or the 4,096 that it writes at most, at a quarter of 46.7 a second.
+    // 100 tokens, or the model's maximum of 4,096, at a quarter of 46.7 tokens per second.
     expect([await told({ maxTokens: 100 }), await told({}), await told({ maxTokens: 100, needs: { streaming: true } })]).toEqual([138_566, 480_836, 0]);
   });
 
@@ -260,7 +260,7 @@ describe('routing over its doors', () => {
     await start({ PROVIDERS: 'openai' });
     const unknown = (names: SettingNames): Promise<SettingNames__Output> => client.unary<SettingNames, SettingNames__Output>('UnknownNames', names);
     const none = { allowModels: [], denyModels: [], allowProviders: [], denyProviders: [], models: [] };
-    // Also of providers without a model here, and of the simulator, which is off.
+    // Names of providers without a model here, and of the simulator (which is off), are known too.
     expect(await unknown({ allowModels: ['auto', 'OpenAI/gpt-4o', 'openai/*'], denyModels: ['openai/gpt-4o', 'gpt-4o-mini'], allowProviders: ['openai', 'Azure', 'vllm', 'simulator'], denyProviders: ['azure/eu', 'ollama'], models: ['openai/gpt-4o'] })).toEqual(none);
     expect(await unknown({ allowModels: ['opnai/gpt-4o'], denyModels: ['auto', 'gpt-4o*', 'openai/gpt-4oo'], allowProviders: ['opnai', 'azure/eu'], denyProviders: ['opnai'], models: ['auto', 'OpenAI/gpt-4o'] })).toEqual({
       allowModels: ['opnai/gpt-4o'], denyModels: ['auto', 'gpt-4o*', 'openai/gpt-4oo'], allowProviders: ['opnai', 'azure/eu'], denyProviders: ['opnai'], models: ['auto', 'OpenAI/gpt-4o'],
@@ -335,7 +335,7 @@ describe('routing over its doors', () => {
     expect((await decide({ model: 'simulator/fast' })).refusal).toBe('REFUSAL_UNSPECIFIED');
     await hear('CREDENTIAL', 60_000);
     expect(await decide({ model: 'simulator/fast' })).toMatchObject({ refusal: 'ALL_UNHEALTHY', retryAfterMs: 61_000 });
-    // It was the operator's that was refused: an account's own waits for nothing.
+    // The operator's credential was refused; an account's own credential need not wait.
     expect((await decide({ model: 'simulator/fast', byokProviders: ['simulator'] })).attempts).toMatchObject([{ byok: true }]);
     await hear('RATE_LIMITED', 7_000, 'smart');
     expect(await decide({ model: 'simulator/fast', models: ['simulator/smart'] })).toMatchObject({ refusal: 'ALL_UNHEALTHY', retryAfterMs: 8_000 });
@@ -364,7 +364,7 @@ describe('routing over its doors', () => {
     expect((await decide({ model: 'gpt-4o', byokProviders: ['openai'] })).attempts.map(({ provider }) => provider)).toEqual(['openai']);
     await clock.advanceAsync(31_000);
     expect(await planned('gpt-4o')).toEqual(['azure-openai', 'openai']);
-    // A worker that was started with another key says so, and what one model is limited in stays.
+    // A worker that was started with another key reports it. The rate limit of one model stays.
     await hear('openai', 'RATE_LIMITED', 90_000, 0);
     await hear('openai', 'CREDENTIAL', 600_000, 600_000);
     expect(await planned('gpt-4o')).toEqual(['azure-openai']);
@@ -390,7 +390,7 @@ describe('routing over its doors', () => {
     await meet(old, 'RATE_LIMITED', 60_000, 0);
     await clock.advanceAsync(1_000);
     expect([await planned(), await planned('gpt-4o')]).toEqual([['azure-openai', 'openai'], ['azure-openai', 'openai']]);
-    // One model is limited for all of them, as long as the first is; then all of them are refused.
+    // One model is now limited for all credentials, as long as the first limit lasts. After that all credentials are refused.
     await meet(fresh, 'RATE_LIMITED', 7_000, 0);
     expect([await planned(), await planned('gpt-4o')]).toEqual([['azure-openai'], ['azure-openai', 'openai']]);
     await clock.advanceAsync(8_000);
@@ -399,11 +399,11 @@ describe('routing over its doors', () => {
     expect(await planned('gpt-4o')).toEqual(['azure-openai']);
     await say({ pool: fresh, origin: 'call_2', freeProvider: 'openai' });
     await clock.advanceAsync(31_000);
-    // Nobody has said for long that the other is still there.
+    // The other credentials have not been reported for too long.
     await clock.advanceAsync(150_000);
     await meet(old, 'CREDENTIAL', 30_000, 30_000);
     expect(await planned('gpt-4o')).toEqual(['azure-openai']);
-    // It is: the next that it met with none of its own leaves it out no more.
+    // Now they are reported again, so a replica without a usable credential no longer excludes the endpoint.
     await say({ pool: fresh, origin: 'call_2', freeProvider: 'openai' });
     await meet(old, 'NO_CREDENTIAL', 20_000, 20_000);
     expect(await planned('gpt-4o')).toEqual(['azure-openai', 'openai']);

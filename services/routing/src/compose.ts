@@ -33,17 +33,17 @@ import { createRoutingHandlers } from './server.js';
 
 const STOP_GRACE_MS = 5_000;
 const DAY_MS = 86_400_000;
-/** Longest time between two looks at the day: a clock that is set, or a host that slept, is noticed by then. */
+/** Longest interval between checks of the date, so that a changed clock, or a host that slept, is noticed. */
 const DAY_LOOK_MS_MAX = 3_600_000;
-/** Models of one server that a line of the log names. */
+/** Most models of one server that a log line names. */
 const NAMED_MAX = 20;
 
 export interface RoutingNeighbours {
-  /** Taken instead of NATS_URL; stays open when the service stops. */
+  /** Used instead of NATS_URL; stays open when the service stops. */
   readonly bus?: Bus;
 }
 
-/** The service, not yet started. Without a bus there are no live statistics, and decisions rest on the catalog's priors. */
+/** Composes the service without starting it. Without a bus there are no live statistics, and decisions use the catalog's priors. */
 export function composeRouting(config: RoutingConfig, { clock, randomBytes, log, withProcessMetrics, doors, tracer, tls }: Surroundings, neighbours: RoutingNeighbours = {}): Service {
   const withSimulator = config.SIMULATOR === 'on' || config.PROVIDERS.includes(SIMULATOR_PROVIDER) || (config.SIMULATOR === 'auto' && config.PROVIDERS.length === 0);
   const offers = offersOf(config.OFFERED_MODELS);
@@ -112,7 +112,7 @@ export function composeRouting(config: RoutingConfig, { clock, randomBytes, log,
   let lookingAtDay: Repeating | undefined;
   let isStopped = false;
 
-  /** The day for which the files were found to hold something else, which is told once. */
+  /** Day for which a mismatch with the files was logged, so that it is logged once. */
   let toldDay = 0;
   const renew = async (): Promise<void> => {
     const renewal = await holder.renew();

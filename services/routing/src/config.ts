@@ -8,7 +8,7 @@ const listField = () =>
     .default('')
     .transform((text) => [...new Set(text.split(',').map((part) => part.trim()).filter((part) => part !== ''))]);
 
-/** As the bus takes it: found out here, since routing starts without the bus and would wait for ever. */
+/** Accepts what the bus accepts. Checked here, since routing starts without the bus and would otherwise retry forever. */
 function isNatsUrl(text: string): boolean {
   return text.split(',').every((server) => {
     try {
@@ -21,7 +21,7 @@ function isNatsUrl(text: string): boolean {
 }
 
 const schema = z.object({
-  /** Address the doors listen on. */
+  /** Address to listen on. */
   HOST: z.string().min(1).default('127.0.0.1'),
   /** 0 = any free port. */
   GRPC_PORT: portField(0),

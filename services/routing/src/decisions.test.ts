@@ -18,11 +18,11 @@ const SHIPPED = fileURLToPath(new URL('../quality/quality.bin', import.meta.url)
 
 interface HandClock extends Clock {
   advance(ms: number): void;
-  /** As `advance`, but fires only the first timer that is due. */
+  /** Like `advance`, but fires only the first due timer. */
   turn(ms: number): void;
 }
 
-/** Fires every timer that is due, in the order of setting. */
+/** Fires all due timers, in the order in which they were set. */
 function handClock(): HandClock {
   let nowMs = 0;
   let timers: { readonly atMs: number; readonly fire: () => void }[] = [];
@@ -73,7 +73,7 @@ function decidedOn(snapshot: Snapshot, over: Partial<Decided> = {}, request: Par
   return { id: 'dec_1', requestId: 'chatcmpl-1', accountId: 'acct_1', atMs: 5, viaAuto: asked.model === 'auto', request: { ...asked, promptText: '' }, snapshot, seed: 7, result: decide(asked, snapshot, 7), ...over };
 }
 
-/** As the service does. */
+/** Notes a decision as the service does. */
 function noteIn(decisions: Decisions, decided: Decided): void {
   if (decisions.takes(decided.request, decided.viaAuto)) decisions.note(decided);
 }

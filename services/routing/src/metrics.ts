@@ -7,11 +7,11 @@ export interface RoutingMetrics {
   /** `result`: plan, or the kind of refusal. */
   decided(result: string, seconds: number): void;
   reloaded(result: 'loaded' | 'refused'): void;
-  /** A decision was not recorded: too many were of late. */
+  /** A decision was not recorded, since the rate limit of records was reached. */
   unrecorded(): void;
 }
 
-/** Endpoints that live statistics know of, and their providers: both from the catalog. */
+/** Gauges for the endpoints in the live statistics. The labels, endpoint and provider, come from the catalog. */
 export function observeEndpoints(metrics: Metrics, read: () => Iterable<{ readonly provider: string; readonly breaker: BreakerState; readonly ejectedFor: OutlierReason | undefined; readonly latencyMsP75: number | undefined }>): void {
   metrics.observed('gauge', 'signalbox_routing_endpoints', 'Endpoints with attempts in the last minutes, by provider and breaker.', ['provider', 'breaker'], () => {
     const counts = new Map<string, Record<BreakerState, number>>();
@@ -54,7 +54,7 @@ export function createRoutingMetrics(metrics: Metrics): RoutingMetrics {
   const decisions = metrics.counter('signalbox_routing_decisions_total', 'Decisions by result.', ['result']);
   const duration = metrics.histogram('signalbox_routing_decision_seconds', 'Time a decision took.', DECISION_BUCKETS_SECONDS);
   const reloads = metrics.counter('signalbox_routing_catalog_reloads_total', 'Catalog loads by result.', ['result']);
-  // An increase is seen from a zero only: the alert is to hear of the first one.
+  // Create the series at zero: otherwise Prometheus does not see the first event as an increase, and the alert would miss it.
   for (const result of ['loaded', 'refused']) reloads.labels({ result });
   const unrecorded = metrics.counter('signalbox_routing_decisions_unrecorded_total', 'Decisions left unrecorded because too many were recorded of late.', []);
   return {

@@ -11,7 +11,7 @@ import { loadRoutingConfig } from './config.js';
 let stop = async (): Promise<void> => Promise.resolve();
 afterEach(() => stop());
 
-/** What is answered to a question for one model, where these providers are set up. */
+/** Starts routing with these providers; the function returned asks for one model. */
 async function start(providers: string): Promise<(model: string, terms?: ListModelsRequest) => Promise<unknown>> {
   const service = composeRouting(loadRoutingConfig({ PROVIDERS: providers }), { clock: systemClock, randomBytes, log: silentLog, withProcessMetrics: false }, { bus: createMemoryBus({ clock: systemClock }) });
   await service.start();
@@ -53,10 +53,10 @@ test('a name that nothing is known of is answered with those that are written al
     expect([model, first.startsWith(likest), others.length < 3]).toEqual([model, true, true]);
   }
   expect((await alike('claude-sonnet')).every((id) => id.startsWith('anthropic/claude'))).toBe(true);
-  // What only goes on comes first.
+  // Models that begin with the name come first.
   expect((await alike('openai/gpt-5.4-')).every((id) => id.startsWith('openai/gpt-5.4'))).toBe(true);
   expect(await alike('cla')).toEqual([expect.stringMatching(/^anthropic\/claude/), expect.stringMatching(/^anthropic\/claude/), expect.stringMatching(/^anthropic\/claude/)]);
-  // Of the maker alone that is named.
+  // Only models of the maker that the name begins with.
   expect((await alike('openai/claude-sonet')).filter((id) => !id.startsWith('openai/'))).toEqual([]);
   for (const model of ['nope', '/', 'x', 'default', `gpt-4o-${'m'.repeat(100)}`]) expect([model, await alike(model)]).toEqual([model, []]);
   expect(await alike('gpt4o', { denyModels: ['openai/gpt-4o'] })).not.toContain('openai/gpt-4o');

@@ -1,4 +1,4 @@
-/** When the plan of one request may serve the next. */
+/** When a request's plan may be reused for the next one. */
 import { afterEach, expect, test } from '@jest/globals';
 import { createMemoryBus, type MemoryBus } from '@signalbox/bus/memory';
 import type { AttemptsObserved, AttemptsObserved__Output } from '@signalbox/contracts/events';
@@ -37,7 +37,7 @@ const reuseOf = async (request: DecideRequest): Promise<DecideResponse__Output['
   expect(answer.refusal).toBe('REFUSAL_UNSPECIFIED');
   return answer.reuse;
 };
-/** gpt-4o-mini reads 128,000 tokens. */
+/** gpt-4o-mini has a context of 128,000 tokens. */
 const REACH = { forMs: 250, fromPromptTokens: 0, toPromptTokens: 127_900 };
 const PINNED: DecideRequest = { model: 'gpt-4o-mini', maxTokens: 100 };
 
@@ -67,7 +67,7 @@ const answerOf = (request: DecideRequest): Promise<DecideResponse__Output> => cl
 
 test('while there is room for records each request is to be told of', async () => {
   await start({ PROVIDERS: 'openai', DECISIONS_PER_SECOND_MAX: '4' });
-  // A fifth of the rate, ten seconds' worth of it: eight records, of which the last five are for those who ask anyway.
+  // A fifth of the rate for ten seconds is eight records. The last five are kept for requests that call routing anyway.
   const answers = [];
   for (let i = 0; i < 9; i += 1) answers.push((await reuseOf(PINNED))?.askBeside);
   expect(answers).toEqual([true, true, true, false, false, false, false, false, false]);

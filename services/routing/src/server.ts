@@ -1,4 +1,4 @@
-/** The doors of the routing service: message in, domain call, message out. */
+/** RPC handlers of the routing service: translate messages to domain calls and back. */
 import type {
   CatalogCheckResponse, CatalogReloadRequest__Output, CatalogReloadResponse, CatalogShowResponse, DecideRequest__Output, DecideResponse, FindModelRequest__Output, FindModelResponse, PlanReuse, RecentDecisionRequest__Output, RecentDecisionResponse, ListModelsRequest__Output, ListModelsResponse, ProvidersResponse, QualityState as QualityStateMessage,
   ReplayRequest__Output, ReplayResponse, SettingNames, SettingNames__Output, WhatIfRequest__Output, WhatIfResponse,
@@ -34,10 +34,10 @@ import type { RoutingMetrics } from './metrics.js';
 import { providersForbidden, providersNamed } from '@signalbox/kernel/provider-names';
 import { changesOf, decideResponse, planReuse, sideMessage, toListQuery, toRouteRequest } from './wire.js';
 
-/** Records in one question. */
+/** Most records in one comparison. */
 const COMPARED_MAX = 1_000;
 
-/** What an operator asks of one replica and all do. */
+/** An operator's command that reaches one replica and is carried out by all. */
 export type ControlAction = 'reload' | 'reload_with_prices' | 'quality_rollback';
 
 export interface RoutingDoors {
@@ -46,10 +46,10 @@ export interface RoutingDoors {
   readonly conversations: Conversations;
   readonly live: LiveStats;
   readonly decisions: Decisions;
-  /** Undefined = `auto` never tries. */
+  /** Undefined = `auto` never explores. */
   readonly exploration: ExplorationBudget | undefined;
   readonly replays: Replays;
-  /** Tells the other replicas what this one was asked. */
+  /** Passes an operator's command on to the other replicas. */
   readonly tellOthers: (action: ControlAction) => void;
   readonly clock: Clock;
   readonly makeId: IdSource;
@@ -62,12 +62,12 @@ function qualityMessage({ artefactId = '', canaryId = '', canaryShare, previousI
   return { artefactId, canaryId, canaryShare, previousId };
 }
 
-/** True where nothing is known of what a name means that is no model's. */
+/** True if nothing is known about what an unknown model name means. */
 const isUnlike = ({ unsetProviders = [], nearestModel = '' }: DecideResponse | ListModelsResponse): boolean => unsetProviders.length === 0 && nearestModel === '';
 
 const NOTHING_TO_ROLL_BACK = 'There is nothing to roll back: no artefact is on trial, and none was in force before this one.';
 
-/** Handlers of RoutingService, and what other replicas ask. A service without a catalog answers a Fault `routing_unavailable`. */
+/** Handlers of RoutingService, and of commands from other replicas. Without a catalog they answer a Fault `routing_unavailable`. */
 export function createRoutingHandlers({ holder, quality, conversations, live, decisions, exploration, replays, tellOthers, clock, makeId, log, metrics, location }: RoutingDoors): Handlers & { readonly obey: (action: string) => Promise<void> } {
   const loaded = (): LoadedCatalog => {
     const current = holder.current();
@@ -79,7 +79,7 @@ export function createRoutingHandlers({ holder, quality, conversations, live, de
     const startedMs = clock.monotonicMs();
     const { catalog, providers } = loaded();
     const request = toRouteRequest(message);
-    // Of requests whose data must not be kept nothing is remembered, not even where they went.
+    // If a request's data must not be kept, not even the endpoint that served it is remembered.
     const isRemembered = !request.zdr && !request.denyDataCollection && request.promptText !== '';
     const planned = isRemembered ? conversations.find(message.accountId, request.session) : undefined;
     const held = planned === undefined || message.homeEndpointId === '' ? planned : { ...planned, endpointId: message.homeEndpointId };
@@ -90,20 +90,20 @@ export function createRoutingHandlers({ holder, quality, conversations, live, de
     const snapshot = { catalog, live: view, quality: quality.for(catalog, message.session === '' ? message.requestId : `${message.accountId}|${message.session}`) };
     const result = decide(asked, snapshot, message.seed);
     const first = result.kind === 'plan' ? result.attempts[0] : undefined;
-    // Its request has gone, by a plan that was kept. Of another plan a record would tell what was not done.
+    // True if the request was already sent by a kept plan, and edge only reports it. It is then recorded only if this decision has the same first endpoint: any other record would show something that did not happen.
     const isBeside = message.decisionId !== '';
     const isTold = !isBeside || first?.endpoint.id === message.endpointId;
     const decisionId = isBeside ? message.decisionId : makeId('decision');
     if (viaAuto) exploration?.note(message.accountId, result);
-    // Noted without the prompt: what was predicted from it is in the result.
+    // Noted without the prompt: the result has what was predicted from it.
     const isNoted = message.accountId !== '' && isTold && decisions.takes(asked, viaAuto);
     if (isNoted) decisions.note({ id: decisionId, requestId: message.requestId, accountId: message.accountId, atMs: clock.nowMs(), viaAuto, request: asked.promptText === '' ? asked : { ...asked, promptText: '' }, snapshot, seed: message.seed, result });
     let reuse: PlanReuse | undefined;
     if (result.kind === 'plan') {
       const breaker = first === undefined || first.byok ? undefined : view.get(first.endpoint.id)?.breaker;
-      // A call that tries an endpoint is one, not all of a while; and what a request keeps to itself is asked of the catalog in force.
+      // A plan that probes a half-open endpoint must serve one call only, so it is not reused. Nor is the plan of a request whose data must not be kept: its restrictions are checked against the catalog in force each time.
       if (mayKeep(asked) && !message.explain && breaker !== 'half-open') reuse = planReuse(result, isNoted && decisions.hasRoom());
-      // One that only stands by is probably not asked, and if it is, its worker lets one call through. What an account's own credential meets is told of no endpoint: it tries none for the others.
+      // Only the first endpoint counts as a probe: the fallbacks are probably not called, and if one is, its worker lets one call through anyway. A call with an account's own credential is not a probe, since its outcome is not counted for the endpoint.
       if (first !== undefined && !isBeside && breaker === 'half-open') live.noteProbe(first.endpoint.id);
       if (isRemembered && first !== undefined) conversations.note(message.accountId, request.session, first.endpoint.id, request.promptTokens);
     }
@@ -171,7 +171,7 @@ export function createRoutingHandlers({ holder, quality, conversations, live, de
     };
   };
 
-  /** Both of catalog and artefact are taken, or neither. Prices that moved by more than a factor of two are, where the operator says so. */
+  /** Takes both catalog and artefact, or neither. Prices that changed by more than a factor of two are taken only if the operator confirms them. */
   const reloadHere = async (takesPrices: boolean): Promise<CatalogReloadResponse> => {
     const found = await holder.check();
     const problems = [...found.problems, ...(await quality.check())];
@@ -200,7 +200,7 @@ export function createRoutingHandlers({ holder, quality, conversations, live, de
     return { problems: [...problems, ...(await quality.check())], warnings: [...warnings], notices: [...(found?.notices ?? [])] };
   };
 
-  /** Undefined where there is nothing to bring back. */
+  /** Undefined if there is nothing to restore. */
   const rollbackHere = (): QualityState | undefined => {
     const { canaryId, previousId } = quality.state();
     if (canaryId === undefined && previousId === undefined) return undefined;
@@ -210,7 +210,7 @@ export function createRoutingHandlers({ holder, quality, conversations, live, de
   };
   const rollback = (): QualityStateMessage => {
     const state = rollbackHere();
-    // Another replica may have seen an artefact that this one has not.
+    // Another replica may have an artefact that this one never had.
     tellOthers('quality_rollback');
     return state === undefined ? { ...qualityMessage(quality.state()), problems: [NOTHING_TO_ROLL_BACK] } : qualityMessage(state);
   };
@@ -249,7 +249,7 @@ export function createRoutingHandlers({ holder, quality, conversations, live, de
       if (!endpoint.isServable || !(endpoint.hasManagedCredential || endpoint.takesByok)) continue;
       entry.available ||= endpoint.hasManagedCredential;
       const stats = view.get(endpoint.id);
-      // Served on accounts' own credentials alone: worth showing once somebody has used it.
+      // Endpoints that only accounts' own credentials reach are shown once they have been used.
       if (!endpoint.hasManagedCredential && stats === undefined) continue;
       entry.endpoints.push({
         endpointId: endpoint.id,

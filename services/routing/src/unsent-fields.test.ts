@@ -1,4 +1,4 @@
-/** What the wires have no words for, held against what is known of each endpoint: else a client's field would have no effect without a word. */
+/** Compares the fields that wires cannot express with what is known about each endpoint: a mismatch would drop a client's field silently. */
 import { describe, expect, test } from '@jest/globals';
 import { fieldOfParam } from '@signalbox/kernel/param-names';
 import type { Endpoint } from '@signalbox/router-core/catalog';
@@ -15,7 +15,7 @@ const tool = (name: string): object => ({ type: 'function', function: { name, pa
 const PLAIN = { messages: [{ role: 'user', content: 'x' }], tools: [tool('f'), tool('g')] };
 const SCHEMA = { type: 'json_schema', json_schema: { name: 'a', schema: { type: 'object', properties: { b: { type: 'string' } } } } };
 
-/** A field that changes the answer, and what it stands beside. */
+/** Fields that change the answer, each with a value and the other fields that it needs. */
 const FIELDS: readonly (readonly [string, unknown, object?])[] = [
   ['temperature', 0.5],
   ['top_p', 0.5],
@@ -57,7 +57,7 @@ function bodyOf(endpoint: Endpoint, fields: object): string | undefined {
   return WIRES[endpoint.wireProtocol]?.({ model: endpoint.model, providerModelId: endpoint.providerModelId, stream: true, maxTokens: 5_000, temperatureMax: 0, fields: told }, endpoint).toString();
 }
 
-/** By capability a request with the field goes elsewhere. */
+/** True if requests with the field avoid the endpoint because of its capabilities. */
 function isKeptAway(field: string, { capabilities: can }: Endpoint): boolean {
   if (field === 'logprobs' || field === 'top_logprobs') return !can.logprobs;
   if (field === 'n') return !can.choices;

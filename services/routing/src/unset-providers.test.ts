@@ -29,14 +29,14 @@ test('of providers that a request keeps to, those that lack nothing but a creden
   expect(await unset({ only: ['azure'] }, { model: 'auto' })).toEqual(['azure-openai']);
   expect(await unset({ order: ['Azure', 'openrouter'], allowFallbacks: false })).toEqual(['azure-openai', 'openrouter']);
   expect(await unset({ only: ['groq', 'deepinfra', 'azure'], maxPricePrompt: '1' }, { models: ['openai/gpt-oss-20b'] })).toEqual(['groq', 'azure-openai']);
-  // One that has no such model lacks more; a name of none lacks everything, and is told elsewhere.
+  // A provider without the model is absent; an unknown provider is reported elsewhere.
   expect(await lacking({ only: ['groq', 'azure', 'nobody'] })).toEqual({ unset: ['azure-openai'], absent: ['groq'] });
   expect(await lacking({ only: ['deepinfra'] })).toEqual({ unset: [], absent: ['deepinfra'] });
   expect(await lacking({ order: ['groq', 'deepinfra'], allowFallbacks: false, maxPricePrompt: '1' }, { models: ['openai/gpt-oss-20b'] })).toEqual({ unset: ['groq'], absent: [] });
-  // One that is set up is in the way of nothing.
+  // A provider with a credential is not the reason.
   expect(await lacking({ only: ['openai'], maxPricePrompt: '1' })).toEqual({ unset: [], absent: [] });
   expect(await unset({ ignore: ['openai'] })).toEqual([]);
-  // What the account's policy shuts out would not be asked with one.
+  // A provider that the account's policy forbids would not be used even with a credential.
   expect(await unset({ only: ['azure'] }, { denyProviders: ['azure'] })).toEqual([]);
   expect(await unset({ only: ['azure'] }, { denyModels: ['openai/gpt-4o'] })).toEqual([]);
   expect(await lacking({ only: ['groq'] }, { denyProviders: ['groq'] })).toEqual({ unset: [], absent: [] });

@@ -1,4 +1,4 @@
-/** Messages of the contract to and from the domain. */
+/** Translates messages of the contract to and from the domain. */
 import type { PriceCard as CardMessage, PriceStep as StepMessage } from '@signalbox/contracts/common';
 import type { DecideRequest__Output, DecideResponse, ListModelsRequest__Output, PlannedAttempt, PlanReuse, WhatIfRequest__Output, WhatIfSide } from '@signalbox/contracts/routing';
 import { unreachable } from '@signalbox/kernel/assert';
@@ -14,7 +14,7 @@ import type { ListQuery } from './domain/model-list.js';
 import type { NearestModel } from './domain/nearest-model.js';
 import { providersForbidden, providersNamed } from '@signalbox/kernel/provider-names';
 
-/** One of the words, or a Fault `bad_message`. */
+/** Returns `value` if it is one of `words`; else throws a Fault `bad_message`. */
 function oneOf<Word extends string>(words: readonly Word[], value: string, field: string): Word {
   const found = words.find((word) => word === value);
   if (found === undefined) throw new Fault('bad_message', `Unknown value of ${field}.`);
@@ -46,7 +46,7 @@ function costWeightOf(value: number | undefined): number | undefined {
   return value;
 }
 
-/** Throws a Fault `bad_message` for words the contract does not have. */
+/** Throws a Fault `bad_message` for values that the contract does not have. */
 export function toRouteRequest(message: DecideRequest__Output): RouteRequest {
   return {
     model: message.model,
@@ -82,13 +82,13 @@ export function toListQuery(message: ListModelsRequest__Output): ListQuery {
   return { ...message, allowProviders: providersNamed(message.allowProviders), denyProviders: providersForbidden(message.denyProviders) };
 }
 
-/** What a question for *what if* changes; an empty list leaves what was recorded. Throws a Fault `bad_message`. */
+/** The changes of a what-if request; an empty list leaves what was recorded. Throws a Fault `bad_message`. */
 export function changesOf(message: WhatIfRequest__Output): Changes {
   const lists = { allowModels: message.allowModels, denyModels: message.denyModels, allowProviders: providersNamed(message.allowProviders), denyProviders: providersForbidden(message.denyProviders) };
   const mode = message.mode === undefined ? undefined : oneOf(['', 'quality', 'balanced', 'economy'], message.mode, 'mode');
   return {
     ...Object.fromEntries(Object.entries(lists).filter(([, names]) => names.length > 0)),
-    // A policy by margin and one by weight exclude each other.
+    // A policy by mode and one by cost weight exclude each other.
     ...(mode === undefined ? {} : { mode, costWeight: undefined }),
     ...(message.costWeight === undefined ? {} : { costWeight: costWeightOf(message.costWeight) }),
     ...(message.baselineModel === undefined ? {} : { baselineModel: message.baselineModel }),
@@ -99,7 +99,7 @@ export function sideMessage({ cost, quality, savings, models }: Side): WhatIfSid
   return { costNanoUsd: cost, qualitySum: quality, savingsNanoUsd: savings, models: [...models].map(([model, requests]) => ({ model, requests })) };
 }
 
-/** Cards never change: each is rendered once. */
+/** Price cards never change, so each is rendered once. */
 const cardMessages = new WeakMap<PriceCard, CardMessage>();
 
 export function cardMessage(card: PriceCard): CardMessage {
@@ -129,14 +129,14 @@ function stepMessages(steps: readonly PriceStep[]): StepMessage[] {
   return steps.map(({ fromPromptTokens, card }) => ({ fromPromptTokens, card: cardMessage(card) }));
 }
 
-/** With what is sent in place of an effort that the endpoint refuses (empty = as asked). Where it has none that is near, as one that can but be told not to think, it is sent none. */
+/** Adds the effort to send in place of one that the endpoint refuses (empty = as asked). If it has none near, such as a model that can only be told not to think, the effort is dropped. */
 function withEffort(dropParams: readonly string[], { reasoningEfforts }: Attempt['endpoint']): { readonly dropParams: string[]; readonly reasoningEffort: string } {
   const asked = dropParams.map(effortOf).find((effort) => effort !== undefined);
   const nearest = asked === undefined ? '' : nearestEffort(asked, reasoningEfforts);
   return { dropParams: nearest === undefined ? [...dropParams, 'reasoning_effort'] : [...dropParams], reasoningEffort: nearest ?? '' };
 }
 
-/** Names beside its id and bare id, which tell themselves. */
+/** Names other than the id and the bare id, which are obvious. */
 function aliasesOf({ id, aliases }: Model): string[] {
   return aliases.filter((alias) => alias !== id.slice(id.indexOf('/') + 1));
 }
@@ -166,19 +166,19 @@ function attemptMessage({ endpoint, card, steps, dropParams, firstByteTimeoutMs,
 }
 
 /**
- * For how long a plan may be used again without asking. What changes by the moment are breakers and prices: a worker's own
- * breaker holds back what edge would still send, and a request of before a reload has the prices of before as well.
+ * How long edge may reuse a plan without asking. Meanwhile breakers and prices may change. That is harmless: the worker's own
+ * breaker stops calls that edge would still send, and a request just before a reload would have had the old prices too.
  */
 const REUSE_MS = 250;
 
-/** Undefined where the next request may get another plan. `askBeside`: records have room for a decision of its own. */
+/** Undefined if the next request may get another plan. `askBeside`: there is room to record a decision for each request that reuses the plan. */
 export function planReuse({ reach }: Plan, askBeside: boolean): PlanReuse | undefined {
   if (reach === undefined) return undefined;
   const { fromPromptTokens, toPromptTokens } = reach;
   return { forMs: REUSE_MS, fromPromptTokens, askBeside, ...(Number.isFinite(toPromptTokens) ? { toPromptTokens } : {}) };
 }
 
-/** Of a model that was not found: `unset`, providers that would serve it; `nearest`, what its name means. `models`: of the catalog, in its order. */
+/** For a model that was not found: `unset` are providers that could serve it, `nearest` is what its name means. `models`: the catalog's, in its order. */
 export function decideResponse(result: Plan | Refusal, decisionId: string, unset: readonly string[] = [], nearest?: NearestModel, models: readonly Model[] = []): DecideResponse {
   switch (result.kind) {
     case 'plan':

@@ -1,4 +1,4 @@
-/** Hears of attempts on the bus and feeds the statistics. */
+/** Receives attempts from the bus and feeds them to the statistics. */
 import type { Bus, Subscription } from '@signalbox/bus/bus';
 import type { AttemptObserved__Output, AttemptsObserved, AttemptsObserved__Output } from '@signalbox/contracts/events';
 import { messageCodec } from '@signalbox/contracts/load';
@@ -7,9 +7,9 @@ import type { LiveStats } from '../domain/live-stats.js';
 
 const PREFIX = 'attempts.v1.';
 const SUBJECT = `${PREFIX}>`;
-/** Failures that say nothing against the endpoint: the request was at fault. */
+/** Failures caused by the request, which say nothing about the endpoint's health. */
 const REQUEST_FAULTS: ReadonlySet<string> = new Set(['BAD_REQUEST', 'CONTEXT_LENGTH', 'CONTENT_POLICY']);
-/** Failures whose wait is that of all credentials for the endpoint's model. */
+/** Failures for which the wait applies to all credentials for the endpoint's model. */
 const OF_CREDENTIALS: ReadonlySet<string> = new Set(['RATE_LIMITED', 'CREDENTIAL', 'NO_CREDENTIAL']);
 
 function observe(live: LiveStats, attempt: AttemptObserved__Output, provider: string, pool: number): void {

@@ -1,4 +1,4 @@
-/** Tells billing of decisions, and other replicas of what an operator asked this one. Both at most once. */
+/** Publishes decisions for billing, and an operator's commands for the other replicas. Both are delivered at most once. */
 import type { Bus, Subscription } from '@signalbox/bus/bus';
 import type { DecisionsMade, DecisionsMade__Output, RoutingControl, RoutingControl__Output } from '@signalbox/contracts/events';
 import { messageCodec } from '@signalbox/contracts/load';
@@ -7,13 +7,13 @@ import type { RecordedDecision } from '../domain/decisions.js';
 
 const DECISIONS_SUBJECT = 'decisions.v1';
 const CONTROL_SUBJECT = 'routing.v1.control';
-/** Half of what a message on the bus may be. */
+/** Half the largest message of the bus. */
 const MESSAGE_BYTES_MAX = 512 * 1_024;
 
 const decisionsCodec = messageCodec<DecisionsMade, DecisionsMade__Output>('signalbox.events.v1.DecisionsMade');
 const controlCodec = messageCodec<RoutingControl, RoutingControl__Output>('signalbox.events.v1.RoutingControl');
 
-/** In messages of bounded size; a record that is larger by itself stays in memory alone. */
+/** Publishes records in messages of bounded size. A single record above that size is not published, and stays in memory only. */
 export function announceDecisions(bus: Bus, records: readonly RecordedDecision[]): void {
   let batch: NonNullable<DecisionsMade['decisions']> = [];
   let bytes = 0;
@@ -35,7 +35,7 @@ export function announceControl(bus: Bus, { origin, action }: { readonly origin:
   bus.announce(CONTROL_SUBJECT, controlCodec.encode({ origin, action }));
 }
 
-/** Calls `obey` with what other replicas were asked. */
+/** Calls `obey` with the commands that other replicas received. */
 export function listenToControl(bus: Bus, origin: string, obey: (action: string) => Promise<void>, log: Log): Promise<Subscription> {
   return bus.listen(CONTROL_SUBJECT, ({ payload }) => {
     let message: RoutingControl__Output;

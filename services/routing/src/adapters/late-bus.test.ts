@@ -7,7 +7,7 @@ import { createLateBus, type LateBusOptions } from './late-bus.js';
 
 const RETRY_MS = 2_000;
 
-/** A bus that answers from the `answersFrom`th try on, and refuses the second listener `refusals` times. */
+/** A bus that answers from attempt number `answersFrom` on, and refuses the second listener `refusals` times. */
 function rig({ answersFrom = 1, refusals = 0 }: { readonly answersFrom?: number; readonly refusals?: number } = {}) {
   const clock = createFakeClock();
   const seen = { tries: 0, connections: 0, closed: 0, refused: 0, failures: 0, listening: 0, heard: [] as string[] };

@@ -1,29 +1,29 @@
-/** The event bus of a service that works without one: connected in the background, for as long as it takes. */
+/** The event bus of a service that can work without it: connects in the background, and retries until it succeeds. */
 import type { Bus, Subscription } from '@signalbox/bus/bus';
 import type { Clock, Timer } from '@signalbox/kernel/clock';
 
 const RETRY_MS = 2_000;
 
 export interface LateBusOptions {
-  /** Rejects when the bus does not answer. */
+  /** Rejects if the bus does not answer. */
   readonly connect: () => Promise<Bus>;
-  /** What is listened to. Each rejects when the bus does not let this service listen. */
+  /** Subscribe to the bus. Each rejects if the bus refuses the subscription. */
   readonly listeners: readonly ((bus: Bus) => Promise<Subscription>)[];
   readonly clock: Clock;
-  /** Hears of each failure; all is tried again 2 s later. */
+  /** Called for each failure; a retry follows 2 s later. */
   readonly onFailure: (error: unknown) => void;
 }
 
 export interface LateBus {
-  /** Undefined until it is connected. */
+  /** Undefined until connected. */
   current(): Bus | undefined;
-  /** To be called once; returns at once, never throws. */
+  /** Call once; returns immediately and never throws. */
   start(): void;
   /** Stops trying, and closes the connection. */
   stop(): Promise<void>;
 }
 
-/** One connection at the most: where listening is refused, only that is tried again, and what is listened to already is not listened to twice. */
+/** Makes one connection at most. If a subscription is refused, only the missing subscriptions are retried. */
 export function createLateBus({ connect, listeners, clock, onFailure }: LateBusOptions): LateBus {
   const subscriptions: Subscription[] = [];
   let bus: Bus | undefined;

@@ -6,7 +6,7 @@ import type { QualitySource } from '../domain/ports.js';
 
 const SHIPPED_FILE = fileURLToPath(new URL('../../quality/quality.bin', import.meta.url));
 
-/** `path` empty = the shipped artefact; `variable` is the setting that names it, and begins what is wrong with another. */
+/** `path` empty = the shipped artefact. `variable` is the setting that names the file, and begins the text of a problem with it. */
 export function createQualityFile(path: string, variable: string): QualitySource {
   const from = path === '' ? SHIPPED_FILE : path;
   const said = path === '' ? 'The shipped quality artefact' : `${variable}: ${path}`;

@@ -1,40 +1,40 @@
-/** Holds the catalog in force. A bad one never replaces a good one. */
+/** Holds the catalog in force. An invalid catalog never replaces a valid one. */
 import type { Clock } from '@signalbox/kernel/clock';
 import { formatUsdJson } from '@signalbox/kernel/money';
 import { cardFor, type PriceCard } from '@signalbox/kernel/tokens';
 import type { Catalog, Endpoint } from '@signalbox/router-core/catalog';
 import type { CatalogSource, LoadedCatalog } from './ports.js';
 
-/** A price that moves by more than this factor is told to the operator. */
+/** A price that changes by more than this factor is reported to the operator. */
 const ALARM_FACTOR = 2n;
 const WARNINGS_MAX = 50;
-/** Catalogs kept in memory, for decisions to be made again. */
+/** Most catalogs kept in memory for replays. */
 const RECALLED_MAX = 4;
 
 /** A catalog that was read. */
 export interface FoundCatalog {
   readonly problems: readonly string[];
-  /** Prices that would move by more than a factor of two. */
+  /** Prices that would change by more than a factor of two. */
   readonly warnings: readonly string[];
-  /** Undefined where there are problems. */
+  /** Undefined if there are problems. */
   readonly loaded: LoadedCatalog | undefined;
   /** Puts `loaded` in force, if there is one. */
   take(): void;
 }
 
-/** `renewed`: as of today; `current`: it was already; `changed`: its files hold something else by now, which nobody asked for yet. */
+/** `renewed`: rebuilt as of today; `current`: it was already; `changed`: its files have changed, and nobody has asked for a reload yet. */
 export type Renewal = 'renewed' | 'current' | 'changed';
 
 export interface CatalogHolder {
   /** Undefined until the first good load. */
   current(): LoadedCatalog | undefined;
-  /** Replaces the catalog when it is sound; answers the problems otherwise. */
+  /** Replaces the catalog if the new one is valid; else returns the problems. */
   reload(): Promise<Pick<FoundCatalog, 'problems' | 'warnings'>>;
-  /** What `reload` would find, without replacing anything until it is taken. */
+  /** Reads like `reload`, but replaces nothing until `take` is called. */
   check(): Promise<FoundCatalog>;
-  /** Once the day has changed: the catalog in force as of today, since models and endpoints have a last day. */
+  /** Call when the date has changed: rebuilds the catalog in force as of today, since models and endpoints have shutdown dates. */
   renew(): Promise<Renewal>;
-  /** The catalog of that id, in force or earlier; undefined when it is not at hand. */
+  /** The current or an earlier catalog with that id; undefined if it is not available. */
   recall(id: string): Promise<Catalog | undefined>;
 }
 
@@ -42,7 +42,7 @@ const FIGURES = {
   inputUncached: 'input', cacheRead: 'cached input', cacheWrite: 'input to a cache', outputText: 'output', outputReasoning: 'reasoning', audio: 'audio', image: 'images', requestNanoUsd: 'a request',
 } as const satisfies Partial<Record<keyof PriceCard, string>>;
 
-/** What moved, of prompts of any length: once where figures follow another, as those of audio follow that of input where a host has none of its own. */
+/** Describes price changes, for prompts of any length. Equal changes are described once: a host without an audio price charges its input price, so both move together. */
 function movesOf(before: Endpoint, after: Endpoint): string[] {
   const lengths = [...new Set([...before.prices, ...after.prices].map(({ fromPromptTokens }) => fromPromptTokens))].sort((a, b) => a - b);
   const told = new Set<string>();
@@ -72,7 +72,7 @@ function priceAlarms(before: Catalog, after: Catalog): string[] {
 
 export function createCatalogHolder(source: CatalogSource, clock: Clock): CatalogHolder {
   let current: LoadedCatalog | undefined;
-  /** As of which it is. */
+  /** ISO date for which the current catalog was built. */
   let currentDay = '';
   const recalled = new Map<string, Catalog>(); // kept: by catalog, a few.
   const remember = (catalog: Catalog): void => {

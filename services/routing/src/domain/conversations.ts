@@ -1,4 +1,4 @@
-/** Remembers where conversations are at home, so that `auto` can weigh what moving them costs. Best effort, in memory. */
+/** Remembers which endpoint served each conversation, so that `auto` can weigh the cost of moving it. Best effort, in memory. */
 import type { Clock } from '@signalbox/kernel/clock';
 import type { HeldConversation } from '@signalbox/router-core/request';
 
@@ -13,13 +13,13 @@ interface Home {
 }
 
 export interface Conversations {
-  /** The home of a conversation of an account, while its cache is probably warm. */
+  /** The endpoint that served the conversation last, while its prompt cache is probably warm. */
   find(accountId: string, session: string): HeldConversation | undefined;
   note(accountId: string, session: string, endpointId: string, promptTokens: number): void;
 }
 
 export function createConversations(clock: Clock): Conversations {
-  // A Map iterates in the order of insertion: the first entry is the one that was longest without a turn.
+  // A Map iterates in the order of insertion: the first entry is the least recently used conversation.
   const homes = new Map<string, Home>(); // kept: by conversation, until thousands came since: what leaves is old whichever table held it.
   const keyOf = (accountId: string, session: string): string => `${accountId}|${session}`;
   return {

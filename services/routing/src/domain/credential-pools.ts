@@ -1,29 +1,29 @@
 /**
- * Which of the operator's credentials at a provider have to be waited for. Replicas of a worker may have different ones
- * while keys are changed: what one of them met is waited for by those that have the same, and the others go on.
+ * Tracks which of the operator's credentials at a provider cannot be used for now. While keys are being rotated, replicas of a
+ * worker may have different credentials (pools): a refusal or rate limit applies only to replicas with the same pool.
  */
 
-/** Replicas say every minute that they are there; credentials that nobody spoke of for so long are gone. */
+/** Replicas report every minute; a pool that no replica reported for this long is gone. */
 const POOL_AGE_MAX_MS = 150_000;
-/** Of one provider; the one that was heard of longest ago goes first. */
+/** Most pools per provider; the one with the oldest report is dropped first. */
 const POOLS_MAX = 64;
 
 interface Pool {
   heardAtMs: number;
-  /** All of them, for whatever model. */
+  /** Until when the whole pool is benched, for all models. */
   benchedUntilMs: number;
   readonly restsUntilMs: Map<string, number>;
 }
 
-/** All instants on one steady clock. `pool` 0 = of a version that does not tell: it speaks for all. */
+/** All instants are on one monotonic clock. `pool` 0 = from a version that does not report its pool: applies to all. */
 export interface CredentialPools {
-  /** A replica that has these credentials is there. */
+  /** A replica with these credentials is running. */
   note(provider: string, pool: number, nowMs: number): void;
-  /** One of them may be asked again. */
+  /** At least one of the credentials may be used again. */
   free(provider: string, pool: number): void;
   /**
-   * No call can be made with them for so long: to this endpoint, undefined = to any. Answers for how long no call can be made
-   * with any of the provider's that were heard of lately; 0 = one can.
+   * The pool cannot be used for `forMs`: for this endpoint, or for any if undefined. Returns how long none of the provider's
+   * recently reported pools can be used; 0 = one can.
    */
   wait(provider: string, pool: number, endpointId: string | undefined, forMs: number, nowMs: number): number;
 }

@@ -1,6 +1,6 @@
 /**
- * Remembers decisions so that somebody may ask why. Records are made off the request's path, a moment later, and handed
- * on in batches; the latest ones stay in memory. Bounded by rate and by number: under load a share goes unrecorded.
+ * Records decisions so that they can be explained later. Records are made a moment after the request and passed on in
+ * batches; the latest ones stay in memory. Bounded by rate and number: under load, only a share is recorded.
  */
 import type { Clock, Timer } from '@signalbox/kernel/clock';
 import type { Snapshot } from '@signalbox/router-core/catalog';
@@ -8,18 +8,18 @@ import type { Plan, Refusal } from '@signalbox/router-core/decide';
 import { mayKeep, recordOf, type DecisionRecord } from '@signalbox/router-core/record';
 import type { RouteRequest } from '@signalbox/router-core/request';
 
-/** How long a decision waits for its batch. */
+/** How long a decision may wait for its batch. */
 const FLUSH_MS = 1_000;
-/** Records made in one go, about a millisecond: making them holds the event loop. */
+/** Records made per turn: this many block the event loop for about a millisecond. */
 const PART_MAX = 8;
-/** Decisions kept in memory, for who asks before the store has them: this many, and records of this much. */
+/** Bounds, in number and bytes, on decisions kept in memory for queries that come before the store has them. */
 const REMEMBERED_MAX = 1_000;
 const REMEMBERED_BYTES_MAX = 1024 * 1024;
-/** Seconds' worth of records that may come at once. */
+/** Size of a burst, in seconds' worth of records. */
 const BURST_SECONDS = 10;
-/** A pinned model says little of how routing decides: of those at most this share of the rate is recorded. */
+/** Decisions for a pinned model show little of how routing works, so they get at most this share of the rate. */
 const PINNED_SHARE = 0.2;
-/** Of pinned models: with room for fewer, edge is not asked to tell of each request that it serves by a kept plan, since the next ones would find none. */
+/** Records kept free for pinned models. With room for fewer, edge is not asked to report each request that it serves from a kept plan, so that requests that do call routing find room. */
 const SPARE_RECORDS = 5;
 
 export interface Decided {
@@ -40,34 +40,34 @@ export interface RecordedDecision extends Pick<Decided, 'id' | 'requestId' | 'ac
 }
 
 export interface Decisions {
-  /** True when the decision is to be noted: not when the request's data must not be kept, or too many were noted of late. Ask once for each. */
+  /** True if the decision should be noted; false if the request's data must not be kept, or the rate is used up. Call once per decision. */
   takes(request: RouteRequest, viaAuto: boolean): boolean;
-  /** Some more of pinned models would be taken at once. */
+  /** True if several more decisions for pinned models could be recorded now. */
   hasRoom(): boolean;
-  /** Of a decision that it takes. */
+  /** Notes a decision for which `takes` returned true. */
   note(decided: Decided): void;
-  /** By id, or by request when `id` is empty; of that account alone. */
+  /** Finds a decision of the account by id, or by request if `id` is empty. */
   find(query: { readonly accountId: string; readonly id: string; readonly requestId: string }): RecordedDecision | undefined;
-  /** Hands on what waits; for the end of the service. */
+  /** Passes on all waiting records; for the shutdown of the service. */
   flush(): void;
 }
 
 export interface DecisionsOptions {
   readonly clock: Clock;
-  /** Records a second at most; 0 = none. */
+  /** Most records per second; 0 = none. */
   readonly perSecondMax: number;
-  /** Given each batch; never throws. */
+  /** Receives each batch; must not throw. */
   readonly handOn: (records: readonly RecordedDecision[]) => void;
   readonly onSkipped: () => void;
 }
 
 interface Bucket {
   take(): boolean;
-  /** Tokens in it. */
+  /** Tokens left in the bucket. */
   left(): number;
 }
 
-/** A bucket of tokens that fills with time. */
+/** A token bucket that refills with time. */
 function bucketOf(clock: Clock, perSecond: number): Bucket {
   const most = perSecond * BURST_SECONDS;
   let tokens = most;
@@ -88,7 +88,7 @@ function bucketOf(clock: Clock, perSecond: number): Bucket {
   };
 }
 
-/** In memory of their own: kept bytes of the pool that all share would keep 64 KB of it each. */
+/** Copies the text to a buffer outside Node's shared pool: a kept slice of the pool would keep 64 KB alive. */
 function bytesOf(text: string): Buffer {
   const bytes = Buffer.allocUnsafeSlow(Buffer.byteLength(text));
   bytes.write(text);
@@ -99,11 +99,11 @@ export function createDecisions({ clock, perSecondMax, handOn, onSkipped }: Deci
   const ofAuto = bucketOf(clock, perSecondMax);
   const ofPinned = bucketOf(clock, perSecondMax * PINNED_SHARE);
   let waiting: Decided[] = [];
-  /** Of the batch that is being made. */
+  /** Records of the current batch. */
   const made: RecordedDecision[] = [];
   let timer: Timer | undefined;
   // A Map iterates in the order of insertion: the first entry is the oldest.
-  const remembered = new Map<string, RecordedDecision>(); // kept: thousands, to be looked up: what leaves is old whichever table held it.
+  const remembered = new Map<string, RecordedDecision>(); // kept: thousands, for look-ups; entries are old when they leave anyway.
   let rememberedBytes = 0;
 
   function recorded({ id, requestId, accountId, atMs, viaAuto, request, snapshot, seed, result }: Decided): RecordedDecision | undefined {

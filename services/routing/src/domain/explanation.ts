@@ -1,7 +1,7 @@
 /** The short form of a decision, for a client that asks to see it in its answer. */
 import type { DecisionRecord } from '@signalbox/router-core/record';
 
-/** Plain JSON; holds nothing of the prompt. */
+/** Plain JSON without any text of the prompt. */
 export function explanationOf(record: DecisionRecord): object {
   const { snapshotId, artefactId, prediction, sentence, floor, reason, considered, rejected, reference, attempts } = record;
   return {

@@ -7,19 +7,19 @@ const ACCOUNTS_MAX = 20_000;
 interface Tally {
   requests: number;
   explored: number;
-  /** Expected nano-USD of its requests for `auto`. */
+  /** Expected cost of the account's `auto` requests, in nano-USD. */
   spent: number;
-  /** Expected nano-USD beyond the best choice. */
+  /** Expected cost beyond the best choice, in nano-USD. */
   spentExploring: number;
 }
 
 export interface ExplorationBudget {
-  /** Nano-USD that trying another model may cost this request; undefined = none may be tried. */
+  /** Nano-USD that this request may spend on trying another model; undefined = it may not try one. */
   roomOf(accountId: string): number | undefined;
   note(accountId: string, result: Plan | Refusal): void;
 }
 
-/** Per replica, in memory, empty at the start: an account explores only out of what it has spent since. */
+/** Per replica, in memory, empty at the start: an account explores only in proportion to what it has spent since then. */
 export function createExplorationBudget(): ExplorationBudget {
   // A Map iterates in the order of insertion: the first account is the one that was first seen.
   const tallies = new Map<string, Tally>(); // kept: by account.

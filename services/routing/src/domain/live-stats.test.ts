@@ -66,7 +66,7 @@ describe('a breaker', () => {
     breaker.hearProbe(0);
     expect(breaker.state(0)).toBe('closed');
     for (let i = 0; i < 5; i += 1) breaker.record(false, 0, 0);
-    // News may come a moment before this one's own 30 s are over.
+    // The report may arrive a moment before this breaker's own 30 s are over.
     breaker.hearProbe(29_990);
     expect(breaker.waitMs(30_000)).toBe(29_990);
     breaker.record(true, 0, 31_000);
@@ -101,7 +101,7 @@ describe('a breaker', () => {
     };
     for (let i = 0; i < 4; i += 1) expect(begin(30_000 + i * 100)).toEqual(['half-open', 'open', 'half-open']);
     expect(begin(30_400)).toEqual(['half-open', 'open', 'closed']);
-    // What another replica lets through is nobody's to wait for any more.
+    // A probe of another replica no longer matters.
     breaker.hearProbe(30_500);
     expect(begin(30_500)).toEqual(['closed', 'closed', 'closed']);
     breaker.record(false, 0, 31_000);
@@ -134,7 +134,7 @@ describe('a breaker', () => {
     for (let nowMs = 0; waits.length < 7; nowMs += breaker.waitMs(nowMs)) {
       for (let i = 0; i < 4; i += 1) breaker.limit(nowMs);
       expect(breaker.state(nowMs)).toBe('closed');
-      // The last comes with all that were under way.
+      // The fifth limit arrives together with those of all other running requests.
       for (let i = 0; i < 50; i += 1) breaker.limit(nowMs);
       waits.push(breaker.waitMs(nowMs));
     }
@@ -197,7 +197,7 @@ describe('live statistics', () => {
     expect(state()).toBe('half-open');
     live.hearProbe('a', 'sent');
     expect(state()).toBe('open');
-    // What the one call brings is known soon; 30 s is when it is given up.
+    // The result of the probe is known soon; 30 s is only when it is abandoned.
     expect(live.view().get('a')?.waitMs).toBe(5_000);
     live.observe(observation());
     expect(state()).toBe('closed');
@@ -232,7 +232,7 @@ describe('live statistics', () => {
     expect(state()).toBe('open');
     clock.advance(3_000);
     expect(state()).toBe('closed');
-    // Without a wait five are waited for as long.
+    // Without a Retry-After, five in a row cause the same wait.
     for (let i = 0; i < 5; i += 1) live.observe(observation({ isSuccess: false, isRateLimit: true }));
     clock.advance(1_999);
     expect(state()).toBe('open');
@@ -270,7 +270,7 @@ describe('outliers in live statistics', () => {
     expect(later(29_000)).toEqual({ d: 'failures' });
     expect(later(1_000)).toEqual({});
     expect(live.view().get('d')?.breaker).toBe('closed');
-    // What was seen before says nothing any more; the next slot of 30 s does.
+    // Earlier observations no longer count; those of the next slot of 30 s do.
     observe('d');
     expect(later(1_000)).toEqual({});
     expect(later(28_000)).toEqual({});

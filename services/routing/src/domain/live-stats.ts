@@ -1,4 +1,4 @@
-/** What attempts say of endpoints: five-minute windows, breakers and outliers. Best effort, rebuilt from events after a restart. */
+/** Live statistics of endpoints from attempts: five-minute windows, breakers and outliers. Best effort, rebuilt from events after a restart. */
 import type { Clock } from '@signalbox/kernel/clock';
 import type { EndpointLive } from '@signalbox/router-core/catalog';
 import { createBreaker, type Breaker } from '@signalbox/router-core/breaker';
@@ -7,22 +7,22 @@ import { createCredentialPools } from './credential-pools.js';
 import type { Credentials, PeersOf } from './peers.js';
 import { createSlidingWindow, type SlidingWindow } from './sliding-window.js';
 
-/** Shorter answers say nothing of a model's speed. */
+/** Shorter answers do not show a model's speed. */
 const SPEED_TOKENS_MIN = 32;
 const SUCCESS_PRIOR = 0.98;
 const SUCCESS_PRIOR_CALLS = 20;
-/** Windows slide even without news: the view is renewed at this age, and outliers are looked for as often. */
+/** Windows slide even without new observations: the view is rebuilt at this age, and outliers are checked as often. */
 const VIEW_AGE_MAX_MS = 1_000;
-/** Breakers are read a second late: by then every replica of a worker lets a call through that is planned to see whether the endpoint is well. */
+/** Breakers are read as of one second ago. When a plan is made to probe an endpoint, every replica's own breaker is then half open too, and lets the call through. */
 const BEHIND_WORKERS_MS = 1_000;
-/** From a plan to the call that its worker lets through, which is then heard of: admission may wait two seconds. A plan that came to nothing leaves its place then. */
+/** Time from a plan with a probe to the report that the worker sent it: admission may wait two seconds. After that, an unused plan no longer counts as the probe. */
 const PLANNED_MS = 3_000;
-/** Told as the wait while a probe is under way, which mostly ends long before it is given up. */
+/** Longest wait reported while a probe runs, since a probe mostly ends long before it is abandoned. */
 const PROBE_WAIT_MS_MAX = 5_000;
 
 export interface Observation {
   readonly endpointId: string;
-  /** True also when the request itself was at fault: the endpoint is well. */
+  /** Also true if the request itself was at fault, since the endpoint works. */
   readonly isSuccess: boolean;
   readonly isStreaming: boolean;
   /** Milliseconds; 0 = not measured. */
@@ -30,13 +30,13 @@ export interface Observation {
   /** Milliseconds; 0 = not measured. */
   readonly totalMs: number;
   readonly outputTokens: number;
-  /** Until a credential is free for it; 0 = one is, or nobody knows. */
+  /** Milliseconds until a credential is free for the endpoint; 0 = one is, or unknown. */
   readonly retryAfterMs: number;
-  /** Until any of the operator's credentials at the provider may be asked for whatever model; 0 = one may. */
+  /** Milliseconds until any of the operator's credentials at the provider may be used, for any model; 0 = one may be used now. */
   readonly benchedMs: number;
-  /** A rate limit: it is waited for, and says nothing of how well the endpoint is. */
+  /** True for a rate limit: it causes a wait, and says nothing about the endpoint's health. */
   readonly isRateLimit: boolean;
-  /** Whose worker tells it, and which of the operator's credentials that has; 0 or absent = it does not say. */
+  /** Provider of the reporting worker, and `pool`, the worker's set of operator credentials; 0 or absent = not reported. */
   readonly provider?: string;
   readonly pool?: number;
 }
@@ -55,15 +55,15 @@ const NO_SIBLINGS: Credentials = { siblingsOf: () => undefined, endpointsOf: () 
 export interface LiveStats {
   /** Ignores endpoints that `peersOf` does not know, so the table stays bounded by the catalog. */
   observe(observation: Observation): void;
-  /** A worker lets one call through to an endpoint whose breaker was open; that call has brought content, or ended and says nothing. */
+  /** A worker's probe of an endpoint with an open breaker was sent, has brought content (`begun`), or ended without a verdict (`void`). */
   hearProbe(endpointId: string, step: 'sent' | 'begun' | 'void'): void;
-  /** A worker of the provider is there, with these credentials. */
+  /** A worker of the provider is running, with these credentials. */
   hearPool(provider: string, pool: number): void;
-  /** One of them is not benched. */
+  /** At least one of the pool's credentials is not benched. */
   hearFree(provider: string, pool: number): void;
   /** At most one second old; breakers are current. */
   view(): ReadonlyMap<string, EndpointLive>;
-  /** A plan begins with an endpoint that is half open. */
+  /** A plan begins with a half-open endpoint. */
   noteProbe(endpointId: string): void;
 }
 
@@ -71,8 +71,8 @@ export function createLiveStats(clock: Clock, peersOf: PeersOf, { siblingsOf, en
   const tracked = new Map<string, Tracked>(); // kept: by endpoint.
   const ejections = createEjections();
   const pools = createCredentialPools();
-  /** Endpoints with news since outliers were last looked for. */
-  const unjudged = new Set<string>(); // kept: ids of endpoints alone.
+  /** Endpoints with new observations since the last check for outliers. */
+  const unjudged = new Set<string>(); // kept: ids of endpoints only.
   let judgedAtMs = -Infinity;
   let view: ReadonlyMap<string, EndpointLive> = new Map();
   let viewAtMs = -Infinity;
@@ -92,7 +92,7 @@ export function createLiveStats(clock: Clock, peersOf: PeersOf, { siblingsOf, en
     };
   };
 
-  /** Judges every model that has news, once. */
+  /** Checks each model with new observations for outliers, once. */
   const judge = (nowMs: number): void => {
     const judged = new Set<string>();
     for (const id of unjudged) {
@@ -129,7 +129,7 @@ export function createLiveStats(clock: Clock, peersOf: PeersOf, { siblingsOf, en
     };
   };
 
-  /** Undefined for an endpoint that the catalog does not have. */
+  /** Undefined if the catalog does not have the endpoint. */
   const track = (endpointId: string): Tracked | undefined => {
     let entry = tracked.get(endpointId);
     if (entry === undefined && peersOf(endpointId) !== undefined) {
@@ -139,7 +139,7 @@ export function createLiveStats(clock: Clock, peersOf: PeersOf, { siblingsOf, en
     return entry;
   };
 
-  /** No call can be made with any of the provider's credentials: the other endpoints need not be asked to know it. */
+  /** None of the provider's credentials can be used: pauses all endpoints that use them, without waiting for each to fail. */
   const rest = (endpointIds: readonly string[], forMs: number, nowMs: number): void => {
     for (const id of endpointIds) track(id)?.breaker.pause(forMs, nowMs);
     isStale = true;
@@ -154,14 +154,14 @@ export function createLiveStats(clock: Clock, peersOf: PeersOf, { siblingsOf, en
       const restMs = retryAfterMs > 0 ? pools.wait(provider, pool, endpointId, retryAfterMs, nowMs) : 0;
       const pauseMs = benchedMs > 0 ? pools.wait(provider, pool, undefined, benchedMs, nowMs) : 0;
       if ((retryAfterMs > 0 || benchedMs > 0) && restMs === 0 && pauseMs === 0) {
-        // It is a matter of credentials that this replica has: another has some that may be asked, and the endpoint may be well.
+        // Only this replica's credentials are affected. Another replica has usable ones, and the endpoint may be healthy.
         entry.breaker.giveBack(nowMs - BEHIND_WORKERS_MS);
         isStale = true;
         return;
       }
       if (isRateLimit && restMs > 0) entry.breaker.rest(restMs, nowMs);
       else if (isRateLimit && pauseMs === 0) entry.breaker.limit(nowMs);
-      // What is said of all endpoints is waited for by all alike.
+      // A pause of all the provider's endpoints is applied below, to each of them.
       else entry.breaker.record(isSuccess, pauseMs > 0 ? 0 : restMs, nowMs);
       if (pauseMs > 0) rest(siblingsOf(endpointId) ?? [], pauseMs, nowMs);
       if (entry.breaker.state(nowMs) !== before) isStale = true;
@@ -194,7 +194,7 @@ export function createLiveStats(clock: Clock, peersOf: PeersOf, { siblingsOf, en
       const breaker = tracked.get(endpointId)?.breaker;
       const nowMs = clock.monotonicMs();
       if (step === 'sent') breaker?.hearProbe(nowMs);
-      // At once: the worker that tells it is ready for the next.
+      // Let the next probe through at once: the worker that reports this is ready for it.
       else if (step === 'begun') breaker?.noteBegun(nowMs - BEHIND_WORKERS_MS);
       else breaker?.giveBack(nowMs - BEHIND_WORKERS_MS);
       isStale = true;

@@ -1,4 +1,4 @@
-/** The models an account may use, and what is known of each. */
+/** Lists the models that an account may use, with their details. */
 import { formatUsdJson, formatUsdPerToken } from '@signalbox/kernel/money';
 import { cardFor, type PriceCard } from '@signalbox/kernel/tokens';
 import { findModel, type Catalog, type Endpoint, type EndpointLive, type Model } from '@signalbox/router-core/catalog';
@@ -9,33 +9,33 @@ type LiveView = ReadonlyMap<string, EndpointLive>;
 export interface ListQuery {
   readonly allowModels: readonly string[];
   readonly denyModels: readonly string[];
-  /** Providers that may be used, empty = all, and those that may not: of the account's policy. */
+  /** The account's policy: providers that may be used (empty = all), and below, providers that may not. */
   readonly allowProviders: readonly string[];
   readonly denyProviders: readonly string[];
   readonly byokProviders: readonly string[];
-  /** Those of them where the account itself has a zero-retention agreement. */
+  /** Those of `byokProviders` with which the account itself has a zero-retention agreement. */
   readonly byokZdrProviders: readonly string[];
-  /** Those of `byokProviders` where the credential has an address of its own. */
+  /** Those of `byokProviders` whose credential has its own address. */
   readonly byokOwnAddressProviders: readonly string[];
   /** One model by any of its names; empty = all. */
   readonly model: string;
 }
 
-/** True for endpoints that the account has a credential for, and that its policy does not shut out. */
+/** True for endpoints for which a credential exists and which the account's policy permits. */
 function endpointUse({ allowProviders, denyProviders, byokProviders }: ListQuery): (endpoint: Endpoint) => boolean {
   return (endpoint) => isReachable(endpoint, byokProviders) && isProviderAllowed(endpoint.provider, { allowProviders, denyProviders });
 }
 
-/** In the catalog's order. Retired models are left out, and those that no provider may serve to this account. */
+/** In the catalog's order, without retired models and models that no provider may serve to this account. */
 export function listModels(catalog: Catalog, query: ListQuery): Model[] {
-  // An allow list of `auto` alone permits no model by name.
+  // An allow list that has only `auto` permits no model by name.
   const isAllowed = modelListFilter(catalog, query, false);
   const isUsable = endpointUse(query);
   const only = query.model === '' ? undefined : (catalog.names.get(query.model) ?? -1);
   return catalog.models.filter((model) => (only === undefined || model.index === only) && !model.isRetired && isAllowed(model) && model.endpoints.some(isUsable));
 }
 
-/** The model that was asked for, where it is not listed since it is served no more, and the account's lists leave it. */
+/** The model asked for, if it is missing from the list only because it is retired, and the account's policy would permit it. */
 export function retiredModel(catalog: Catalog, query: ListQuery): Model | undefined {
   const model = findModel(catalog, query.model);
   return model?.isRetired === true && modelListFilter(catalog, query, false)(model) ? model : undefined;
@@ -45,7 +45,7 @@ function usd(nano: bigint): number {
   return Number(nano) / 1e9;
 }
 
-/** Prices of a million tokens, and by the names that OpenRouter gives them those of one token, as decimal text. */
+/** Prices per million tokens; and, under OpenRouter's names, prices per token as decimal text. */
 function pricing(card: PriceCard): object {
   return {
     unit: 'usd_per_1m_tokens', input: usd(card.inputUncached), cached_input: usd(card.cacheRead), cache_write: usd(card.cacheWrite), output: usd(card.outputText),
@@ -64,12 +64,12 @@ function endpointDetail(endpoint: Endpoint, query: ListQuery, live: LiveView): o
     max_output_tokens: endpoint.maxOutputTokens,
     quantization_bits: endpoint.quantizationBits,
     policy: { trains_on_data: trainsOnData(endpoint, query), zdr: keepsNothing(endpoint, query) },
-    // Of the latest five minutes, as routing sees them; null where too little was seen.
+    // The last five minutes, as routing sees them; null if there are too few samples.
     live: { breaker: seen?.breaker ?? 'closed', samples: seen?.samples ?? 0, latency_ms_p75: seen?.latencyMsP75 ?? null, throughput_tps_p50: seen?.throughputTpsP50 ?? null },
   };
 }
 
-/** JSON of a model for `?detail=full`: its cheapest endpoint's price, capabilities, and all endpoints the account may use. */
+/** JSON of a model for `?detail=full`: price of its cheapest endpoint, capabilities, and all endpoints that the account may use. */
 export function modelDetail(model: Model, query: ListQuery, live: LiveView): object {
   const endpoints = model.endpoints.filter(endpointUse(query));
   const priced = endpoints.flatMap((endpoint) => {

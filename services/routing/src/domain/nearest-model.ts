@@ -1,4 +1,4 @@
-/** What a name that the catalog does not have certainly means: names of other gateways, of hosts and of dated releases. */
+/** Finds the model that an unknown name clearly means: names used by other gateways and by hosts, and names of dated releases. */
 import { providersNamed } from '@signalbox/kernel/provider-names';
 import { findModel, type Catalog, type Model } from '@signalbox/router-core/catalog';
 import { isProviderAllowed, isReachable, modelListFilter } from '@signalbox/router-core/filters';
@@ -7,30 +7,30 @@ import type { ListQuery } from './model-list.js';
 export interface NearestModel {
   /** Id of the catalog. */
   readonly model: string;
-  /** What the name has in front, where it is a provider that serves this model. */
+  /** The name's prefix, if it is a provider that serves this model. */
   readonly provider: string | undefined;
 }
 
-/** OpenRouter's endings, such as `:free`; sizes and versions, such as `:8b` and `:0`, begin with a figure. */
+/** OpenRouter's suffixes, such as `:free`. Sizes and versions, such as `:8b` and `:0`, begin with a digit. */
 const ENDING = /:[a-z][a-z-]*$/;
 const PRESET = /@preset\/.*$/;
-/** A release: `-2024-08-06`, `-20250929`, `@20250929`, `@default`. */
+/** Suffix of a release: `-2024-08-06`, `-20250929`, `@20250929`, `@default`. */
 const RELEASE = /(?:[-@](?:20\d{2}-?[01]\d-?[0-3]\d)|@default|@latest)$/;
-/** Bedrock's version of what it serves. */
+/** Bedrock's version suffix. */
 const VERSION = /-v\d+:\d+$/;
-/** Of Bedrock's inference profiles. */
+/** Prefix of Bedrock's inference profiles. */
 const GEOGRAPHY = /^(?:global|us-gov|us|eu|apac|jp|au|ca)\.(?=[a-z0-9-]+\.)/;
-/** In front of a model stand a provider and where or how it is asked: `bedrock/us-east-1/…`. */
+/** Most prefixes: a provider, and a region or mode, as in `bedrock/us-east-1/…`. */
 const SEGMENTS_MAX = 3;
 
 function undated(name: string): string {
   return name.replace(VERSION, '').replace(RELEASE, '');
 }
 
-/** By what endpoints call a model, in small letters and without geography; null where several models are called so. */
+/** Models by their endpoints' names, in lower case and without geography; null if several models share a name. */
 type EndpointNames = ReadonlyMap<string, Model | null>;
 
-/** Made for the first name that is not found, and kept: such requests come in floods. */
+/** Built at the first unknown name and cached, since requests for unknown names come in floods. */
 const namesByCatalog = new WeakMap<Catalog, EndpointNames>();
 
 const plain = (name: string): string => name.toLowerCase().replace(GEOGRAPHY, '');
@@ -57,7 +57,7 @@ function named(catalog: Catalog, name: string): Model | undefined {
   return undefined;
 }
 
-/** Only a model that this request could have; undefined where the name is no certain one. */
+/** Returns only a model that this request may use; undefined if the name is ambiguous or matches none. */
 export function nearestModel(catalog: Catalog, providers: ReadonlySet<string>, request: ListQuery): NearestModel | undefined {
   const isAllowed = modelListFilter(catalog, request, false);
   const serving = (model: Model): readonly string[] => model.endpoints.filter((endpoint) => isReachable(endpoint, request.byokProviders) && isProviderAllowed(endpoint.provider, request)).map(({ provider }) => provider);

@@ -1,13 +1,13 @@
-/** Which endpoints serve the same model, or are asked with the same credentials, by the catalog in force. */
+/** Groups endpoints of the catalog in force by model and by credentials. */
 import type { Catalog } from '@signalbox/router-core/catalog';
 import type { CatalogHolder } from './catalog-holder.js';
 
-/** All endpoints that serve the endpoint's model on the operator's credentials, perhaps without itself; undefined for an endpoint that the catalog does not have. */
+/** All endpoints that serve the endpoint's model with the operator's credentials, which may not include the endpoint itself; undefined if the catalog does not have the endpoint. */
 export type PeersOf = (endpointId: string) => readonly string[] | undefined;
 
-/** Endpoints that are asked with the same credentials of the operator's. */
+/** Endpoints that are called with the same operator credentials. */
 export interface Credentials {
-  /** Those of the provider of this endpoint; undefined for an endpoint that the catalog does not have. */
+  /** All endpoints of this endpoint's provider; undefined if the catalog does not have the endpoint. */
   readonly siblingsOf: PeersOf;
   readonly endpointsOf: (provider: string) => readonly string[];
 }
@@ -19,7 +19,7 @@ export function createPeers(holder: Pick<CatalogHolder, 'current'>): PeersOf {
   return (endpointId) => index()?.get(endpointId);
 }
 
-/** What is said of all of the operator's credentials at a provider holds for each of these. */
+/** A report about all of the operator's credentials at a provider applies to each of these endpoints. */
 export function createSiblings(holder: Pick<CatalogHolder, 'current'>): Credentials {
   const byProvider = indexed(holder, indexProviders);
   const providers = indexed(holder, ({ endpoints }) => new Map(endpoints.map(({ id, provider }) => [id, [provider]])));
@@ -27,7 +27,7 @@ export function createSiblings(holder: Pick<CatalogHolder, 'current'>): Credenti
   return { siblingsOf: (endpointId) => providers()?.get(endpointId)?.flatMap(endpointsOf), endpointsOf };
 }
 
-/** Made anew when the catalog has changed. */
+/** Rebuilds the index when the catalog has changed. */
 function indexed(holder: Pick<CatalogHolder, 'current'>, make: (catalog: Catalog) => Index): () => Index | undefined {
   let known: { readonly catalog: Catalog; readonly index: Index } | undefined;
   return () => {

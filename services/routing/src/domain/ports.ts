@@ -1,30 +1,30 @@
-/** What the domain needs of the world. */
+/** Interfaces that the domain needs from outside. */
 import type { Catalog } from '@signalbox/router-core/catalog';
 import type { ParsedArtefact } from '@signalbox/router-core/quality-artefact';
 
 export interface LoadedCatalog {
   readonly catalog: Catalog;
   readonly schemaVersion: string;
-  /** Ids of all its providers, with models or without, and the simulator's. */
+  /** Ids of all its providers, with or without models, and the simulator's id. */
   readonly providers: ReadonlySet<string>;
-  /** Of what its files hold: the same files have the same, on whatever day they are read. */
+  /** Digest of the files' content, independent of the day on which they are read. */
   readonly digest: string;
-  /** What is sound, and still worth an operator's look. */
+  /** Notices about a valid catalog that an operator should look at. */
   readonly notices: readonly string[];
 }
 
 export interface CatalogSource {
-  /** Where it comes from, for people. */
+  /** Where the catalog comes from, for people. */
   readonly location: string;
-  /** The catalog as of that day (ISO date), or what is wrong with it; all or nothing. Never rejects. */
+  /** Reads the catalog as of that day (ISO date), or returns its problems; all or nothing. Never rejects. */
   read(today: string): Promise<{ readonly problems: readonly string[]; readonly loaded?: LoadedCatalog }>;
-  /** The catalog read last was taken: it is kept for `recall`. */
+  /** The catalog read last is now in force: stores it for `recall`. */
   taken(id: string): void;
-  /** A catalog that was taken before, also by an earlier process; undefined when it was not kept. Never rejects. */
+  /** A catalog that was in force before, perhaps in an earlier process; undefined if it was not stored. Never rejects. */
   recall(id: string): Promise<Catalog | undefined>;
 }
 
 export interface QualitySource {
-  /** The artefact, or why there is none; all or nothing. Never rejects. */
+  /** Reads the artefact, or returns why it is unusable; all or nothing. Never rejects. */
   read(): Promise<ParsedArtefact>;
 }

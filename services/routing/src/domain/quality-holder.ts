@@ -1,4 +1,4 @@
-/** Holds the quality artefact in force and one on trial, bound to the catalog. A bad one never replaces a good one. */
+/** Holds the quality artefact in force and a canary, bound to the catalog. An invalid artefact never replaces a valid one. */
 import type { Catalog, Model, Snapshot } from '@signalbox/router-core/catalog';
 import { createQualityPredictor } from '@signalbox/router-core/quality';
 import type { QualityArtefact } from '@signalbox/router-core/quality-artefact';
@@ -9,36 +9,36 @@ export interface QualityState {
   /** Undefined until the first good load. */
   readonly artefactId: string | undefined;
   readonly canaryId: string | undefined;
-  /** Of conversations. */
+  /** Share of conversations that use the canary. */
   readonly canaryShare: number;
-  /** What a rollback brings back where there is no canary. */
+  /** The artefact that a rollback restores if there is no canary. */
   readonly previousId: string | undefined;
 }
 
 export interface QualityHolder {
-  /** Judges prompts for the catalog's models; undefined until the first good load. One conversation keeps its artefact. */
+  /** Predicts the quality of the catalog's models for a prompt; undefined until the first good load. A conversation stays with one artefact. */
   for(catalog: Catalog, conversation?: string): Snapshot['quality'];
-  /** Replaces each artefact that is sound; answers the problems of the others. */
+  /** Replaces each artefact that is valid; returns the problems of the others. */
   reload(): Promise<readonly string[]>;
-  /** What `reload` would say, without replacing anything. */
+  /** Returns what `reload` would, without replacing anything. */
   check(): Promise<readonly string[]>;
-  /** Takes the canary away, or without one brings the artefact before the present one back; both until the next reload. */
+  /** Removes the canary, or without one restores the previous artefact; either lasts until the next reload. */
   rollback(): QualityState;
   state(): QualityState;
 }
 
 export interface Canary {
   readonly source: QualitySource;
-  /** Of conversations, from 0 to 1. */
+  /** Share of conversations, from 0 to 1. */
   readonly share: number;
 }
 
 type Bound = Readonly<{ catalog: Catalog; artefact: QualityArtefact; quality: NonNullable<Snapshot['quality']> }>;
 
-/** How far a figure may fall and still count as no worse: less than what chance moves it by. */
+/** How far a figure may fall and still count as no worse: less than its random variation. */
 const FALL_MAX = 0.005;
 
-/** Why `candidate` may not be tried: figures of its validation that are worse than those in force. */
+/** Why `candidate` is refused: validation figures that are worse than those of the artefact in force. */
 function worseThan(running: QualityArtefact, candidate: QualityArtefact): string[] {
   return Object.entries(running.header.metrics).flatMap(([set, figures]) => {
     const [before, after] = [figures['apgr'], candidate.header.metrics[set]?.['apgr']];
@@ -104,7 +104,7 @@ export function createQualityHolder(source: QualitySource, trial?: Canary): Qual
   };
 }
 
-/** Models are known by their bare names: who serves one does not change what it can do. */
+/** Matches models by bare name, since a model's quality does not depend on who serves it. */
 function bind(artefact: QualityArtefact, catalog: Catalog): NonNullable<Snapshot['quality']> {
   const measured = new Set(artefact.header.models.map((model) => model.name));
   const nameOf = (model: Model): string | undefined => [model.id, ...model.aliases].map((name) => name.slice(name.indexOf('/') + 1)).find((name) => measured.has(name));

@@ -1,17 +1,17 @@
-/** Decisions made again from their records: the same plan, or what another policy would have brought. */
+/** Replays decisions from their records: as they were, or under another policy. */
 import type { Catalog } from '@signalbox/router-core/catalog';
 import { replay, type Changes, type DecisionRecord } from '@signalbox/router-core/record';
 import { whatIf, type Comparison } from '@signalbox/router-core/what-if';
 import type { CatalogHolder } from './catalog-holder.js';
 
 export interface Replayed {
-  /** The catalog of that time is at hand. */
+  /** True if the catalog of that time is available. */
   readonly isSameSnapshot: boolean;
   readonly isSamePlan: boolean;
   readonly attempts: readonly string[];
 }
 
-/** A record as it was stored; undefined when the text is none. */
+/** Parses a stored record; undefined if the text is not a record. */
 export function readRecord(text: Uint8Array): DecisionRecord | undefined {
   try {
     const json: unknown = JSON.parse(Buffer.from(text).toString('utf8'));
@@ -21,7 +21,7 @@ export function readRecord(text: Uint8Array): DecisionRecord | undefined {
   }
 }
 
-/** Records come from our own store: enough is looked at to tell one from something else. */
+/** Records come from our own store, so this only checks enough to tell a record from something else. */
 function isRecord(json: unknown): json is DecisionRecord {
   if (typeof json !== 'object' || json === null) return false;
   const record = json as Partial<DecisionRecord>;

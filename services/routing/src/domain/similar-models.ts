@@ -1,16 +1,16 @@
-/** Models that are called much like a name that is none, for whoever mistyped it. */
+/** Suggests models whose names resemble an unknown name, in case it was mistyped. */
 import type { Catalog, Model } from '@signalbox/router-core/catalog';
 import { listModels, type ListQuery } from './model-list.js';
 
 const SIMILAR_MAX = 3;
-/** Longer names are no slips of the pen: the catalog's own have at most half of it. */
+/** Longer names are not typing errors: the catalog's own names are at most half as long. */
 const NAME_MAX = 96;
-/** Of the pairs of letters of both names, the share that they have in common. */
+/** Lowest share of common letter pairs. */
 const LIKENESS_MIN = 0.5;
-/** Letters and figures from which on a name may be the beginning of another. */
+/** From this many letters and digits on, a name may match as a prefix. */
 const BEGINNING_MIN = 3;
 
-/** The date of a release tells little of what a model is called. */
+/** Release dates are ignored in the comparison. */
 const RELEASED = /20\d\d-?[01]\d-?[0-3]\d/g;
 
 interface Spelling {
@@ -19,10 +19,10 @@ interface Spelling {
   readonly pairs: ReadonlySet<string>;
 }
 
-/** Made for the first name that is not found, and kept: such requests come in floods. */
+/** Built at the first unknown name and cached, since requests for unknown names come in floods. */
 const spellingsByCatalog = new WeakMap<Catalog, ReadonlyMap<Model, Spelling>>();
 
-/** By its letters and figures alone: `GPT4o` is written like `gpt-4o`. */
+/** Compares only letters and digits: `GPT4o` equals `gpt-4o`. */
 function spellingOf(name: string): Spelling {
   const small = name.toLowerCase();
   const bare = small.lastIndexOf('/') + 1;
@@ -40,7 +40,7 @@ function spellings(catalog: Catalog): ReadonlyMap<Model, Spelling> {
   return made;
 }
 
-/** The pairs that both have, twice, of those that each has; one more where the model's name only goes on. */
+/** Dice coefficient of the letter pairs, from 0 to 1; plus 1 if the name asked for is a prefix of the model's. */
 function likeness(asked: Spelling, model: Spelling): number {
   let common = 0;
   for (const pair of asked.pairs) if (model.pairs.has(pair)) common += 1;
@@ -48,7 +48,7 @@ function likeness(asked: Spelling, model: Spelling): number {
   return asked.letters.length >= BEGINNING_MIN && model.letters.startsWith(asked.letters) ? 1 + share : share;
 }
 
-/** Ids of models that this request could have, the likest first; of the maker alone that the name has in front, where it has any such model. */
+/** Ids of models that this request may use, most similar first. If the name begins with a maker that has usable models, only that maker's. */
 export function similarModels(catalog: Catalog, query: ListQuery): string[] {
   if (query.model.length > NAME_MAX) return [];
   const asked = spellingOf(query.model.trim());

@@ -1,9 +1,9 @@
-/** Ten slots of 30 s, each a histogram with buckets 10 % apart: quantiles of the last five minutes within 5 %. */
+/** Sliding window of ten 30 s slots, each a histogram with buckets 10 % apart: gives quantiles of the last five minutes, accurate to 5 %. */
 
 const SLOT_MS = 30_000;
 const SLOTS = 10;
 const GROWTH = Math.log(1.1);
-/** Values from 1 to about 1.1^160 = 4 million; others count in the outermost bucket. */
+/** Values from 1 to about 1.1^160 = 4 million; values outside count in the nearest bucket. */
 const BUCKETS = 160;
 
 interface Slot {
@@ -13,11 +13,11 @@ interface Slot {
 }
 
 export interface SlidingWindow {
-  /** `value` > 0, `nowMs` on any steady clock. */
+  /** `value` > 0, `nowMs` on any monotonic clock. */
   add(value: number, nowMs: number): void;
-  /** Samples of the last five minutes; with `sinceMs` only of slots that began no earlier. */
+  /** Number of samples in the last five minutes; with `sinceMs`, only of slots that began then or later. */
   count(nowMs: number, sinceMs?: number): number;
-  /** Value below which the share `quantile` of those samples lies; undefined without samples. */
+  /** Quantile (0 to 1) of those samples; undefined without samples. */
   quantile(quantile: number, nowMs: number, sinceMs?: number): number | undefined;
 }
 

@@ -1,8 +1,8 @@
-/** Names within a request that stand for no provider here: what they were to leave out or to prefer is not, and nobody else would say so. */
+/** Finds names of unknown providers in a request's preferences. They have no effect, and without this the client would not be told. */
 import type { DecideRequest__Output } from '@signalbox/contracts/routing';
 import { providersForbidden, providersNamed } from '@signalbox/kernel/provider-names';
 
-/** Such as `provider.ignore.[0]`. `known`: ids of the catalog. */
+/** Such as `provider.ignore.[0]`. `known`: ids of the catalog's providers. */
 export function unknownProviders(wishes: DecideRequest__Output['provider'], known: ReadonlySet<string>): string[] {
   if (wishes === null) return [];
   const among = (list: 'order' | 'only' | 'ignore', idsOf: typeof providersNamed): readonly string[] =>

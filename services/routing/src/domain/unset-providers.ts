@@ -1,10 +1,10 @@
-/** Who would serve a model of the catalog, if there were a credential: of one that nobody serves here, and of providers that a request asks for alone. */
+/** Finds providers that could serve a request if there were a credential for them: for a model that nothing serves here, and for providers that a request insists on. */
 import { findModel, type Catalog } from '@signalbox/router-core/catalog';
 import { isProviderAllowed, isReachable, modelListFilter } from '@signalbox/router-core/filters';
 import { isAuto, type RouteRequest } from '@signalbox/router-core/request';
 import type { ListQuery } from './model-list.js';
 
-/** Ids of providers, in the catalog's order; empty for `auto`, and for a model that the catalog does not know or the key may not use. */
+/** Provider ids, in the catalog's order; empty for `auto`, and for a model that the catalog does not have or the key may not use. */
 export function unsetProviders(catalog: Catalog, request: ListQuery): string[] {
   const name = request.model;
   const model = isAuto(name) ? undefined : findModel(catalog, name);
@@ -14,13 +14,13 @@ export function unsetProviders(catalog: Catalog, request: ListQuery): string[] {
 }
 
 export interface Wishes {
-  /** They serve what is asked for, and lack nothing but a credential. */
+  /** Providers that serve a requested model and lack only a credential. */
   readonly unset: string[];
-  /** They serve none of it, or no longer. */
+  /** Providers that do not serve any requested model, or no longer. */
   readonly absent: string[];
 }
 
-/** What the providers lack that the request keeps to. Ids, in the request's order; those that `known` does not have are in neither list. */
+/** What is missing at the providers that the request insists on. Ids, in the request's order; providers that are not in `known` are in neither list. */
 export function unmetWishes(catalog: Catalog, request: RouteRequest, known: ReadonlySet<string>): Wishes {
   const { only, order, allowFallbacks } = request.provider;
   const wished = [...new Set(only.length > 0 ? only : allowFallbacks ? [] : order)].filter((provider) => known.has(provider) && isProviderAllowed(provider, request));
@@ -32,7 +32,7 @@ export function unmetWishes(catalog: Catalog, request: RouteRequest, known: Read
   const at = (provider: string) => endpoints.filter((endpoint) => endpoint.provider === provider);
   return {
     unset: wished.filter((provider) => at(provider).length > 0 && !at(provider).some((endpoint) => isReachable(endpoint, request.byokProviders))),
-    // Where no model is left, none of them is what stands in the way.
+    // If no requested model is left, the providers are not the reason.
     absent: endpoints.length === 0 ? [] : wished.filter((provider) => at(provider).length === 0),
   };
 }

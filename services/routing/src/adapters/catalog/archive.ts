@@ -1,4 +1,4 @@
-/** Keeps the catalogs that were in force, so that old decisions can be made again. Files of one process or many: names tell the content. */
+/** Stores the catalogs that were in force, so that old decisions can be replayed. Several processes may share the files, since a file's name identifies its content. */
 import { mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -6,16 +6,16 @@ import { gunzip, gzip } from 'node:zlib';
 import type { OperatorTerms } from './build.js';
 import type { CatalogRows } from './schema.js';
 
-/** At most a few hundred kilobytes each. */
+/** Most catalogs kept, of a few hundred kilobytes each. */
 const KEPT_MAX = 30;
 const FILE = /^cat_[0-9a-f]{16}\.json\.gz$/;
-/** Of one file, unpacked. */
+/** Largest size of one file, unpacked. */
 const BYTES_MAX = 64 * 1_024 * 1_024;
 
 export interface CatalogArchive {
-  /** In the background; a disk that does not take it costs nothing but the replay. */
+  /** Writes in the background. If the disk fails, only later replays are lost. */
   keep(id: string, rows: CatalogRows, terms: OperatorTerms): void;
-  /** Undefined when it was not kept or cannot be read. */
+  /** Undefined if it was not stored or cannot be read. */
   find(id: string): Promise<{ readonly rows: CatalogRows; readonly terms: OperatorTerms } | undefined>;
 }
 
@@ -24,7 +24,7 @@ interface Stored {
   readonly terms: { readonly managedProviders: string[]; readonly byokProviders: string[]; readonly zdrAgreements: string[]; readonly offeredModels: [string, string[]][]; readonly today: string };
 }
 
-/** `onFailure` is called with the system's code whenever a catalog could not be kept. */
+/** `onFailure` is called with the system's error code if a catalog could not be stored. */
 export function createCatalogArchive(directory: string, onFailure: (code: string) => void): CatalogArchive {
   const pathOf = (id: string): string => join(directory, `${id}.json.gz`);
 

@@ -1,4 +1,4 @@
-/** From rows to the indexed catalog: prices to cards, endpoint over model, operator's providers. */
+/** Builds the indexed catalog from its rows: makes price cards, merges endpoint over model, and applies the operator's providers. */
 import { createHash } from 'node:crypto';
 import { asPrice, usdNumberToNano, type NanoUsdPerMillionTokens } from '@signalbox/kernel/money';
 import type { PriceStep } from '@signalbox/kernel/tokens';
@@ -11,33 +11,33 @@ import { AUTO_TOOL_CHOICE_PROVIDERS, CHOICES_PROVIDERS, NO_LOGPROBS_PROVIDERS } 
 import { effortsOf, temperatureMaxOf, unsupportedParams } from './tuning-params.js';
 
 export const SIMULATOR_PROVIDER = 'simulator';
-/** Wires whose worker is built. */
+/** Wires that have a worker. */
 const BUILT_WIRES: ReadonlySet<string> = new Set(['anthropic-messages', 'azure-openai', 'bedrock-converse', 'cohere-v2', 'google-generate-content', 'openai-chat', 'mistral', 'ollama']);
-/** Wires that have no words for logprobs, sound or more than one choice. */
+/** Wires that cannot express logprobs; below, those without audio or without several choices. */
 const NO_LOGPROBS_WIRES: ReadonlySet<string> = new Set(['anthropic-messages', 'bedrock-converse']);
 const NO_AUDIO_WIRES: ReadonlySet<string> = new Set(['anthropic-messages', 'bedrock-converse', 'cohere-v2', 'ollama']);
 const ONE_CHOICE_WIRES: ReadonlySet<string> = new Set(['anthropic-messages', 'ollama']);
-/** Of Google's own models only the second generation gives more than one: later ones refuse it. */
+/** Of Google's own models only the second generation returns several choices: later ones refuse it. */
 const CHOICES_GEMINI = /^gemini-2\./;
-/** Wires that have words for a file in a message. */
+/** Wires that can carry a file in a message. */
 const FILE_WIRES: ReadonlySet<string> = new Set(['anthropic-messages', 'bedrock-converse', 'google-generate-content', 'mistral']);
-/** Hosts of the OpenAI wire that take its `file` parts; others take text and images alone, whatever the model could. */
+/** Hosts of the OpenAI wire that accept `file` parts; the others accept only text and images, whatever the model can do. */
 const FILE_PROVIDERS: ReadonlySet<string> = new Set(['openai', 'openrouter', SIMULATOR_PROVIDER]);
-// 10 s × model factor (FAILURES): models that think before the first token, or have to be loaded first, get six times as long.
+// 10 s × model factor: models that think before the first token, or must be loaded first, get six times as long.
 const FIRST_BYTE_TIMEOUT_MS = 10_000;
 const SLOW_FACTOR = 6;
-/** Servers of the operator's own: nobody bills for them, unless a row of the operator's says so. */
+/** Servers that the operator runs: free, unless a row of the operator's catalog has a price. */
 const FREE_PROVIDERS: ReadonlySet<string> = new Set(['ollama', 'vllm']);
-/** A P75 from a P50, where the catalog has only the latter. */
+/** Factor that estimates a P75 where the catalog has only the P50. */
 const P75_OVER_P50 = 1.3;
 
 export interface OperatorTerms {
   readonly managedProviders: ReadonlySet<string>;
   readonly byokProviders: ReadonlySet<string>;
   readonly zdrAgreements: ReadonlySet<string>;
-  /** Models in the provider's own names, of providers that hold only some. */
+  /** For providers that have only some of their models: these models, by the provider's own names. */
   readonly offeredModels: ReadonlyMap<string, ReadonlySet<string>>;
-  /** ISO date of today, for shut-down dates. */
+  /** Today's ISO date, for shutdown dates. */
   readonly today: string;
 }
 
@@ -50,7 +50,7 @@ interface PriceRow {
   readonly audio_input?: number | null | undefined;
 }
 
-/** From `provider/model` each; a provider without a model offers none. */
+/** Parses names of the form `provider/model`; a provider without a model offers none. */
 export function offersOf(names: readonly string[]): ReadonlyMap<string, ReadonlySet<string>> {
   const offers = new Map<string, Set<string>>();
   for (const name of names) {
@@ -74,7 +74,7 @@ function stepOf(endpointId: string, row: PriceRow, base: PriceRow, requestUsd: n
     card: namedCard(endpointId, {
       inputUncached: toPrice(input),
       cacheRead: toPrice(row.cached_input ?? input),
-      // The sources write 0 where a host asks no more for it than for other input: nobody reads a prompt for nothing.
+      // The sources write 0 if a host charges the same as for other input; it never means free.
       cacheWrite: toPrice(row.cache_write || input),
       outputText: toPrice(output),
       outputReasoning: toPrice(row.reasoning ?? output),
@@ -85,7 +85,7 @@ function stepOf(endpointId: string, row: PriceRow, base: PriceRow, requestUsd: n
   };
 }
 
-/** Steps of an endpoint; empty when its price is unknown. Throws RangeError for a price finer than a nano-dollar. */
+/** Price steps of an endpoint; empty if its price is unknown. Throws RangeError for a price finer than a nano-dollar. */
 function pricesOf(row: EndpointRow): PriceStep[] {
   const { pricing } = row;
   const request = pricing.request ?? 0;
@@ -96,7 +96,7 @@ function pricesOf(row: EndpointRow): PriceStep[] {
   const steps = [first];
   const tiers = [...(pricing.long_context_tiers ?? [])].sort((left, right) => left.min_context_tokens - right.min_context_tokens);
   for (const tier of tiers) {
-    // Vendors say "above": a prompt of exactly as many tokens is still at the price before.
+    // Providers say "above": a prompt with exactly that many tokens still has the lower step's price.
     const step = stepOf(row.id, tier, pricing, request, tier.min_context_tokens + 1);
     if (step !== undefined) steps.push(step);
   }
@@ -109,7 +109,7 @@ function takesChoices({ provider, wire_protocol: wire, provider_model_id: name }
 }
 
 function takesFiles(model: ModelRow, { provider, wire_protocol: wire }: EndpointRow): boolean {
-  // Azure serves OpenAI's models as OpenAI does, and those of others as their makers' hosts.
+  // Azure serves OpenAI's models as OpenAI does, and other makers' models as those makers' hosts do.
   if (wire === 'azure-openai') return model.owned_by === 'openai';
   return FILE_WIRES.has(wire) || (wire === 'openai-chat' && FILE_PROVIDERS.has(provider));
 }
@@ -143,7 +143,7 @@ function hasPassed(date: string | null | undefined, today: string): boolean {
   return date !== null && date !== undefined && date <= today;
 }
 
-/** A provider that does not say what it holds has it all. */
+/** A provider without a list of offered models has all of them. */
 function isOffered({ provider, provider_model_id: model }: EndpointRow, { offeredModels }: OperatorTerms): boolean {
   return offeredModels.get(provider)?.has(model) ?? true;
 }
@@ -230,7 +230,7 @@ function problemsOf(rows: CatalogRows): string[] {
   return problems;
 }
 
-/** The indexed catalog, or what is wrong with the rows. */
+/** Returns the indexed catalog, or the problems of the rows. */
 export function buildCatalog(rows: CatalogRows, terms: OperatorTerms): { readonly problems: readonly string[]; readonly catalog?: Catalog } {
   const problems = problemsOf(rows);
   if (problems.length > 0) return { problems };

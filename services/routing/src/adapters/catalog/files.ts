@@ -19,14 +19,14 @@ interface ReadFile<Rows> {
   readonly rows: Rows;
 }
 
-/** The line at which the text ceases to be JSON, as far as the parser tells. */
+/** The line at which the text stops being valid JSON, if the parser reports it. */
 function placeOf(error: SyntaxError, text: string): string {
   const position = /at position (\d+)/.exec(error.message)?.[1];
   if (position === undefined) return ': it ends too early';
   return ` in line ${String(text.slice(0, Number(position)).split('\n').length)}`;
 }
 
-/** A field by the innermost record that it is of and that has an id, such as `openai:openai/gpt-4o: pricing.input`, else by its place. */
+/** Names a field by the innermost record around it that has an id, such as `openai:openai/gpt-4o: pricing.input`; without one, by its path. */
 function fieldOf(path: readonly PropertyKey[], json: unknown): string {
   let value: unknown = json;
   let found = path.join('.');
@@ -63,11 +63,11 @@ export interface CatalogFilesOptions {
   readonly directory: string;
   readonly withSimulator: boolean;
   readonly terms: Omit<OperatorTerms, 'today'>;
-  /** Where catalogs that were read are kept; absent = nowhere. */
+  /** Stores the catalogs that were read; absent = they are not stored. */
   readonly archive?: CatalogArchive | undefined;
 }
 
-/** Source over a directory with models.json and providers.json. The simulator is always the shipped one. */
+/** A catalog source that reads models.json and providers.json of a directory. The simulator is always the shipped one. */
 export function createCatalogFiles({ directory, withSimulator, terms, archive }: CatalogFilesOptions): CatalogSource {
   const from = directory === '' ? SHIPPED_DIR : directory;
   let lastRead: { readonly id: string; readonly rows: CatalogRows; readonly terms: OperatorTerms } | undefined;

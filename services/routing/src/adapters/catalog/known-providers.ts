@@ -1,4 +1,4 @@
-/** Settings that name providers: one that no catalog knows would do nothing, and nobody would be told. */
+/** Checks settings that name providers: a name that no catalog has would silently do nothing. */
 import { ConfigError } from '@signalbox/runtime/config';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -10,8 +10,8 @@ import { providersFileSchema } from './schema.js';
 const idsOf = async (directory: string): Promise<readonly string[]> => providersFileSchema.parse(JSON.parse(await readFile(join(directory, 'providers.json'), 'utf8'))).providers.map(({ id }) => id);
 
 /**
- * For a catalog that was found sound. Throws ConfigError with a line for each setting that names what is a provider of
- * neither the catalog in use nor the shipped one: a catalog may leave out what a launcher's environment has keys for.
+ * Call it with a valid catalog. Throws a ConfigError with a line for each setting that names a provider which is neither in the
+ * catalog in use nor in the shipped one. The shipped one counts too, since a launcher may have keys for providers that an operator's catalog leaves out.
  */
 export async function refuseUnknownProviders(config: Pick<RoutingConfig, 'CATALOG_DIR' | 'PROVIDERS' | 'BYOK_PROVIDERS' | 'ZDR_AGREEMENTS' | 'OFFERED_MODELS'>): Promise<void> {
   const own = await idsOf(config.CATALOG_DIR === '' ? SHIPPED_DIR : config.CATALOG_DIR);

@@ -1,9 +1,9 @@
-/** What is sound in a catalog and still worth an operator's look: one line for each kind of thing. */
+/** Notices about a valid catalog that an operator should look at: one line per kind. */
 import type { CatalogRows, EndpointRow, ModelRow } from './schema.js';
 import { sunsetOf } from './sunset.js';
 
 const NAMES_MAX = 20;
-/** Models are announced this many days before they go (contract, section 14). */
+/** Retirement of a model is announced this many days ahead. */
 const SOON_DAYS = 30;
 const DAY_MS = 86_400_000;
 

@@ -1,7 +1,7 @@
-/** Shape of the catalog's files. Fields that routing does not read are let through. */
+/** Schema of the catalog's files. Fields that routing does not read are ignored. */
 import { z } from 'zod';
 
-/** As dear as no model is: beyond it a price is a slip of the pen, and costs would leave 64 bits. */
+/** Far above the price of any model: a higher price is a typing error, and its costs would exceed 64 bits. */
 const PRICE_USD_MAX = 1_000_000;
 /** USD per 1M tokens: finite and never negative. Null or absent = unknown. */
 const price = z.number().nonnegative().max(PRICE_USD_MAX).nullish();
@@ -12,7 +12,7 @@ const name = z.string().min(1).max(200);
 
 const priceFields = { input: price, output: price, cached_input: price, cache_write: price, reasoning: price, audio_input: price };
 
-/** Words of `reasoning_effort`; null = unknown. */
+/** Values of `reasoning_effort`; null = unknown. */
 const efforts = z.array(name).nullish();
 
 const endpointSchema = z.object({
@@ -37,7 +37,7 @@ const endpointSchema = z.object({
     request: price,
     long_context_tiers: z.array(z.object({ ...priceFields, min_context_tokens: z.number().int().positive() })).nullish(),
   }),
-  /** Sources differ on the price. */
+  /** Sources disagree on the price. */
   pricing_disputed: flag,
   status: z.enum(['active', 'placeholder']),
   deprecation_date: date,
@@ -60,7 +60,7 @@ const modelSchema = z.object({
     streaming: flag, tools: flag, tool_choice: flag, parallel_tool_calls: flag, json_object: flag, json_schema: flag, vision: flag,
     file_input: flag, audio_input: flag, reasoning: flag, reasoning_mandatory: flag, temperature: flag, seed: flag, logprobs: flag, stop: flag, reasoning_efforts: efforts,
   }),
-  /** Only of the simulator's models: where a real one has scores. */
+  /** Only for the simulator's models, in place of a real model's scores. */
   simulated_ability: z.number().min(0).max(1).nullish(),
   endpoints: z.array(endpointSchema).min(1),
   priors: z
@@ -83,7 +83,7 @@ const providerSchema = z.object({
   display_name: z.string().nullish(),
   kind: z.enum(['first_party', 'cloud', 'inference', 'aggregator', 'self_hosted']),
   temperature_max: z.number().positive().nullish(),
-  /** Tuning fields that its host refuses or ignores, whatever the model. */
+  /** Tuning fields that the host refuses or ignores for every model. */
   unsupported_params: z.array(name).nullish(),
   data_policy: z.object({ trains_on_data: flag, zdr_default: flag, zdr_by_agreement: flag }),
 });
@@ -98,7 +98,7 @@ export type ProviderRow = z.infer<typeof providerSchema>;
 
 export interface CatalogRows {
   readonly schemaVersion: string;
-  /** Names the bytes the rows were read from. */
+  /** Identifies the bytes from which the rows were read. */
   readonly digest: string;
   readonly providers: readonly ProviderRow[];
   readonly models: readonly ModelRow[];
