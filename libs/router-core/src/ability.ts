@@ -12,7 +12,7 @@ export type Scores = Readonly<Record<string, number>>;
 const REFERENCE_FULL = 70;
 const PAIRS_MIN = 6;
 const RESIDUAL_VARIANCE_MIN = 4;
-/** Ability of a model nobody measured: below the middle, the same whatever its price. */
+/** Ability of an unmeasured model: below the median, whatever its price. */
 const QUANTILE_OF_UNKNOWN = 0.25;
 const ABILITY_WITHOUT_ANY_SCORE = 0.3;
 

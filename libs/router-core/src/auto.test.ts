@@ -97,7 +97,7 @@ describe('on an account’s own credentials', () => {
     expect(first(snapshot, { ...home, byokProviders: ['delta'] })).toBe('large-dear');
     expect(first(snapshot, { ...home, byokProviders: ['delta'], costWeight: 1 })).toBe('large-dear');
     expect(first(snapshot, { ...home, byokProviders: ['alpha', 'delta'] })).toBe('large');
-    // Another model's is no reason to leave, and the client's order comes before whose credential it is.
+    // An own credential for another model is no reason to leave, and the client's order counts more than whose credential it is.
     expect(first(snapshot, { ...home, byokProviders: ['beta'] })).toBe('large');
     expect(first(snapshot, { ...home, byokProviders: ['delta'], provider: { ...home.provider, order: ['alpha'] } })).toBe('large');
   });

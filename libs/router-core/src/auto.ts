@@ -1,4 +1,4 @@
-/** `auto`: models by predicted quality, then expected cost, with a price on moving a conversation (ROUTING, sections 3 and 5). */
+/** `auto`: ranks models by predicted quality, then expected cost, and counts what moving a conversation costs (docs/auto.md). */
 import type { Endpoint, Snapshot } from './catalog.js';
 import { drawExploration } from './exploration.js';
 import { isOnOwnCredential } from './filters.js';
@@ -7,24 +7,24 @@ import type { Prediction } from './quality.js';
 import { effectiveCostOf, EXPECTED_OUTPUT_TOKENS, expectedCost, hashText, orderCandidates, orderPosition, scoreEndpoint, type Candidate } from './rank.js';
 import type { RouteRequest } from './request.js';
 
-/** Attempts of one plan at most. */
+/** Most attempts in one plan. */
 export const ATTEMPTS_MAX = 3;
 /** ε: how far below the best predicted quality `auto` may go, by the account's policy. */
 const QUALITY_MARGIN = { quality: 0.01, balanced: 0.03, economy: 0.1, '': 0.03 } as const;
-/** What moving a conversation must gain beyond its lost prompt cache: of quality, or as a share of the cost. */
+/** What moving a conversation must gain beyond its lost prompt cache: in quality, or as a share of the cost. */
 const MOVING_GAIN_MIN = 0.02;
-/** Log-odds; a model that nobody judged is as uncertain as an unmeasured one. */
+/** Log-odds; a model without a prediction is as uncertain as an unmeasured one. */
 const DEVIATION_UNJUDGED = 1;
 const NANO_USD = 1e9;
 
 export interface AutoChoice {
-  /** Undefined where abilities decided. */
+  /** Undefined if abilities decided. */
   readonly prediction: Prediction | undefined;
   /** Every model with an eligible endpoint, best first. */
   readonly groups: readonly ModelGroup[];
   /** The quality below which a model comes after all others; 0 when λ weighs quality against cost. */
   readonly floor: number;
-  /** Models that exploration may choose among, the best first; empty where none may be. */
+  /** Models among which exploration may choose, best first; empty if it may not. */
   readonly peers: readonly ModelGroup[];
   /** Why the first model is first. */
   readonly reason: 'best' | 'stayed' | 'explored';
@@ -54,7 +54,7 @@ function settingOf(request: RouteRequest): Parameters<NonNullable<Snapshot['qual
   return { hasTools: request.needs.tools, wantsJson: request.needs.responseFormat !== '', promptTokens: request.promptTokens };
 }
 
-/** Simulated models count only where nothing real is left. */
+/** Drops simulated models unless no real one is left. */
 function withoutSimulated(eligible: readonly Endpoint[], snapshot: Snapshot): readonly Endpoint[] {
   const real = eligible.filter((endpoint) => snapshot.catalog.models[endpoint.modelIndex]?.isSimulated !== true);
   return real.length > 0 ? real : eligible;
@@ -81,18 +81,18 @@ function groupByModel(eligible: readonly Endpoint[], request: RouteRequest, snap
   return groups;
 }
 
-/** By the order of the endpoints of one model, with the cost in place of the draw: a model costs what would serve it. */
+/** Orders endpoints of one model as `orderCandidates` does, but by cost instead of the draw: a model's cost is that of its best endpoint. */
 function comesBefore(left: Candidate, right: Candidate, { provider, byokProviders }: RouteRequest): boolean {
   const own = ({ endpoint }: Candidate): number => Number(isOnOwnCredential(endpoint, byokProviders));
   return (orderPosition(left, provider.order) - orderPosition(right, provider.order) || own(right) - own(left) || left.tier - right.tier || left.effectiveCost - right.effectiveCost) < 0;
 }
 
-/** What λ makes of quality and cost (nano-USD). */
+/** Quality minus λ times cost (nano-USD). */
 export function utilityOf(quality: number, cost: number, costWeight: number): number {
   return quality - (costWeight * cost) / NANO_USD;
 }
 
-/** By λ: client's order, tier, utility. By margin: those above the floor by order, tier and cost; then the others by quality. */
+/** With λ: by client's order, tier, utility. With a margin: first the models above the floor, by client's order, tier and cost; then the others by quality. */
 function compareGroups(left: ModelGroup, right: ModelGroup, floor: number, { costWeight }: RouteRequest): number {
   const leftIn = left.quality >= floor;
   if (leftIn !== right.quality >= floor) return leftIn ? -1 : 1;
@@ -115,18 +115,18 @@ function findHeld(groups: readonly ModelGroup[], endpointId: string): Held | und
   return undefined;
 }
 
-/** Moving has a price: the prompt cache. A conversation stays unless what it gains elsewhere is more than that and a little. */
+/** Moving a conversation loses its prompt cache. It stays unless the gain elsewhere exceeds that loss by `MOVING_GAIN_MIN`. */
 function shouldStay(held: Held, best: ModelGroup, floor: number, request: RouteRequest): boolean {
   const position = orderPosition(held.candidate, request.provider.order);
   if (position > best.orderPosition || (position === best.orderPosition && held.candidate.tier > best.tier)) return false;
-  // An own credential that came since, or serves again, is left for no cache: the account would pay for what it has paid elsewhere.
+  // An own credential that is new, or works again, is used despite the lost cache: otherwise the account would pay us for what it already pays for elsewhere.
   if (!isPaidAs(held.group.best, held.candidate, request)) return false;
   const stayingCost = effectiveCostOf(expectedCost(held.candidate.endpoint, request, held.group.outputTokens, request.held?.cachedTokens ?? 0), held.candidate.successShare);
   if (request.costWeight !== undefined) return utilityOf(held.group.quality, stayingCost, request.costWeight) >= utilityOf(best.quality, best.cost, request.costWeight) - MOVING_GAIN_MIN;
   return held.group.quality >= floor - MOVING_GAIN_MIN && stayingCost <= best.cost * (1 + MOVING_GAIN_MIN);
 }
 
-/** The models that may take the first one's place: above the floor, and as good by the client's wishes. */
+/** Models that exploration may try instead of the first one: above the floor, and equal by the client's wishes. */
 function peersOf(groups: readonly ModelGroup[], floor: number, request: RouteRequest): readonly ModelGroup[] {
   const best = groups[0];
   if (best === undefined) return [];
@@ -142,7 +142,7 @@ function orderOf(groups: readonly ModelGroup[], request: RouteRequest, seed: num
   const ordered: Candidate[] = first === undefined ? [] : [first];
   const providers = new Set(ordered.map((candidate) => candidate.endpoint.provider));
   for (const group of groups) {
-    // Only the head of the list can be picked: a full plan and a second provider are enough.
+    // Only the head of the list is used: a full plan with a second provider is enough.
     if (ordered.length >= ATTEMPTS_MAX && providers.size > 1) break;
     for (const candidate of orderCandidates(group.candidates, request, seed)) {
       if (candidate === first || !isPaidAs(ordered[0], candidate, request)) continue;
@@ -153,12 +153,12 @@ function orderOf(groups: readonly ModelGroup[], request: RouteRequest, seed: num
   return spanTwoProviders(ordered);
 }
 
-/** Who pays never changes within a plan: what runs on the other's credential takes no place in it. */
+/** True if both candidates run on the same side's credential (account's or operator's): who pays never changes within a plan. */
 function isPaidAs(first: Candidate | undefined, candidate: Candidate, { byokProviders }: RouteRequest): boolean {
   return first === undefined || isOnOwnCredential(first.endpoint, byokProviders) === isOnOwnCredential(candidate.endpoint, byokProviders);
 }
 
-/** Puts the first endpoint of another provider in the last place of the plan when the plan has but one provider. */
+/** If the plan has only one provider, puts the first endpoint of another provider in its last place. */
 function spanTwoProviders(ordered: Candidate[]): Candidate[] {
   const first = ordered[0];
   if (first === undefined) return ordered;

@@ -88,17 +88,17 @@ function createRecentCalls(): RecentCalls {
 
 export function createBreaker(): Breaker {
   let failuresInARow = 0;
-  /** Rate limits without a wait. */
+  /** Consecutive rate limits without a known wait. */
   let limitsInARow = 0;
-  /** Moves only forward while open; back to now when a probe is over. */
+  /** Only increases while open; set to now when a probe is over. */
   let openUntilMs = CLOSED;
-  /** When the last rate limit's wait is over. */
+  /** When the wait of the last rate limit is over. */
   let restUntilMs = -Infinity;
   /** Until a credential of all endpoints is free. */
   let pausedUntilMs = -Infinity;
-  /** One plan holds the endpoint to see whether it is well again. */
+  /** A probe is under way. */
   let probing = false;
-  /** Streams that have begun since it opened, without a failure. */
+  /** Streams that have begun since the breaker opened, without a failure. */
   let begun = 0;
   const calls = createRecentCalls();
 
@@ -142,7 +142,7 @@ export function createBreaker(): Breaker {
         record(false, 0, nowMs);
         return;
       }
-      // What was under way as the rest began says nothing new.
+      // Calls that were running when the rest began tell nothing new.
       if (nowMs < restUntilMs) return;
       limitsInARow += 1;
       if (limitsInARow % IN_A_ROW === 0) restUntilMs = nowMs + Math.min(OPEN_MS, LIMITED_MS * 2 ** (limitsInARow / IN_A_ROW - 1));

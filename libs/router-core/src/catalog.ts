@@ -4,16 +4,16 @@ import type { PriceCard, PriceStep } from '@signalbox/kernel/tokens';
 import type { OutlierReason } from './outliers.js';
 import type { QualityPredictor } from './quality.js';
 
-/** Precision names of the contract, by bits (CONTRACT, section 11). */
+/** Bits of each precision name of the public API. */
 export const QUANTIZATION_BITS: Readonly<Record<string, number>> = { fp32: 32, fp16: 16, bf16: 16, fp8: 8, int8: 8, int4: 4 };
 
-/** Resolved endpoint over model. Unknown is `false` but where a field says otherwise. */
+/** Values of the endpoint, or else of the model. Unknown is `false` unless a field says otherwise. */
 export interface Capabilities {
   readonly streaming: boolean;
   readonly tools: boolean;
-  /** `required` or a named function; unknown counts as yes where tools are taken: no source says no. */
+  /** `required` or a named function. Unknown counts as yes if tools are supported: no source ever says no. */
   readonly forcedToolChoice: boolean;
-  /** Unknown counts as yes where tools are taken: no source says no. */
+  /** Unknown counts as yes if tools are supported: no source ever says no. */
   readonly parallelToolCalls: boolean;
   readonly jsonObject: boolean;
   readonly jsonSchema: boolean;
@@ -21,7 +21,7 @@ export interface Capabilities {
   readonly fileInput: boolean;
   readonly audioInput: boolean;
   readonly logprobs: boolean;
-  /** Takes `n` above 1. */
+  /** Supports `n` above 1. */
   readonly choices: boolean;
 }
 
@@ -36,7 +36,7 @@ export interface Endpoint {
   readonly model: string;
   readonly providerModelId: string;
   readonly wireProtocol: string;
-  /** Ascending by `fromPromptTokens`, the first at 0. Empty when the price is unknown: such an endpoint is never served. */
+  /** Ascending by `fromPromptTokens`, the first at 0. Empty if the price is unknown: such an endpoint is never used. */
   readonly prices: readonly PriceStep[];
   readonly maxTokensParam: 'max_tokens' | 'max_completion_tokens';
   /** Tokens; null = unknown. */
@@ -44,33 +44,33 @@ export interface Endpoint {
   /** Tokens; null = unknown. */
   readonly maxOutputTokens: number | null;
   readonly capabilities: Capabilities;
-  /** Tuning fields, by contract name, that this endpoint does not take. */
+  /** Tuning fields, by contract name, that this endpoint does not support. */
   readonly unsupportedParams: ReadonlySet<string>;
-  /** Words for an effort to think that this endpoint takes, and refuses others; empty = not known, or it takes the nearest by itself. */
+  /** Values of `reasoning_effort` that this endpoint accepts, refusing others; empty = unknown, or it picks the nearest itself. */
   readonly reasoningEfforts: readonly string[];
   readonly hiddenReasoning: boolean;
   /** null = unknown, which counts as yes. */
   readonly trainsOnData: boolean | null;
-  /** A formal guarantee that nothing is kept. */
+  /** A formal guarantee of zero data retention. */
   readonly zdr: boolean;
-  /** Keeps nothing without any agreement: holds for an account's own credential too. */
+  /** Zero data retention without any agreement, so it applies to an account's own credential too. */
   readonly zdrByDefault: boolean;
-  /** null = unknown, which fails every bound. */
+  /** null = unknown, which fails every minimum. */
   readonly quantizationBits: number | null;
-  /** Largest temperature the provider takes; 0 = unbounded. */
+  /** Largest temperature that the provider accepts; 0 = no limit. */
   readonly temperatureMax: number;
   readonly firstByteTimeoutMs: number;
-  /** It could be served: active, chat API, its wire is built and its price known. */
+  /** True if active, a chat API, with a worker for its wire and a known price. */
   readonly isServable: boolean;
-  /** The operator's own credential is there. */
+  /** The operator has a credential for it. */
   readonly hasManagedCredential: boolean;
-  /** A worker runs that takes customers' credentials. */
+  /** A worker runs that accepts accounts' own credentials. */
   readonly takesByok: boolean;
   /** Milliseconds to the first token (P75) from the catalog; null = unknown. */
   readonly priorLatencyMsP75: number | null;
   /** Tokens per second (P50) from the catalog; null = unknown. */
   readonly priorThroughputTpsP50: number | null;
-  /** `YYYY-MM-DD`: from that day of UTC on it serves no more; null = none is known. */
+  /** `YYYY-MM-DD` (UTC), from which on it no longer serves; null = none is known. */
   readonly sunsetDate: string | null;
 }
 
@@ -80,13 +80,13 @@ export interface Model {
   readonly ownedBy: string;
   readonly aliases: readonly string[];
   readonly family: string | null;
-  /** ISO date; null = none announced, or it has passed and others go on with open weights. */
+  /** ISO date; null = none announced, or it has passed and other hosts go on serving the open weights. */
   readonly deprecationDate: string | null;
-  /** The maker shut it down and nobody else may serve it. */
+  /** The maker shut it down, and nobody else may serve it. */
   readonly isRetired: boolean;
   /** Measured ability in [0, 1]. */
   readonly ability: number;
-  /** `auto` takes it only when nothing real is eligible. */
+  /** `auto` uses it only if no real model is eligible. */
   readonly isSimulated: boolean;
   readonly endpoints: readonly Endpoint[];
   /** The maker's own list price, ascending steps; empty = none known. */
@@ -103,7 +103,7 @@ export interface Catalog {
 
 export type BreakerState = 'closed' | 'open' | 'half-open';
 
-/** What the last five minutes say of one endpoint. */
+/** Statistics of one endpoint over the last five minutes. */
 export interface EndpointLive {
   readonly samples: number;
   /** Milliseconds to the first token; undefined without samples. */
@@ -119,20 +119,20 @@ export interface EndpointLive {
   readonly breaker: BreakerState;
   /** Milliseconds until an open breaker lets a call through. */
   readonly waitMs?: number;
-  /** Why it is left out for a while, compared with its peers; absent = it is not. */
+  /** Why it is ejected as an outlier for now; absent = it is not. */
   readonly ejectedFor?: OutlierReason;
 }
 
-/** Everything a decision depends on beside its request and seed. */
+/** Everything that a decision depends on besides its request and seed. */
 export interface Snapshot {
   readonly catalog: Catalog;
   /** By endpoint id; absent = no samples, closed. */
   readonly live: ReadonlyMap<string, EndpointLive>;
-  /** Judges prompts for the catalog's models, in their order; undefined = abilities decide. */
+  /** Predicts quality for the catalog's models, in their order; undefined = abilities decide. */
   readonly quality?: { readonly id: string; readonly predict: QualityPredictor } | undefined;
 }
 
-/** A card named by its endpoint and its prices: the same prices always have the same id. */
+/** A price card whose id is derived from its endpoint and prices: equal prices always have the same id. */
 export function namedCard(endpointId: string, prices: Omit<PriceCard, 'id'>): PriceCard {
   const text = [prices.inputUncached, prices.cacheRead, prices.cacheWrite, prices.outputText, prices.outputReasoning, prices.audio, prices.image, prices.requestNanoUsd].join('|');
   return { id: `${endpointId}@${createHash('sha256').update(text).digest('hex').slice(0, 12)}`, ...prices };
@@ -154,7 +154,7 @@ export function indexNames(models: readonly Pick<Model, 'id' | 'aliases'>[]): Re
   return names;
 }
 
-/** The model of an id, alias or unique bare id; undefined when there is none. */
+/** Finds a model by id, alias or unique bare id. */
 export function findModel(catalog: Catalog, name: string): Model | undefined {
   const index = catalog.names.get(name);
   return index === undefined ? undefined : catalog.models[index];

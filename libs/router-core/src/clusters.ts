@@ -1,13 +1,13 @@
-/** Kinds of task: which measurements of a model count for a prompt (ROUTING, section 3). */
+/** Kinds of task, which select the measurements of a model that count for a prompt (docs/auto.md). */
 
 /** `math` is written in notation, `word-problem` in sentences; `exam` offers lettered answers; `chat` is everything else. */
 export const CLUSTERS = ['tools', 'extraction', 'long-context', 'exam', 'code', 'translation', 'math', 'word-problem', 'chat'] as const;
 export type Cluster = (typeof CLUSTERS)[number];
 
-/** Kinds so alike that a model's ability in one stands for the other's where nobody measured that. */
+/** Similar kinds: a model's ability in one stands in for the other if that was not measured. */
 export const KIN: Partial<Readonly<Record<Cluster, Cluster>>> = { math: 'word-problem', 'word-problem': 'math' };
 
-/** What a request says beside its text. */
+/** What is known about a request besides its text. */
 export interface PromptSetting {
   readonly hasTools: boolean;
   readonly wantsJson: boolean;
@@ -15,10 +15,10 @@ export interface PromptSetting {
   readonly promptTokens: number;
 }
 
-/** A prompt with nothing beside it. */
+/** For a short prompt without tools or JSON. */
 export const PLAIN_SETTING: PromptSetting = { hasTools: false, wantsJson: false, promptTokens: 0 };
 
-/** What the pass over the text counted. */
+/** Counts from the pass over the text. */
 export interface TextCounts {
   readonly options: number;
   readonly numbers: number;
@@ -38,7 +38,7 @@ const CODE_CUES_MIN = 3;
 const NOTATION_MIN = 2;
 const NUMBERS_MIN = 2;
 
-/** The cluster of a prompt: the first rule that holds. */
+/** The cluster of a prompt: the first rule that applies. */
 export function clusterOf(setting: PromptSetting, counts: TextCounts): Cluster {
   if (setting.hasTools) return 'tools';
   if (setting.wantsJson || counts.jsonCues > 0) return 'extraction';

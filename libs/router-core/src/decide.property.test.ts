@@ -9,7 +9,7 @@ import type { RouteRequest } from './request.js';
 
 const seeds = fc.integer({ min: 0, max: 2 ** 31 });
 
-/** The lists of key and account, said again: `auto` in an allow list permits `auto` itself, over the other names where there are any. */
+/** The lists of key and account, implemented again: `auto` in an allow list permits `auto` itself, which then chooses among the list's other names, if any. */
 function isListed(model: string, { allowModels, denyModels }: RouteRequest, viaAuto: boolean): boolean {
   const matches = (name: string): boolean => name === model || (name === 'maker/*' && model.startsWith('maker/'));
   const named = allowModels.filter((name) => name !== 'auto');
@@ -17,7 +17,7 @@ function isListed(model: string, { allowModels, denyModels }: RouteRequest, viaA
   return isAllowed && !denyModels.some(matches);
 }
 
-/** The filters, said again in the plainest way. */
+/** The filters, implemented again in the simplest way. */
 function mayServe(endpoint: Endpoint, request: RouteRequest, snapshot: Snapshot): boolean {
   const can = endpoint.capabilities;
   const bits = endpoint.quantizationBits;
@@ -46,7 +46,7 @@ function isOutlier(endpoint: Endpoint, snapshot: Snapshot): boolean {
   return snapshot.live.get(endpoint.id)?.ejectedFor !== undefined;
 }
 
-/** What may serve the request under any of the names it asks for. */
+/** Endpoints that may serve the request under any of the names it asks for. */
 function eligibleOf(request: RouteRequest, snapshot: Snapshot): readonly Endpoint[] {
   const names = [request.model, ...request.models];
   const isAsked = (model: string): boolean => (names.includes('auto') && isListed(model, request, true)) || (names.includes(model) && isListed(model, request, false));
@@ -58,7 +58,7 @@ function plannedIds(request: RouteRequest, snapshot: Snapshot, seed: number): st
   return result.kind === 'plan' ? result.attempts.map((attempt) => attempt.endpoint.id) : [];
 }
 
-/** Each endpoint and model list costs double from each of these lengths on. */
+/** Doubles the price of each endpoint and of each model's list price from each of these lengths on. */
 function withSteps(snapshot: Snapshot, lengths: readonly number[]): Snapshot {
   const stepped = ({ id, prices }: Pick<Endpoint, 'id' | 'prices'>, shift: number): Endpoint['prices'] => {
     const [{ card } = { card: undefined }] = prices;
@@ -164,7 +164,7 @@ describe('decide, over random catalogs', () => {
   });
 
   test('a larger weight of cost never raises the expected cost of the choice, at home somewhere or nowhere', () => {
-    /** Of a conversation that stays, with its prompt in the cache at home. */
+    /** Cost for a conversation that stays, with its prompt cached. */
     const costOf = (request: RouteRequest, snapshot: Snapshot, seed: number): number => {
       const result = decide(request, snapshot, seed);
       const [group, candidate] = result.kind === 'plan' ? [result.auto?.groups[0], result.auto?.ordered[0]] : [];

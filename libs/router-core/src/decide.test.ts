@@ -37,7 +37,7 @@ describe('prices with steps', () => {
     const plan = decide(request({ promptTokens }), snapshotOf(steps), 1);
     const priced = { card: { inputUncached: input }, steps };
     expect(plan).toMatchObject({ kind: 'plan', attempts: [priced], reference: priced });
-    // `auto` compares with an endpoint of its own choice.
+    // The reference of `auto` is an endpoint that it chooses itself.
     expect(decide({ ...plainRequest('auto'), promptTokens }, snapshotOf(steps), 1)).toMatchObject({ kind: 'plan', attempts: [priced], reference: priced });
   });
 
@@ -121,7 +121,7 @@ describe('outliers', () => {
   test('whose breaker is open are not asked at all', () => {
     const down: Snapshot = { catalog, live: new Map([['alpha', { ...EJECTED, breaker: 'open' }]]) };
     expect(planned(down, withWishes({ only: ['alpha'] }))).toEqual(['all-unhealthy']);
-    // The operator's credential may have been refused: the account's own is not left for one that it would pay for.
+    // The breaker may reflect a refusal of the operator's credential. The account's own is still used, rather than one for which it would pay us.
     expect(planned(down, request({ byokProviders: ['alpha'] }))).toEqual(['alpha']);
     expect(planned(down, request({ byokProviders: ['beta'], provider: { ...NO_WISHES, order: ['alpha', 'beta'] } }))).toEqual(['beta']);
   });
@@ -191,7 +191,7 @@ describe('refusals', () => {
     expect(planned(single(byAgreement), { ...zdr, byokZdrProviders: ['alpha'] })).toEqual(['alpha:maker/one']);
     expect(planned(single({ zdr: false, zdrByDefault: false }), { ...zdr, byokZdrProviders: ['alpha'] })).toEqual(['alpha:maker/one']);
     expect(planned(single({ zdr: true, zdrByDefault: true }), zdr)).toEqual(['alpha:maker/one']);
-    // Nor does the account's agreement cover the operator's credential.
+    // The account's agreement does not cover the operator's credential either.
     expect(decide(request({ zdr: true, byokZdrProviders: ['alpha'] }), single({ zdr: false, zdrByDefault: false }), 1)).toEqual({ kind: 'no-eligible-provider', excludedBy: ['zdr'] });
   });
 
@@ -201,10 +201,10 @@ describe('refusals', () => {
     expect(decide(request({ zdr: true, ...own }), best, 1)).toEqual({ kind: 'no-eligible-provider', excludedBy: ['zdr'] });
     expect(decide(request({ denyDataCollection: true, ...own }), best, 1)).toEqual({ kind: 'no-eligible-provider', excludedBy: ['data_collection'] });
     expect(planned(best, request(own))).toEqual(['alpha:maker/one']);
-    // A server that keeps nothing trains on nothing, whatever the provider does.
+    // A server that retains nothing cannot train on it, whatever the provider does.
     expect(planned(single({ zdr: false, zdrByDefault: false, trainsOnData: true }), request({ zdr: true, denyDataCollection: true, ...own, byokZdrProviders: ['alpha'] }))).toEqual(['alpha:maker/one']);
     expect(planned(best, request({ zdr: true, denyDataCollection: true, byokProviders: ['alpha'] }))).toEqual(['alpha:maker/one']);
-    // It is the operator's credential that is used there: no address of the account's is.
+    // The operator's credential is used there, so the account's own address is not.
     expect(planned(single({ zdr: true, zdrByDefault: false, takesByok: false }), request({ zdr: true, denyDataCollection: true, ...own }))).toEqual(['alpha:maker/one']);
   });
 
@@ -275,7 +275,7 @@ describe('order', () => {
     expect(planned(three(), { ...request({ byokProviders: ['alpha'] }), provider: { ...NO_WISHES, order: ['beta'] } })).not.toContain('a');
     const plan = decide(request({ byokProviders: ['alpha'] }), three(), 1);
     expect(plan.kind === 'plan' && plan.attempts.map(({ byok }) => byok)).toEqual([true]);
-    // Whatever the client prefers, an id under a credential goes to the account's own alone.
+    // An id that exists under an account's credential goes only to that account's own, whatever the client prefers.
     expect(planned(three(), { ...withNeeds({ ownCredential: true }), byokProviders: ['alpha'], provider: { ...NO_WISHES, order: ['beta'] } })).toEqual(['a']);
   });
 
@@ -321,7 +321,7 @@ describe('order', () => {
     expect(timed({ hiddenReasoning: true, firstByteTimeoutMs: 60_000 }, true)).toBe(timeoutMs);
     expect(timed({ hiddenReasoning: true, firstByteTimeoutMs: 60_000 }, false)).toBe(180_000);
     expect(timed({ hiddenReasoning: false, firstByteTimeoutMs: 10_000 }, true)).toBe(10_000);
-    // Claude thinks where it is asked to.
+    // Claude thinks only if asked to.
     expect(timed({ hiddenReasoning: true, firstByteTimeoutMs: 60_000, wireProtocol: 'anthropic-messages' }, true)).toBe(param === 'temperature' ? 60_000 : timeoutMs);
   });
 
@@ -384,7 +384,7 @@ describe('auto', () => {
 
   test('reckons thoughts at their own price', () => {
     const thinking = (id: string, prices: Endpoint['prices']) => ({ id: `maker/${id}`, ability: 0.9, endpoints: [endpointWith({ id, provider: 'alpha', model: '', prices, hiddenReasoning: true })] });
-    // Cheaper by what it writes, and not by what it thinks.
+    // Cheaper for its visible output, but not for its reasoning.
     const snapshot: Snapshot = { live: new Map(), catalog: catalogOf([thinking('dear', DEAR_THOUGHTS_AND_SOUND), thinking('even', pricesOf('even', 1_000_000_000n, 3_000_000_000n))]) };
     expect(planned(snapshot, auto())[0]).toBe('even');
   });

@@ -1,4 +1,4 @@
-/** `decide(request, snapshot, seed)`: from a request to a plan of attempts. Pure: the same inputs give the same plan (ROUTING). */
+/** `decide(request, snapshot, seed)` turns a request into a plan of attempts. Pure: the same inputs give the same plan. */
 import { effortOf } from '@signalbox/kernel/param-names';
 import { cardFor, type PriceCard, type PriceStep } from '@signalbox/kernel/tokens';
 import { ATTEMPTS_MAX, chooseForAuto, type AutoChoice } from './auto.js';
@@ -111,7 +111,7 @@ export function decide(request: RouteRequest, snapshot: Snapshot, seed: number, 
     pools.push(pool);
     const { eligible } = pool;
     if (eligible.length === 0) continue;
-    // What is asked for first is compared with, even where it has no price to compare: what a client lists behind it may be as dear as it likes.
+    // The first model in the request is the reference for savings, even if it has no list price: a client could put a fallback at any price behind it.
     const isFirst = lists.length === 0;
     if (model === undefined) {
       auto = chooseForAuto(eligible, request, snapshot, seed, prediction);
@@ -122,7 +122,7 @@ export function decide(request: RouteRequest, snapshot: Snapshot, seed: number, 
       lists.push(rankPinned(eligible, request, snapshot, seed));
     }
   }
-  // An outlier is worse than its peers, not down: it comes last rather than leave a plan with nothing to fail over to.
+  // An outlier is worse than its peers, but not down: it goes last, if the plan would otherwise have no endpoint to fail over to.
   if (pools.some((pool) => pool.ejected.length > 0) && new Set(lists.flat().map(({ endpoint }) => endpoint.id)).size < ENDPOINTS_WANTED) {
     const ejected = new Set(pools.flatMap((pool) => pool.ejected));
     lists.push(rankPinned([...ejected], request, snapshot, seed));
@@ -171,7 +171,7 @@ function gather(models: readonly Model[], request: RouteRequest, snapshot: Snaps
       else eligible.push(endpoint);
     }
   }
-  // Where the request may go nowhere else, it goes to them.
+  // If only ejected endpoints are left, use them.
   const counted = { reachable, possible, unhealthy, waitMs, mask: union, contextLimit, answerLimit };
   return eligible.length > 0 ? { ...counted, eligible, ejected } : { ...counted, eligible: ejected, ejected: [] };
 }
@@ -253,14 +253,14 @@ function wholeTimeoutMs({ endpoint, throughputTps }: Candidate, request: RouteRe
   const { needs, maxTokens, byokProviders } = request;
   const longest = (endpoint.unsupportedParams.has('max_tokens') ? undefined : maxTokens) ?? endpoint.maxOutputTokens;
   if (needs.streaming || longest === null || throughputTps === undefined || throughputTps <= 0 || isOnOwnCredential(endpoint, byokProviders)) return 0;
-  // Several choices may be written one after the other.
+  // Several choices may be generated one after the other.
   const writingMs = (longest * Math.max(1, needs.choices) * SLOWEST_FACTOR * 1_000) / throughputTps;
   return Math.ceil(Math.min(WHOLE_ANSWER_MS_MAX, endpoint.firstByteTimeoutMs + WHOLE_ANSWER_EXTRA_MS + writingMs));
 }
 
 const THINKS_WHEN_ASKED: ReadonlySet<string> = new Set(['anthropic-messages', 'bedrock-converse']);
 
-/** Of a stream that only begins once its model has thought. */
+/** Factor for a stream that begins only once the model has finished thinking. */
 function thinkingFactorOf({ hiddenReasoning, wireProtocol }: Endpoint, { needs }: RouteRequest): number {
   if (!hiddenReasoning || !needs.streaming) return 1;
   const effort = needs.params.map(effortOf).find((asked) => asked !== undefined) ?? (THINKS_WHEN_ASKED.has(wireProtocol) ? 'none' : 'medium');
@@ -282,7 +282,7 @@ function attemptOf(candidate: Candidate, request: RouteRequest): Attempt | undef
   };
 }
 
-/** Of a plan that was the only one. A prompt that is longer may not fit, or have another price, and a shorter one as well. */
+/** The reach of a plan without alternatives. A longer prompt may not fit, and a longer or shorter one may have another price. */
 function reachOf(attempts: readonly Attempt[], reference: Plan['reference'], { maxTokens = 0 }: RouteRequest): Reach | undefined {
   const [only] = attempts;
   if (only === undefined) return undefined;
@@ -305,7 +305,7 @@ function listPrice(model: Model, request: RouteRequest): Plan['reference'] {
   return referenceAt(model.id, model.listPrices, request);
 }
 
-/** The account's baseline, else the ablest of the models that passed this request's filters at its cheapest endpoint. */
+/** The account's baseline; else the most able model that passed this request's filters, at its cheapest endpoint. */
 function autoReference(choice: AutoChoice, request: RouteRequest, snapshot: Snapshot): Plan['reference'] {
   if (request.baselineModel !== '') {
     const baseline = findModel(snapshot.catalog, request.baselineModel);

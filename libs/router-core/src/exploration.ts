@@ -1,4 +1,4 @@
-/** Trying other good models now and then, so that what is believed of them can be corrected (ROUTING, section 5). */
+/** Exploration: tries other good models now and then, so that estimates of them can be corrected (docs/auto.md). */
 import type { ModelGroup } from './model-group.js';
 import { fractionOf } from './rank.js';
 import type { RouteRequest } from './request.js';
@@ -11,22 +11,22 @@ const DRAWS_FOR_PROPENSITY = 128;
 
 type Explorable = Pick<RouteRequest, 'zdr' | 'denyDataCollection' | 'explorationRoomNanoUsd'>;
 
-/** Nano-USD an account may still spend on exploring, of what it spent in all; never negative. */
+/** Nano-USD that an account may still spend on exploration, given its total cost; never negative. */
 export function explorationRoom(spentNanoUsd: number, spentExploringNanoUsd: number): number {
   return Math.max(0, spentNanoUsd * EXPLORATION_COST_SHARE - spentExploringNanoUsd);
 }
 
-/** Whether this request may serve to learn at all: never one whose data must not be used. */
+/** True if this request may be used for learning; never if its data must not be kept. */
 function mayExplore(request: Explorable): boolean {
   return request.explorationRoomNanoUsd !== undefined && !request.zdr && !request.denyDataCollection;
 }
 
-/** Standard normal, fixed by text and seed. */
+/** Standard normal value, determined by text and seed. */
 function normal(text: string, seed: number): number {
   return Math.sqrt(-2 * Math.log(fractionOf(`${text}#radius`, seed))) * Math.cos(2 * Math.PI * fractionOf(`${text}#angle`, seed));
 }
 
-/** The peer with the highest draw of its ability (Thompson). `peers` is not empty. */
+/** The peer with the highest random draw of its ability (Thompson sampling). `peers` is not empty. */
 function thompson(peers: readonly ModelGroup[], seed: number): ModelGroup | undefined {
   let best: ModelGroup | undefined;
   let bestDraw = -Infinity;
@@ -41,20 +41,20 @@ function thompson(peers: readonly ModelGroup[], seed: number): ModelGroup | unde
   return best;
 }
 
-/** Those whose extra cost over the first is within the room. */
+/** Peers whose extra cost over the first is at most `room`. */
 function affordable(peers: readonly ModelGroup[], room: number): readonly ModelGroup[] {
   const first = peers[0];
   return first === undefined ? [] : peers.filter((peer) => peer.cost - first.cost <= room);
 }
 
-/** The model to try instead of the first of `peers`, or undefined: mostly undefined. */
+/** The model to try instead of the first of `peers`; undefined in most cases. */
 export function drawExploration(peers: readonly ModelGroup[], request: Explorable, seed: number): ModelGroup | undefined {
   if (!mayExplore(request) || fractionOf('explore', seed) >= EXPLORATION_SHARE) return undefined;
   const chosen = thompson(affordable(peers, request.explorationRoomNanoUsd ?? 0), seed);
   return chosen === peers[0] ? undefined : chosen;
 }
 
-/** Probability with which each of `peers` is chosen: what learning from the outcome must be weighed by. Sums to 1. */
+/** Probability with which each of `peers` is chosen, by which learning must weight the outcome. Sums to 1. */
 export function propensities(peers: readonly ModelGroup[], request: Explorable): number[] {
   if (!mayExplore(request)) return peers.map((_, i) => (i === 0 ? 1 : 0));
   const within = affordable(peers, request.explorationRoomNanoUsd ?? 0);

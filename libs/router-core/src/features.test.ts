@@ -35,7 +35,7 @@ describe('features', () => {
     const text = 'One fox, and one fox, and one more fox.';
     const first = fresh(text, PLAIN_SETTING).buckets.slice();
     let different = 0;
-    // More than the marks of its buckets can count.
+    // More calls than the 16-bit stamps can count.
     for (let look = 0; look < 66_000; look += 1) if (fresh(text, PLAIN_SETTING).buckets.length !== first.length) different += 1;
     expect(different).toBe(0);
     expect(fresh(text, PLAIN_SETTING).buckets).toEqual(first);

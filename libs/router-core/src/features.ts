@@ -3,15 +3,15 @@
  *
  * Words, their first four letters and pairs of words are hashed into buckets; a few counts describe the text's shape.
  * All runs of four characters, instead of a word's first, cost three times as much and predicted no better.
- * Training and serving both call this, so what is learnt is what is seen. A change of meaning raises FEATURE_SCHEMA.
+ * Training and serving both call this, so both see the same features. A change of their meaning must raise FEATURE_SCHEMA.
  */
 import { clusterOf, type Cluster, type PromptSetting } from './clusters.js';
 
 export const FEATURE_SCHEMA = 1;
 export const BUCKETS = 65_536;
-/** Characters looked at. */
+/** Most characters read. */
 export const TEXT_MAX = 8_192;
-/** Buckets of one text at most: a word, its beginning and a pair for each character. */
+/** Most buckets of one text: a word, its beginning and a pair for each character. */
 export const BUCKETS_MAX = 3 * TEXT_MAX;
 /** Names of `shape`, in order. */
 export const SHAPE = [
@@ -24,7 +24,7 @@ export interface PromptFeatures {
   readonly cluster: Cluster;
   /** Distinct buckets of words, beginnings of words, and pairs. */
   readonly buckets: Uint16Array;
-  /** Hashes of the words, for novelty; repeated words repeat. */
+  /** Hashes of the words, to tell how many are known; repeated words are repeated. */
   readonly words: Uint32Array;
   /** In the order of SHAPE. */
   readonly shape: Float64Array;
@@ -46,17 +46,17 @@ const BACKSLASH = 92;
 const DOLLAR = 36;
 const BACKTICK = 96;
 const FIRST_NON_LATIN = 0x250;
-/** From here on a character is a word. */
+/** From this code point on, each character is a word. */
 const FIRST_IDEOGRAPH = 0x2e80;
-/** First letters of a longer word: its relatives share them. */
+/** Length of a word's beginning, which related words share. */
 const STEM_LENGTH = 4;
-/** Numbers of four digits and more are alike. */
+/** Numbers of four or more digits share a bucket. */
 const NUMBER_LENGTH_MAX = 4;
 const OPTIONS_MAX = 10;
 const STAMP_MAX = 0xffff;
 /** Bits of a word's hash that rule most words out as cues. */
 const CUE_MASK = 4_095;
-/** Looked for in the last characters alone: over the whole text, blank lines would cost their square. */
+/** Applied to the last characters only: over the whole text, many blank lines would take quadratic time. */
 const ANSWER_CUE = /\n\s*answer:\s*$/i;
 const ANSWER_CUE_MAX = 32;
 
@@ -87,7 +87,7 @@ const isLetter = (code: number): boolean => (code >= 97 && code <= 122) || code 
 /** $ * + / < = > \ ^ */
 const isMathSymbol = (code: number): boolean => code === 36 || code === 42 || code === 43 || code === 47 || (code >= 60 && code <= 62) || code === 92 || code === 94;
 
-/** What counts of a character that is not a letter; 0 = nothing. */
+/** Which count a character that is not a letter adds to; 0 = none. */
 const MARK = { digit: 1, newLine: 2, underscore: 3, math: 4, backtick: 5, nonLatin: 6 } as const;
 const MARKS = Uint8Array.from({ length: 65_536 }, (_, code) => {
   if (code >= FIRST_NON_LATIN) return MARK.nonLatin;
@@ -96,7 +96,7 @@ const MARKS = Uint8Array.from({ length: 65_536 }, (_, code) => {
   return code === NEW_LINE ? MARK.newLine : code === UNDERSCORE ? MARK.underscore : code === BACKTICK ? MARK.backtick : 0;
 });
 
-/** What a character begins or goes on with; in this order, since whatever is at least `letter` may follow a letter. */
+/** Kinds of characters. The order matters: every kind from `letter` on may follow a letter in a word. */
 const KIND = { other: 0, space: 1, digit: 2, letter: 3, ideograph: 4 } as const;
 const KINDS = Uint8Array.from({ length: 65_536 }, (_, code) => (isSpace(code) ? KIND.space : isDigit(code) ? KIND.digit : !isLetter(code) ? KIND.other : code < FIRST_IDEOGRAPH ? KIND.letter : KIND.ideograph));
 
@@ -107,7 +107,7 @@ function isOptionAt(text: string, at: number, expected: number): boolean {
   return (mark === 46 || mark === 41) && isSpace(text.charCodeAt(at + 2));
 }
 
-/** What a word may say of the kind of task, by its hash. */
+/** Words that hint at the kind of task, by hash. */
 const CUES: ReadonlyMap<number, Cue> = new Map([
   ...[...hashes('not except least never')].map((hash) => [hash, 'negation'] as const),
   ...[...hashes('statement statements')].map((hash) => [hash, 'statement'] as const),
@@ -124,13 +124,13 @@ interface WordCounts {
   readonly cues: Readonly<Record<Cue, number>>;
 }
 
-/** By the low bits of a word's hash: 1 = it may be a cue. */
+/** By the low bits of a word's hash: 1 = the word may be a cue. */
 const MAY_BE_CUE = new Uint8Array(CUE_MASK + 1);
 for (const hash of CUES.keys()) MAY_BE_CUE[hash & CUE_MASK] = 1;
 
 interface Scratch {
   readonly codes: Uint16Array;
-  /** By bucket, the stamp of the prompt that was the last to hold it. */
+  /** By bucket, the stamp of the last prompt that contained it. */
   readonly seen: Uint16Array;
   readonly buckets: Uint16Array;
   readonly words: Uint32Array;
@@ -144,7 +144,7 @@ function toLowerCase(codes: Uint16Array, length: number): void {
   }
 }
 
-/** Words with their first four letters, and pairs of neighbours; numbers count by their length, any other character by itself. */
+/** Adds words with their first four letters, and pairs of neighbours. Numbers count by their length; any other character is a token of its own. */
 function addTokens({ codes, seen, buckets, words, stamp }: Scratch, length: number): { readonly bucketCount: number; readonly words: WordCounts } {
   const cues: Record<Cue, number> = { negation: 0, statement: 0, code: 0, quantity: 0, number: 0, translation: 0, json: 0 };
   const codeWords = new Set<number>();
@@ -212,12 +212,12 @@ function addTokens({ codes, seen, buckets, words, stamp }: Scratch, length: numb
   return { bucketCount: count, words: { length: wordCount, letters, cues } };
 }
 
-/** Buffers are reused from call to call; the result depends on the arguments alone. */
+/** Buffers are reused between calls; the result depends only on the arguments. */
 export function createFeatureExtractor(): FeatureExtractor {
   const scratch: Scratch = { codes: new Uint16Array(TEXT_MAX), seen: new Uint16Array(BUCKETS), buckets: new Uint16Array(BUCKETS_MAX), words: new Uint32Array(TEXT_MAX), stamp: 0 };
   const codeBytes = Buffer.from(scratch.codes.buffer);
 
-  /** In one piece: to ask a string for each of its characters costs more than all that is done with them. */
+  /** Copies all characters at once: reading them from the string one by one costs more than all other work. */
   const readCodes = (text: string): void => {
     codeBytes.write(text, 0, 'utf16le');
     if (!IS_LITTLE_ENDIAN) codeBytes.subarray(0, text.length * 2).swap16();
@@ -254,7 +254,7 @@ function withoutAnswerCue(text: string): string {
   return cue === null ? text : text.slice(0, text.length - cue[0].length);
 }
 
-/** Counts of the text before its lettered answers, unless a name says otherwise. */
+/** Counts for the text before its lettered answers, unless a field's name says otherwise. */
 interface Marks {
   readonly bodyLength: number;
   readonly options: number;
@@ -306,7 +306,7 @@ function countMarks(text: string, codes: Uint16Array): Marks {
   return { bodyLength: bodyEnd < 0 ? text.length : bodyEnd, options, optionDigits, numbers, symbols, notation, codeFences, blanks, lines, nonLatin };
 }
 
-/** Values in the order of SHAPE, each of the order of 1. */
+/** Values in the order of SHAPE, each of magnitude around 1. */
 function shapeOf(textLength: number, marks: Marks, cues: Readonly<Record<Cue, number>>, letters: number, words: number, endsAsQuestion: boolean): Float64Array {
   const { bodyLength, options } = marks;
   const optionsLength = textLength - bodyLength;

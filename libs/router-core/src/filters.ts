@@ -15,7 +15,7 @@ export type Reason = (typeof REASONS)[number];
 const BIT = Object.fromEntries(REASONS.map((reason, index) => [reason, 1 << index])) as Record<Reason, number>;
 export const CONTEXT_LENGTH_BIT = BIT.context_length;
 
-/** True when nothing but the prompt's length, or what a prompt of that length costs, stands in the way, or nothing at all. */
+/** True if nothing excludes the endpoint, or only the prompt's length or the price at that length. */
 export function isByLength(mask: number): boolean {
   return (mask & ~(BIT.context_length | BIT.max_price)) === 0;
 }
@@ -25,7 +25,7 @@ export function reasonNames(mask: number): Reason[] {
   return REASONS.filter((reason) => (mask & BIT[reason]) !== 0);
 }
 
-/** For each catalog, made at its first list. */
+/** Per catalog, built at its first use. */
 const listed = new WeakMap<Catalog, ModelNames>();
 
 function namesIn(catalog: Catalog): ModelNames {
@@ -42,50 +42,50 @@ export function unknownInList(catalog: Catalog, names: readonly string[], kind: 
   return namesIn(catalog).unknown(names, kind);
 }
 
-/** Which models of the catalog the request's allow and deny lists permit. */
+/** Returns a test for models that the request's allow and deny lists permit. */
 export function modelListFilter(catalog: Catalog, request: ModelLists, viaAuto: boolean): (model: Model) => boolean {
   if (request.allowModels.length === 0 && request.denyModels.length === 0) return () => true;
   return modelsLeft(namesIn(catalog), request, viaAuto);
 }
 
-/** What the account's policy says of a provider. */
+/** True if the account's policy permits the provider. */
 export function isProviderAllowed(provider: string, { allowProviders, denyProviders }: Pick<RouteRequest, 'allowProviders' | 'denyProviders'>): boolean {
   return (allowProviders.length === 0 || allowProviders.includes(provider)) && !denyProviders.includes(provider);
 }
 
-/** True when the account's own credential is used there. */
+/** True if the account's own credential is used there. */
 export function isOnOwnCredential(endpoint: Endpoint, byokProviders: readonly string[]): boolean {
   return byokProviders.length > 0 && endpoint.takesByok && byokProviders.includes(endpoint.provider);
 }
 
 type OwnTerms = Pick<RouteRequest, 'byokProviders' | 'byokZdrProviders' | 'byokOwnAddressProviders'>;
 
-/** True when the endpoint is called at an address of the account's own: the provider's known policy does not apply there (ADR 75). */
+/** True if the endpoint is called at the account's own address, where the provider's known policy does not apply (ADR 75). */
 function isAtOwnAddress(endpoint: Endpoint, { byokProviders, byokOwnAddressProviders }: OwnTerms): boolean {
   return byokOwnAddressProviders.includes(endpoint.provider) && isOnOwnCredential(endpoint, byokProviders);
 }
 
-/** Whether zero data retention is guaranteed. A policy belongs to the credential: the operator's agreement does not cover the account's own, nor the other way round. */
+/** True if zero data retention is guaranteed. The guarantee belongs to the credential: the operator's agreement does not cover the account's own credential, nor the reverse. */
 export function keepsNothing(endpoint: Endpoint, own: OwnTerms): boolean {
   if (!isOnOwnCredential(endpoint, own.byokProviders)) return endpoint.zdr;
   return own.byokZdrProviders.includes(endpoint.provider) || (endpoint.zdrByDefault && !isAtOwnAddress(endpoint, own));
 }
 
-/** null = not known. Who keeps nothing trains on nothing: of an account's own address its own word tells, or nobody. */
+/** null = unknown. Zero retention implies no training. For an account's own address, only the account's own agreement counts. */
 export function trainsOnData(endpoint: Endpoint, own: OwnTerms): boolean | null {
   if (!isAtOwnAddress(endpoint, own)) return endpoint.trainsOnData;
   return own.byokZdrProviders.includes(endpoint.provider) ? false : null;
 }
 
-/** True when this account has, or may use, a credential for the endpoint; without one the endpoint does not exist for it. */
+/** True if this account has, or may use, a credential for the endpoint; without one the endpoint does not exist for it. */
 export function isReachable(endpoint: Endpoint, byokProviders: readonly string[]): boolean {
   return endpoint.isServable && (endpoint.hasManagedCredential || isOnOwnCredential(endpoint, byokProviders));
 }
 
-/** Chooses the price at which the provider serves. */
+/** Field that selects the provider's price. */
 const PRICED_PARAM = 'service_tier';
 
-/** True when a tuning field is not sent as it is: the endpoint does not take it, or less of it, or it would have the operator pay another price than the card's. */
+/** True if a tuning field is not sent unchanged: the endpoint does not support it, or not at that value, or the operator would pay another price than the card's. */
 export function isDropped(name: string, endpoint: Endpoint, byokProviders: readonly string[]): boolean {
   const warmth = endpoint.temperatureMax > 0 ? warmthOf(name) : undefined;
   if (warmth !== undefined) return warmth > endpoint.temperatureMax;
@@ -94,12 +94,12 @@ export function isDropped(name: string, endpoint: Endpoint, byokProviders: reado
   return endpoint.unsupportedParams.has(name) || (name === PRICED_PARAM && !isOnOwnCredential(endpoint, byokProviders));
 }
 
-/** Thoughts are completion tokens too, at some hosts at a price of their own. */
+/** The highest output price. Reasoning tokens are completion tokens too, and some hosts price them separately. */
 function dearestOutput({ outputText, outputReasoning }: PriceCard): bigint {
   return outputReasoning > outputText ? outputReasoning : outputText;
 }
 
-/** As above of sound, where there is some. Writing a cache is the client's own wish, and no bound on it. */
+/** The highest input price, including audio if the request has some. Cache writes are not included: the client asks for them itself. */
 function dearestInput({ inputUncached, audio }: PriceCard, hasAudio: boolean): bigint {
   return hasAudio && audio > inputUncached ? audio : inputUncached;
 }

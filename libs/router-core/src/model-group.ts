@@ -10,11 +10,11 @@ export interface ModelGroup {
   /** Standard deviation of its log-odds. */
   readonly deviation: number;
   readonly outputTokens: number;
-  /** Of its endpoints the first by place in the client's order, then on the account's own credential, then by tier, then by effective cost. */
+  /** The first of its endpoints by the client's order, then the account's own credential, then tier, then effective cost. */
   readonly best: Candidate;
-  /** Of `best`, as all below. */
+  /** Of `best`, like all fields below. */
   readonly orderPosition: number;
   readonly tier: number;
-  /** Nano-USD; a score. */
+  /** Nano-USD; a score for ordering. */
   readonly cost: number;
 }

@@ -58,7 +58,7 @@ describe('ejections', () => {
     let nowMs = 0;
     for (const times of [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 10]) {
       ejections.judge(all, bad, nowMs);
-      // Neither is prolonged while it lasts, nor forgotten where nothing came since.
+      // An ejection is not prolonged while it lasts, and not forgotten while there are no new calls.
       ejections.judge(all, bad, nowMs + 1_000);
       expect(ejections.endOf('c')).toBe(nowMs + 30_000 * times);
       expect(ejections.reasonOf('c', nowMs + 30_000 * times - 1)).toBe('failures');

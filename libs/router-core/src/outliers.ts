@@ -1,18 +1,18 @@
 /**
- * Outliers: endpoints that fail or lag far more than other endpoints of the same model. They are left out for 30 s times
- * the number of times in a row, never more than half of a model's, and come back by themselves (docs/adr/0023).
+ * Outliers: endpoints that fail far more often, or are far slower, than other endpoints of the same model. They are ejected
+ * for 30 s times the number of ejections in a row, never more than half of a model's, and return by themselves (docs/adr/0023).
  */
 
-/** Calls, or samples of a time, below which nothing is said of an endpoint. */
+/** Fewest calls, or samples of a time, for a verdict about an endpoint. */
 const SAMPLES_MIN = 20;
-/** Of a normal distribution: bounds that the true share passes once in twenty. */
+/** 95 % bounds of a normal distribution. */
 const Z = 1.96;
-/** Between the share that an endpoint fails at least and the one that its peers fail at most. */
+/** Smallest gap between the lower bound of an endpoint's failure share and the upper bound of its peers'. */
 const FAILURE_GAP_MIN = 0.1;
 const LATENCY_RATIO_MIN = 3;
 const LATENCY_GAP_MS_MIN = 1_000;
 const EJECTION_MS = 30_000;
-/** Longer than five minutes says nothing: that is how deep statistics are. */
+/** Longest ejection is five minutes, since statistics do not reach back further. */
 const TIMES_MAX = 10;
 const EJECTED_SHARE_MAX = 0.5;
 
@@ -24,14 +24,14 @@ export interface Quantile {
   readonly value: number | undefined;
 }
 
-/** What is known of one endpoint since it last came back. */
+/** Statistics of one endpoint since its last ejection ended. */
 export interface EndpointEvidence {
   readonly endpointId: string;
   readonly calls: number;
   readonly failures: number;
-  /** P75 in milliseconds to the first token of streams. */
+  /** P75 of milliseconds to the first token of a stream. */
   readonly firstTokenMsP75: Quantile;
-  /** P75 in milliseconds to the end of answers that were not streamed. */
+  /** P75 of milliseconds to the end of an answer that was not streamed. */
   readonly totalMsP75: Quantile;
   /** P50 of tokens per second. */
   readonly throughputTpsP50: Quantile;
@@ -47,7 +47,7 @@ interface Judged extends Outlier {
   readonly distance: number;
 }
 
-/** Both ends of Wilson's interval: where the true share of failures lies, however few calls there were. */
+/** Wilson interval of the true failure share, valid for small numbers of calls. */
 export function failureShareBounds(failures: number, calls: number): readonly [low: number, high: number] {
   const share = failures / calls;
   const centre = share + (Z * Z) / (2 * calls);
@@ -56,7 +56,7 @@ export function failureShareBounds(failures: number, calls: number): readonly [l
   return [Math.max(0, (centre - half) / scale), Math.min(1, (centre + half) / scale)];
 }
 
-/** The middle one, of two the smaller: two bad peers of three do not hide each other. */
+/** The lower median: of two values the smaller, so that a second bad endpoint among three does not hide the first. */
 function lowerMedian(values: readonly number[]): number | undefined {
   return [...values].sort((left, right) => left - right)[Math.floor((values.length - 1) / 2)];
 }
@@ -70,7 +70,7 @@ function failureGap(own: EndpointEvidence, peers: readonly EndpointEvidence[]): 
   return own.calls < SAMPLES_MIN || usual === undefined ? undefined : failureShareBounds(own.failures, own.calls)[0] - usual;
 }
 
-/** The endpoint's own value over that of its peers; undefined when one is unknown, or the two lie closer than `gapMin`. */
+/** The endpoint's value divided by its peers' median; undefined if one is unknown, or if they differ by less than `gapMin`. */
 function ratioOf(own: EndpointEvidence, peers: readonly EndpointEvidence[], pick: (evidence: EndpointEvidence) => Quantile, gapMin: number): number | undefined {
   const value = knownValue(pick(own));
   const usual = lowerMedian(peers.flatMap((peer) => knownValue(pick(peer)) ?? []));
@@ -80,7 +80,7 @@ function ratioOf(own: EndpointEvidence, peers: readonly EndpointEvidence[], pick
 function latencyRatio(own: EndpointEvidence, peers: readonly EndpointEvidence[]): number {
   const first = ratioOf(own, peers, ({ firstTokenMsP75 }) => firstTokenMsP75, LATENCY_GAP_MS_MIN) ?? 0;
   const total = ratioOf(own, peers, ({ totalMsP75 }) => totalMsP75, LATENCY_GAP_MS_MIN) ?? 0;
-  // Long answers take long at any endpoint: whole ones count only where they are written slowly too.
+  // Long answers take long at any endpoint, so the time of whole answers counts only if the endpoint is also slow per token.
   const speed = ratioOf(own, peers, ({ throughputTpsP50 }) => throughputTpsP50, -Infinity) ?? 1;
   return Math.max(first, speed * LATENCY_RATIO_MIN <= 1 ? total : 0);
 }
@@ -93,7 +93,7 @@ function judgeOne(own: EndpointEvidence, peers: readonly EndpointEvidence[]): Ju
   return ratio >= LATENCY_RATIO_MIN ? { endpointId, reason: 'latency', distance: ratio } : undefined;
 }
 
-/** The outliers among endpoints of one model, the worst first: failing ones before slow ones. Each is compared with the others given. */
+/** The outliers among endpoints of one model, worst first, failing ones before slow ones. Each is compared with the others in `evidence`. */
 export function findOutliers(evidence: readonly EndpointEvidence[]): readonly Outlier[] {
   const rank = ({ reason }: Judged): number => (reason === 'failures' ? 0 : 1);
   return evidence
@@ -105,20 +105,20 @@ export function findOutliers(evidence: readonly EndpointEvidence[]): readonly Ou
 interface Ejection {
   readonly reason: OutlierReason;
   readonly untilMs: number;
-  /** 0 once it has done well. */
+  /** Ejections in a row; 0 once the endpoint has been normal again. */
   readonly timesInARow: number;
 }
 
-/** All instants on one steady clock, in milliseconds. */
+/** All instants are milliseconds of one monotonic clock. */
 export interface Ejections {
   /**
-   * Judges the endpoints of one model and leaves outliers out, as long as that keeps half of `endpointIds` (all that serve
-   * the model). `evidence` is of some of those, and only of what came after `endOf`.
+   * Ejects outliers among the endpoints of one model, but at most half of `endpointIds` (all that serve the model).
+   * `evidence` may cover only some of them, and must contain only calls after `endOf`.
    */
   judge(endpointIds: readonly string[], evidence: readonly EndpointEvidence[], nowMs: number): void;
-  /** Why the endpoint is left out now; undefined = it is not. */
+  /** Why the endpoint is ejected now; undefined = it is not. */
   reasonOf(endpointId: string, nowMs: number): OutlierReason | undefined;
-  /** When it came back, or will; undefined = it was never left out. What is older says nothing of it. */
+  /** When its last ejection ended or will end; undefined = never ejected. Older observations do not count. */
   endOf(endpointId: string): number | undefined;
 }
 
@@ -133,7 +133,7 @@ export function createEjections(): Ejections {
         const last = ejections.get(endpointId);
         if (last === undefined || outliers.some((outlier) => outlier.endpointId === endpointId)) continue;
         const isTold = last.reason === 'failures' || firstTokenMsP75.samples >= SAMPLES_MIN || totalMsP75.samples >= SAMPLES_MIN;
-        // What it did before it was left out still says nothing.
+        // Reset the count only after enough calls since the ejection, with times if it was ejected for latency.
         if (calls >= SAMPLES_MIN && isTold) ejections.set(endpointId, { ...last, timesInARow: 0 });
       }
       let room = Math.floor(endpointIds.length * EJECTED_SHARE_MAX) - endpointIds.filter((id) => isOut(id, nowMs)).length;

@@ -8,12 +8,12 @@ import type { RouteRequest } from './request.js';
 
 const seeds = fc.integer({ min: 0, max: 2 ** 31 });
 const some = fc.subarray([...PROVIDERS]);
-/** Of an account with one or more credentials of its own, some with an agreement, some at an address of its own. */
+/** Requests of an account with one or more own credentials, some with an agreement, some at its own address. */
 const owned: fc.Arbitrary<RouteRequest> = fc.tuple(requests, fc.subarray([...PROVIDERS], { minLength: 1, maxLength: 3 }), some, some, fc.constantFrom([], [], ['beta'], ['gamma', 'alpha'])).map(([request, byokProviders, agreed, elsewhere, order]) => {
   const among = (providers: readonly string[]): readonly string[] => byokProviders.filter((provider) => providers.includes(provider));
   return { ...request, byokProviders, byokZdrProviders: among(agreed), byokOwnAddressProviders: among(elsewhere), provider: { ...request.provider, order } };
 });
-/** With hosts that keep nothing by default and by agreement, and some that take no accounts' own credentials. */
+/** Snapshots with hosts that retain nothing, by default or by agreement, and some that accept no own credentials. */
 const markets: fc.Arbitrary<Snapshot> = snapshots.map((snapshot) => {
   const varied = (endpoint: Endpoint): Endpoint => ({ ...endpoint, zdrByDefault: endpoint.zdr && endpoint.index % 2 === 0, takesByok: endpoint.provider !== 'delta' });
   const models = snapshot.catalog.models.map((model) => ({ ...model, endpoints: model.endpoints.map(varied) }));
@@ -41,7 +41,7 @@ test('an account pays for no endpoint of a model while its own credential may se
     const asked = { ...request, held, explorationRoomNanoUsd, provider: { ...request.provider, order: [] } };
     const [first] = planOf(asked, snapshot, seed)?.attempts ?? [];
     if (first === undefined || first.byok) return;
-    // Its own endpoints of that model alone: none of them may serve.
+    // Keep only the endpoints of that model with an own credential: none of them may serve.
     const others = snapshot.catalog.models.map((model) => ({ ...model, endpoints: model.id === first.endpoint.model ? model.endpoints.filter((endpoint) => isOwn(endpoint, asked)) : [] }));
     const result = decide({ ...asked, held: undefined }, { ...snapshot, catalog: { ...snapshot.catalog, models: others } }, seed);
     expect(result.kind).not.toBe('plan');

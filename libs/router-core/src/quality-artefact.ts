@@ -1,9 +1,9 @@
 /**
- * The file that training writes and routing loads: what was learnt of models and prompts.
+ * The file that training writes and routing loads, with what was learnt about models and prompts.
  *
  * Layout: 8 bytes of magic, length of the header (4 bytes, little endian), header as JSON, weights (one signed byte per
  * bucket and column, all columns of a bucket together), weight of each bucket (one byte), a bit set of known words, and
- * the SHA-256 of all before. A file that is cut, changed or of another feature schema is refused.
+ * the SHA-256 of everything before. A file that is truncated, changed or of another feature schema is refused.
  */
 import { isObject } from '@signalbox/kernel/json-object';
 import { createHash } from 'node:crypto';
@@ -13,17 +13,17 @@ import { BUCKETS, FEATURE_SCHEMA, SHAPE } from './features.js';
 const MAGIC = 'SBXQUAL1';
 const LENGTH_BYTES = 4;
 const DIGEST_BYTES = 32;
-/** Bits of the set of known words: an eighth of them taken for 25,000 words. */
+/** Bits of the set of known words; 25,000 words set about an eighth of them. */
 export const WORD_BITS = 262_144;
 export const ARTEFACT_BYTES_MAX = 8_000_000;
 
-/** Columns that hold for all clusters come first. */
+/** Columns that apply to all clusters come first. */
 export const GENERAL_DIFFICULTY = 0;
 export const GENERAL_NEED = 1;
 export const GENERAL_COLUMNS = 2;
 
 export interface Column {
-  /** Value of one step of a weight. */
+  /** Value of one step of a quantised weight. */
   readonly scale: number;
   /** Weights of the standardised shape. */
   readonly shape: readonly number[];
@@ -35,28 +35,28 @@ export interface ClusterTerms {
   /** Its difficulty column; its `directions` follow it. */
   readonly firstColumn: number;
   readonly directions: number;
-  /** Factors of: its own difficulty, general difficulty, its per-model terms (g of ROUTING), general need. */
+  /** Factors for: the cluster's own difficulty, general difficulty, the cluster's per-model terms (`g` in quality.ts), general need. */
   readonly difficulty: number;
   readonly generalDifficulty: number;
   readonly specific: number;
   readonly need: number;
-  /** What a model without measurements here adds to its general ability. */
+  /** Added to the general ability of a model without measurements in this cluster. */
   readonly offset: number;
-  /** Share of known words at which the cluster's own columns count for nothing, and from which they count in full. */
+  /** Shares of known words: up to `knownFloor` the cluster's own columns do not count; below, the share from which they count in full. */
   readonly knownFloor: number;
   readonly knownFull: number;
-  /** Log of an answer's length against its model's mean, by standardised shape. */
+  /** Weights, by standardised shape, of the log of an answer's length relative to the model's mean. */
   readonly lengthShape: readonly number[];
 }
 
-/** What was measured of a model in one cluster. */
+/** Measurements of a model in one cluster. */
 export interface ModelCell {
   readonly cluster: Cluster;
-  /** Log-odds of a right answer to a prompt of middling difficulty. */
+  /** Log-odds of a right answer to a prompt of medium difficulty. */
   readonly ability: number;
   /** Standard deviation of `ability`. */
   readonly deviation: number;
-  /** How far each direction moves its log-odds. */
+  /** How much each direction changes the log-odds. */
   readonly directions: readonly number[];
   /** Mean tokens of an answer. */
   readonly outputTokens: number;
@@ -65,9 +65,9 @@ export interface ModelCell {
 
 export interface MeasuredModel {
   readonly name: string;
-  /** Log-odds over all it was measured on, on one scale for all models. */
+  /** Log-odds over all its measurements, on one scale for all models. */
   readonly ability: number;
-  /** Above 0: abler than the middle; about -1 to 1. */
+  /** Ability relative to the median; about -1 to 1, above 0 = more able. */
   readonly standing: number;
   readonly outputTokens: number;
   readonly cells: readonly ModelCell[];
@@ -84,24 +84,24 @@ export interface QualityHeader {
   readonly columns: readonly Column[];
   readonly clusters: readonly ClusterTerms[];
   /**
-   * Where no cluster was measured: the factor of general need, and an `offset` as of the hardest cluster measured. Difficulty
-   * stays out: whether a harder prompt widens or narrows the gap between models depends on a level that nobody measured.
+   * For a kind of task without measurements: the factor for general need, and the `offset` of the hardest measured cluster.
+   * Difficulty is not used: whether a harder prompt widens or narrows the gap between models depends on an unmeasured level.
    */
   readonly elsewhere: { readonly need: number; readonly offset: number; readonly outputTokens: number };
   /** From the catalog's ability in [0, 1] to log-odds: `offset + slope × ability`. */
   readonly catalogAbility: { readonly slope: number; readonly offset: number };
   readonly models: readonly MeasuredModel[];
-  /** What validation said, by set and figure. */
+  /** Results of validation, by data set and figure. */
   readonly metrics: Readonly<Record<string, Readonly<Record<string, number>>>>;
 }
 
 export interface QualityArtefact {
-  /** Names the bytes. */
+  /** Derived from the bytes. */
   readonly id: string;
   readonly header: QualityHeader;
   /** BUCKETS × columns. */
   readonly weights: Int8Array;
-  /** Weight of a bucket in the length of a prompt; 0 = never seen. */
+  /** Weight of a bucket in the norm of a prompt; 0 = never seen. */
   readonly bucketWeights: Uint8Array;
   readonly knownWords: Uint8Array;
 }
@@ -110,7 +110,7 @@ function digestOf(bytes: Uint8Array): Buffer {
   return createHash('sha256').update(bytes).digest();
 }
 
-/** The file of an artefact. */
+/** Writes an artefact as a file. */
 export function encodeArtefact({ header, weights, bucketWeights, knownWords }: Omit<QualityArtefact, 'id'>): Buffer {
   const json = Buffer.from(JSON.stringify(header));
   const length = Buffer.alloc(LENGTH_BYTES);
@@ -123,7 +123,7 @@ export type ParsedArtefact = { readonly kind: 'artefact'; readonly artefact: Qua
 
 const refused = (problem: string): ParsedArtefact => ({ kind: 'refused', problem });
 
-/** Reads a file of `encodeArtefact`, or says why it is not one. Never throws. */
+/** Reads a file written by `encodeArtefact`, or returns why it is invalid. Never throws. */
 export function parseArtefact(bytes: Uint8Array): ParsedArtefact {
   if (bytes.length > ARTEFACT_BYTES_MAX) return refused('The artefact is larger than 8 MB.');
   const file = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
@@ -157,7 +157,7 @@ export function parseArtefact(bytes: Uint8Array): ParsedArtefact {
   };
 }
 
-/** JSON turns NaN and Infinity into null: a null anywhere is a number that is none. */
+/** JSON turns NaN and Infinity into null, so a null anywhere is an invalid number. */
 function isSound(value: unknown): boolean {
   if (value === null || value === undefined) return false;
   if (typeof value === 'number') return Number.isFinite(value);

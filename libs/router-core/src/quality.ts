@@ -1,26 +1,26 @@
 /**
- * Predicted quality: log-odds `a[m,k] − d(x) + g·δ_m(x)` (ROUTING, section 3).
+ * Predicted quality: log-odds `a[m,k] − d(x) + g·δ_m(x)` (docs/auto.md).
  *
- * `a` is the measured ability of a model in the prompt's cluster, `d` a difficulty shared by all models, `δ` what sets one
- * model apart on this prompt. A cluster's own columns fade where the words are unknown; general ones, which hold on
- * subjects left out of training, remain; and a model without measurements stands on its general ability. In a kind of task
- * that nobody measured the text says nothing but the kind, unless training showed that it would (`elsewhere.need`).
+ * `a` is the measured ability of a model in the prompt's cluster, `d` a difficulty shared by all models, `δ` the difference
+ * that this prompt makes for one model. A cluster's own columns fade out if the prompt's words are unknown; general columns,
+ * which also predicted subjects left out of training, remain. A model without measurements uses its general ability. For a
+ * kind of task without measurements, the text only determines the kind, unless training showed more (`elsewhere.need`).
  */
 import { KIN, type Cluster, type PromptSetting } from './clusters.js';
 import { BUCKETS_MAX, createFeatureExtractor, SHAPE, type PromptFeatures } from './features.js';
 import { GENERAL_DIFFICULTY, GENERAL_NEED, WORD_BITS, type ClusterTerms, type MeasuredModel, type QualityArtefact, type QualityHeader } from './quality-artefact.js';
 
-/** A model to be judged: by measurements of that name, else by an ability on the catalog's scale. */
+/** A model to predict for: by its measurements, found by name; else by an ability on the catalog's scale. */
 export interface JudgedModel {
   readonly measured: string | undefined;
   /** In [0, 1]. */
   readonly ability: number;
 }
 
-/** What is expected of each judged model, in their order. */
+/** The prediction for each judged model, in their order. */
 export interface Prediction {
   readonly cluster: Cluster;
-  /** Log-odds that the prompt takes from every model. */
+  /** Log-odds that the prompt's difficulty subtracts for every model. */
   readonly difficulty: number;
   /** 1 = the cluster's own columns count in full, 0 = only general ones. */
   readonly familiarity: number;
@@ -34,12 +34,12 @@ export interface Prediction {
 
 export type QualityPredictor = (text: string, setting: PromptSetting) => Prediction;
 
-/** Standardised shape beyond this is cut: no count by itself carries a prompt away. */
+/** Standardised shape values are clamped to this, so that no single count dominates. */
 const SHAPE_MAX = 3;
 const WORDS_MIN = 8;
 const DEVIATION_OF_UNMEASURED = 1;
 const STANDING_MAX = 1;
-/** Log-odds of ability for one step of standing. */
+/** Log-odds of ability per unit of `standing`. */
 export const ABILITY_PER_STANDING = 2.5;
 
 const sigmoid = (value: number): number => 1 / (1 + Math.exp(-value));
@@ -50,12 +50,12 @@ export function wordBit(hash: number): number {
   return (Math.imul(hash, 0x9e3779b1) >>> 0) % WORD_BITS;
 }
 
-/** Where an ability stands among the measured ones. */
+/** The `standing` of an ability among the measured ones. */
 function standingOf(ability: number, middle: number): number {
   return clamp((ability - middle) / ABILITY_PER_STANDING, -STANDING_MAX, STANDING_MAX);
 }
 
-/** Share of the words that training met; few words count as unknown. */
+/** Share of words that occurred in training; a text with few words counts as unknown. */
 export function knownShare(words: Uint32Array, knownWords: Uint8Array): number {
   let known = 0;
   for (const word of words) {
@@ -65,14 +65,14 @@ export function knownShare(words: Uint32Array, knownWords: Uint8Array): number {
   return known / Math.max(words.length, WORDS_MIN);
 }
 
-/** Standardised and cut to ±SHAPE_MAX. */
+/** Standardised and clamped to ±SHAPE_MAX. */
 export function standardised(shape: Float64Array, mean: readonly number[], deviation: readonly number[]): Float64Array {
   const values = new Float64Array(SHAPE.length);
   for (let i = 0; i < values.length; i += 1) values[i] = clamp(((shape[i] ?? 0) - (mean[i] ?? 0)) / (deviation[i] || 1), -SHAPE_MAX, SHAPE_MAX);
   return values;
 }
 
-/** Prepares the judging of `models`. The predictor reuses buffers but answers from its arguments alone. */
+/** Creates a predictor for `models`. It reuses buffers, but its answers depend only on its arguments. */
 export function createQualityPredictor(artefact: QualityArtefact, models: readonly JudgedModel[]): QualityPredictor {
   const extract = createFeatureExtractor();
   const judge = createJudge(artefact, models);
@@ -94,7 +94,7 @@ function columnSum(weights: Int8Array, rows: Int32Array, column: number): number
   return sum;
 }
 
-/** Writes where the rows of `buckets` that have a weight begin; answers how many they are and the sum of their squared weights. */
+/** Fills `rows` with the offsets of the rows of those `buckets` that have a weight; returns their number and the sum of their squared weights. */
 function findRows(rows: Int32Array, buckets: Uint16Array, bucketWeights: Uint8Array, stride: number): { readonly count: number; readonly squares: number } {
   let count = 0;
   let squares = 0;
@@ -111,13 +111,13 @@ function findRows(rows: Int32Array, buckets: Uint16Array, bucketWeights: Uint8Ar
 
 /** From features to a prediction. */
 export function createJudge({ header, weights, bucketWeights, knownWords }: QualityArtefact, models: readonly JudgedModel[]): (features: PromptFeatures) => Prediction {
-  const byName = new Map(header.models.map((model) => [model.name, model])); // kept: read once, of the artefact.
+  const byName = new Map(header.models.map((model) => [model.name, model])); // kept: built once from the artefact.
   const measured = models.map((model) => (model.measured === undefined ? undefined : byName.get(model.measured)));
   const middle = header.models.reduce((sum, model) => sum + model.ability, 0) / header.models.length;
   const general = models.map((model, index) => measured[index]?.ability ?? header.catalogAbility.offset + header.catalogAbility.slope * model.ability);
   const standings = measured.map((model, index) => model?.standing ?? standingOf(general[index] ?? middle, middle));
   const panelOf = (terms: ClusterTerms | undefined): Panel => buildPanel(terms, measured, general, header.elsewhere);
-  const panels = new Map(header.clusters.map((terms) => [terms.cluster, { terms, panel: panelOf(terms) }])); // kept: read once, of the artefact.
+  const panels = new Map(header.clusters.map((terms) => [terms.cluster, { terms, panel: panelOf(terms) }])); // kept: built once from the artefact.
   const unmeasured = panelOf(undefined);
   const panelOfKin = (cluster: Cluster): Panel => panels.get(KIN[cluster] ?? cluster)?.panel ?? unmeasured;
   const stride = header.columns.length;

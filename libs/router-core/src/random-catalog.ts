@@ -13,7 +13,7 @@ export function pricesOf(id: string, input: bigint, output: bigint): Endpoint['p
   return [{ fromPromptTokens: 0, card: namedCard(id, { inputUncached: inputPrice, cacheRead: inputPrice, cacheWrite: inputPrice, outputText: outputPrice, outputReasoning: outputPrice, audio: inputPrice, image: inputPrice, requestNanoUsd: asNanoUsd(0n) }) }];
 }
 
-/** An endpoint that can do everything, with what `changes` says instead. */
+/** An endpoint that supports everything, except for `changes`. */
 export function endpointWith(changes: Partial<Endpoint> & Pick<Endpoint, 'id' | 'provider' | 'model'>): Endpoint {
   return {
     index: 0, modelIndex: 0, providerModelId: changes.model, wireProtocol: 'openai-chat', prices: pricesOf(changes.id, 1_000_000_000n, 2_000_000_000n),
@@ -24,7 +24,7 @@ export function endpointWith(changes: Partial<Endpoint> & Pick<Endpoint, 'id' | 
   };
 }
 
-/** A catalog of models given by their endpoints; positions are set here. */
+/** A catalog of models with their endpoints; sets the positions. */
 export function catalogOf(models: readonly (Partial<Model> & { readonly id: string; readonly endpoints: readonly Endpoint[] })[]): Catalog {
   const endpoints: Endpoint[] = [];
   const built = models.map((model, index): Model => {
@@ -66,7 +66,7 @@ function liveOf(part: { readonly samples: number; readonly ms: number; readonly 
   return { samples: part.samples, latencyMsP75: part.ms, totalMsP75: part.ms * 3, totalSamples: part.samples, throughputTpsP50: 20_000 / part.ms, throughputSamples: part.samples, successShare: part.share, breaker: part.breaker, ...(part.ejectedFor === undefined ? {} : { ejectedFor: part.ejectedFor }) };
 }
 
-/** A predictor that says the same of every prompt. */
+/** A predictor with the same answer for every prompt. */
 export function constantQuality(quality: readonly number[], deviation = 0.5): NonNullable<Snapshot['quality']> {
   return { id: 'qua_test', predict: () => ({ cluster: 'chat', difficulty: 0, familiarity: 0, quality, deviation: quality.map(() => deviation), outputTokens: quality.map(() => 300) }) };
 }
@@ -92,11 +92,11 @@ export const snapshots: fc.Arbitrary<Snapshot> = fc.tuple(predicted, fc.array(fc
 });
 
 const modelIds = fc.integer({ min: 0, max: 7 }).map((index) => `maker/m${String(index)}`);
-/** Mostly empty: lists that exclude everything prove little. */
+/** Mostly empty, since lists that exclude everything prove little. */
 const listOf = (names: fc.Arbitrary<string>, maxLength: number): fc.Arbitrary<readonly string[]> => fc.oneof({ weight: 9, arbitrary: fc.constant([]) }, { weight: 1, arbitrary: fc.array(names, { minLength: 1, maxLength }) });
 const priceBound = fc.oneof({ weight: 9, arbitrary: fc.constant(undefined) }, { weight: 1, arbitrary: fc.bigInt({ min: 0n, max: 40_000_000_000n }) });
 
-/** Requests, half of them `auto`, with any mixture of needs, lists, policies and wishes, at home somewhere or nowhere. */
+/** Requests, half of them `auto`, with any mixture of needs, lists, policies and wishes, some of them in a conversation that an endpoint has served. */
 export const requests: fc.Arbitrary<RouteRequest> = fc.record({
   model: fc.oneof(fc.constant('auto'), modelIds),
   models: fc.oneof(fc.constant([]), fc.array(modelIds, { maxLength: 3 })),

@@ -1,10 +1,10 @@
-/** Ranks endpoints: tiers of soft preferences, expected cost, seeded weighted draw (ROUTING, sections 2 and 4). */
+/** Ranks endpoints: tiers of soft preferences, expected cost, seeded weighted draw. */
 import { cardFor, type PriceCard } from '@signalbox/kernel/tokens';
 import type { Endpoint, EndpointLive, Snapshot } from './catalog.js';
 import { isOnOwnCredential } from './filters.js';
 import type { RouteRequest } from './request.js';
 
-/** Samples at which a prior from the catalog stops counting, and its weight until then. */
+/** Number of samples from which on the catalog's prior no longer counts, and the prior's weight until then. */
 const PRIOR_SAMPLES = 20;
 /** Expected output tokens of an answer, where nothing better is known. */
 export const EXPECTED_OUTPUT_TOKENS = 400;
@@ -20,7 +20,7 @@ export interface Candidate {
   readonly tier: number;
   /** Expected nano-USD of this request. */
   readonly cost: number;
-  /** The same, with the expected cost of a retry. A score for ordering, never an amount of money. */
+  /** `cost` plus the expected cost of retries. A score for ordering, never an amount of money. */
   readonly effectiveCost: number;
   readonly latencyMs: number | undefined;
   readonly throughputTps: number | undefined;
@@ -45,7 +45,7 @@ export function hashText(text: string, seed: number): number {
   return hash >>> 0;
 }
 
-/** Uniform in (0, 1), fixed by text and seed. */
+/** Uniform value in (0, 1), determined by text and seed. */
 export function fractionOf(text: string, seed: number): number {
   return (hashText(text, seed) + 0.5) / 4_294_967_296;
 }
@@ -80,7 +80,7 @@ export function scoreEndpoint(endpoint: Endpoint, request: RouteRequest, snapsho
   return { endpoint, tier: Number(isLate) + Number(isSlow), cost, effectiveCost, latencyMs, throughputTps, successShare, weight: successShare ** 4 / effectiveCost ** 2 };
 }
 
-/** `cost` with that of failures: a failed call is retried at about the same price. */
+/** `cost` including failures: a failed call is retried at about the same price. */
 export function effectiveCostOf(cost: number, successShare: number): number {
   return Math.max(COST_FLOOR, cost * (2 - successShare));
 }
@@ -104,7 +104,7 @@ interface ScorePrices {
   readonly request: number;
 }
 
-/** Cards never change: each is turned into numbers once. */
+/** Price cards never change, so each is converted to numbers once. */
 const pricesForScores = new WeakMap<PriceCard, ScorePrices>();
 
 function scorePrices(card: PriceCard): ScorePrices {

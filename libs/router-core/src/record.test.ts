@@ -61,7 +61,7 @@ describe('a decision record', () => {
     const record = stored(recorded(auto(), { ...market, live: new Map([['middle', live]]) }));
     expect(record).toMatchObject({ rejected: { outlier: 1 }, attempts: ['large', 'small'] });
     expect((replay(record, market.catalog) as Plan).attempts.map(({ endpoint }) => endpoint.id)).toEqual(record.attempts);
-    // One that comes last is not left out.
+    // An ejected endpoint that is used as the last resort does not count as excluded.
     const pinned = { ...plainRequest('maker/middle'), promptTokens: 1_000 };
     expect(recorded(pinned, { ...market, live: new Map([['middle', live]]) }).rejected).toEqual({});
   });

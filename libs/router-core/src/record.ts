@@ -1,7 +1,7 @@
 /**
- * Decision records: why a request went where it went, and enough to decide it again (ROUTING, section 7).
+ * Decision records: why a request went where it did, and enough data to replay the decision (docs/auto.md).
  *
- * A record holds no prompt and no features, only what was predicted from them. It is plain JSON.
+ * A record contains no prompt and no features, only the prediction made from them. It is plain JSON.
  */
 import { utilityOf, type AutoChoice } from './auto.js';
 import { findModel, type Catalog, type EndpointLive, type Model, type Snapshot } from './catalog.js';
@@ -23,17 +23,17 @@ export interface RecordedPrediction extends Pick<Prediction, 'cluster' | 'diffic
   readonly models: Readonly<Record<string, readonly [number, number, number]>>;
 }
 
-/** One of the models that were weighed, at its best endpoint. */
+/** One of the models that were compared, at its best endpoint. */
 export interface Considered {
   readonly model: string;
   readonly endpoint: string;
   readonly quality: number;
-  /** Nano-USD with the price of failing; a score. */
+  /** Nano-USD including the expected cost of retries; a score for ordering. */
   readonly effectiveCost: number;
   readonly latencyMsP75: number | null;
   readonly successShare: number;
   readonly tier: number;
-  /** Quality minus weighted cost; null where a margin decided. */
+  /** Quality minus weighted cost; null if a margin decided. */
   readonly utility: number | null;
   readonly propensity: number;
 }
@@ -45,9 +45,9 @@ export interface DecisionRecord {
   readonly seed: number;
   readonly request: RecordedRequest;
   readonly prediction: RecordedPrediction | null;
-  /** Statistics in force, by endpoint id. */
+  /** Live statistics at the time, by endpoint id. */
   readonly live: Readonly<Record<string, EndpointLive>>;
-  /** Endpoints by reason of rejection; one may have several of the filters'. */
+  /** Number of endpoints by reason of rejection; filters may give several reasons for one endpoint. */
   readonly rejected: Readonly<Partial<Record<Reason | 'breaker' | 'outlier', number>>>;
   readonly considered: readonly Considered[];
   /** null = no floor: a model was pinned, or λ decides. */
@@ -56,11 +56,11 @@ export interface DecisionRecord {
   /** Endpoint ids in order; empty = refused. */
   readonly attempts: readonly string[];
   readonly reference: string | null;
-  /** Why, in one plain sentence. */
+  /** The reason in one plain sentence. */
   readonly sentence: string;
 }
 
-/** False for a request whose data must not be kept: nothing of it is stored, not even what was predicted. */
+/** False for a request whose data must not be kept: nothing about it is stored, not even the prediction. */
 export function mayKeep(request: Pick<RouteRequest, 'zdr' | 'denyDataCollection'>): boolean {
   return !request.zdr && !request.denyDataCollection;
 }
@@ -70,7 +70,7 @@ export function recordOf(request: RouteRequest, snapshot: Snapshot, seed: number
   return mayKeep(request) ? describe(request, snapshot, seed, result) : undefined;
 }
 
-/** What a record would say, of any request: to be shown to its client, and kept only where `mayKeep`. */
+/** Makes a record of any request, to show it to the client. Store it only if `mayKeep`. */
 export function describe(request: RouteRequest, snapshot: Snapshot, seed: number, result: Plan | Refusal): DecisionRecord {
   const auto = result.kind === 'plan' ? result.auto : undefined;
   const { promptText: _, provider, ...rest } = request;
@@ -96,7 +96,7 @@ function recordedPrediction({ cluster, difficulty, familiarity, quality, deviati
   return { cluster, difficulty, familiarity, models };
 }
 
-/** Statistics of the endpoints that this account could reach and the request could go to. */
+/** Statistics of the endpoints that this account can reach and that the request could use. */
 function liveOf(request: RouteRequest, { catalog, live }: Snapshot): Record<string, EndpointLive> {
   const kept: Record<string, EndpointLive> = {};
   if (live.size === 0) return kept;
@@ -109,7 +109,7 @@ function liveOf(request: RouteRequest, { catalog, live }: Snapshot): Record<stri
   return kept;
 }
 
-/** The models a request leaves open: all for `auto`, else those it names. */
+/** The models that a request could use: all for `auto`, else those it names. */
 function modelsOf(request: RouteRequest, catalog: Catalog): readonly Model[] {
   const names = [request.model, ...request.models];
   if (names.some(isAuto)) return catalog.models;
@@ -183,9 +183,9 @@ function requestOf(record: DecisionRecord): RouteRequest {
   return { ...UNSET, ...rest, promptText: '', provider: { ...provider, maxPricePrompt: amount(provider.maxPricePrompt), maxPriceCompletion: amount(provider.maxPriceCompletion) } };
 }
 
-/** JSON leaves out what is undefined, and older records what was not asked then. */
+/** Defaults for fields that are missing in a record: JSON drops undefined values, and older records lack newer fields. */
 const UNSET = { byokOwnAddressProviders: [], maxTokens: undefined, preferredMaxLatency: undefined, preferredMinThroughput: undefined, costWeight: undefined, held: undefined, explorationRoomNanoUsd: undefined } as const;
-/** A model that was not eligible then has no prediction: it gets what the catalog says of it. */
+/** For a model that was not eligible then and so has no prediction: it gets the catalog's ability. */
 const DEVIATION_UNKNOWN = 1;
 
 function predictionOf(record: DecisionRecord, catalog: Catalog): Prediction | undefined {
@@ -198,15 +198,15 @@ function predictionOf(record: DecisionRecord, catalog: Catalog): Prediction | un
   return { cluster: prediction.cluster, difficulty: prediction.difficulty, familiarity: prediction.familiarity, quality: rows.map(([quality]) => quality), deviation: rows.map(([, deviation]) => deviation), outputTokens: rows.map(([, , tokens]) => tokens) };
 }
 
-/** Decides a recorded request again. With the catalog of its snapshot and no changes the plan is the same, bit for bit. */
+/** Replays a recorded decision. With the catalog of its snapshot and no changes, the plan is exactly the same. */
 export function replay(record: DecisionRecord, catalog: Catalog, changes: Changes = {}): Plan | Refusal {
   const stillHeld = Object.keys(changes).length === 0;
   const request = { ...requestOf(record), ...changes };
-  // Another policy would have led the conversation elsewhere before: where it was at home then says nothing.
+  // Under another policy the conversation would have been served elsewhere before, so the recorded endpoint does not count.
   return decide(stillHeld ? request : { ...request, held: undefined }, { catalog, live: new Map(Object.entries(record.live)) }, record.seed, predictionOf(record, catalog));
 }
 
-/** One side of a comparison; all undefined when the request is refused. Nano-USD are expectations, never billed. */
+/** One side of a comparison; all undefined if the request is refused. Nano-USD are expectations, never billed. */
 export interface Expected {
   readonly model: string | undefined;
   readonly quality: number | undefined;
@@ -215,7 +215,7 @@ export interface Expected {
   readonly savings: number | undefined;
 }
 
-/** What a plan for `auto` is expected to bring; undefined fields for a pinned model or a refusal. */
+/** Expected cost, quality and savings of a plan for `auto`; fields are undefined for a pinned model or a refusal. */
 export function expectedOf(result: Plan | Refusal): Expected {
   const chosen = result.kind === 'plan' ? result.auto?.groups[0] : undefined;
   if (chosen === undefined || result.kind !== 'plan') return { model: undefined, quality: undefined, cost: undefined, savings: undefined };

@@ -1,6 +1,6 @@
-/** What a decision is asked. */
+/** The input of a decision. */
 
-/** What the body needs of an endpoint. */
+/** What the request body requires of an endpoint. */
 export interface Needs {
   readonly tools: boolean;
   readonly forcedToolChoice: boolean;
@@ -15,7 +15,7 @@ export interface Needs {
   readonly choices: number;
   /** Optional fields present in the body, by contract name. */
   readonly params: readonly string[];
-  /** The body names what lies at a provider under a credential, such as an uploaded file: only the account's own may be used. Absent in older records. */
+  /** The body refers to something stored at a provider under a credential, such as an uploaded file: only the account's own may be used. Absent in older records. */
   readonly ownCredential?: boolean;
 }
 
@@ -57,26 +57,26 @@ export interface RouteRequest {
   readonly allowProviders: readonly string[];
   readonly denyProviders: readonly string[];
   readonly mode: '' | 'quality' | 'balanced' | 'economy';
-  /** λ: predicted quality given up for a USD, at least 0; takes the place of `mode`. Undefined = by `mode`. */
+  /** λ: predicted quality given up per USD saved, at least 0; replaces `mode`. Undefined = by `mode`. */
   readonly costWeight: number | undefined;
   readonly baselineModel: string;
-  /** Requests of one session draw alike; empty = none. */
+  /** Requests of one session make the same random draws; empty = none. */
   readonly session: string;
-  /** Where the account has a credential of its own: what runs there runs on that one. */
+  /** Providers for which the account has its own credential, which is then used there. */
   readonly byokProviders: readonly string[];
-  /** Those of them where the account itself has a zero-retention agreement. */
+  /** Those of `byokProviders` with which the account itself has a zero-retention agreement. */
   readonly byokZdrProviders: readonly string[];
-  /** Those of `byokProviders` where the credential has an address of its own: what the catalog says of the provider's policy says nothing of it. */
+  /** Those of `byokProviders` whose credential has its own address: the catalog's policy of the provider does not apply there. */
   readonly byokOwnAddressProviders: readonly string[];
-  /** What `auto` looks at: the last user turn and a window of the rest, at most 8 KB. Empty = abilities decide. */
+  /** Text that `auto` evaluates: the last user turn and a window of the rest, at most 8 KB. Empty = abilities decide. */
   readonly promptText: string;
-  /** Who served the conversation's last turn; undefined = nobody, or unknown. */
+  /** The endpoint that served the conversation's last turn; undefined = none, or unknown. */
   readonly held: HeldConversation | undefined;
-  /** Nano-USD that trying another model may cost this request beyond the best choice; undefined = no exploration. */
+  /** Nano-USD that this request may spend beyond the best choice on trying another model; undefined = no exploration. */
   readonly explorationRoomNanoUsd: number | undefined;
 }
 
-/** Where a conversation is at home: its prompt cache is probably still warm there. */
+/** The endpoint that served a conversation last, where its prompt cache is probably still warm. */
 export interface HeldConversation {
   readonly endpointId: string;
   /** Tokens of this prompt that the endpoint has probably cached. */
@@ -86,7 +86,7 @@ export interface HeldConversation {
 export const NO_NEEDS: Needs = { tools: false, forcedToolChoice: false, parallelToolCalls: false, responseFormat: '', vision: false, fileInput: false, audioInput: false, streaming: false, logprobs: false, choices: 1, params: [] };
 export const NO_WISHES: ProviderWishes = { order: [], only: [], ignore: [], allowFallbacks: true, requireParameters: false, sort: '', maxPricePrompt: undefined, maxPriceCompletion: undefined };
 
-/** A request for a model with nothing else said. */
+/** A request for a model with all other fields at their defaults. */
 export function plainRequest(model: string): RouteRequest {
   return {
     model, models: [], needs: NO_NEEDS, promptTokens: 0, maxTokens: undefined, denyDataCollection: false, zdr: false,
@@ -96,5 +96,5 @@ export function plainRequest(model: string): RouteRequest {
   };
 }
 
-/** True for the names that leave the choice of the model to us, in either contract variant. */
+/** True for the names that leave the choice of the model to the gateway, in either contract variant. */
 export { isAutoModelId as isAuto } from '@signalbox/kernel/model-lists';

@@ -25,7 +25,7 @@ export const SMALL_HEADER: QualityHeader = {
   metrics: {},
 };
 
-/** Weights by word: difficulty and direction of the exam cluster, in steps. Each such word is known. */
+/** Weights by word: difficulty and direction in the exam cluster, in steps. All these words are known. */
 export function smallArtefact(words: Readonly<Record<string, { readonly difficulty?: number; readonly direction?: number; readonly generalDifficulty?: number }>> = {}): QualityArtefact {
   const weights = new Int8Array(BUCKETS * STRIDE);
   const bucketWeights = new Uint8Array(BUCKETS);

@@ -1,11 +1,11 @@
-/** What to ask for instead of a model that is served no more. */
+/** Suggests replacements for a retired model. */
 import type { Catalog, Model } from './catalog.js';
 import { isProviderAllowed, isReachable, modelListFilter } from './filters.js';
 import type { RouteRequest } from './request.js';
 
 const SUCCESSORS_MAX = 3;
 
-/** Models of the same maker that are served and may be used by who asks, nearest in ability first; at most three ids. */
+/** Models of the same maker that are served and that the caller may use, nearest in ability first; at most three ids. */
 export function successorsOf(retired: Model, catalog: Catalog, terms: Pick<RouteRequest, 'allowModels' | 'denyModels' | 'allowProviders' | 'denyProviders' | 'byokProviders'>): string[] {
   const isAllowed = modelListFilter(catalog, terms, false);
   return catalog.models

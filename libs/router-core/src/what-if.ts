@@ -1,4 +1,4 @@
-/** Recorded decisions beside those of another policy, price list or catalog: without prompts and without calls (ROUTING, section 7). */
+/** Compares recorded decisions with those of another policy, price list or catalog, without prompts and without calls (docs/auto.md). */
 import type { Catalog } from './catalog.js';
 import { expectedOf, replay, type Changes, type DecisionRecord, type Expected } from './record.js';
 
@@ -6,19 +6,19 @@ import { expectedOf, replay, type Changes, type DecisionRecord, type Expected } 
 export interface Side {
   readonly cost: number;
   readonly quality: number;
-  /** Against each side's own reference. */
+  /** Relative to each side's own reference. */
   readonly savings: number;
-  /** Requests by the model that comes first. */
+  /** Number of requests by the first model of the plan. */
   readonly models: ReadonlyMap<string, number>;
 }
 
 export interface Comparison {
   readonly compared: number;
-  /** Another model comes first. */
+  /** Decisions whose first model changes. */
   readonly moved: number;
-  /** Only the changed side has no plan. */
+  /** Decisions for which only the changed side has no plan. */
   readonly refused: number;
-  /** Pinned models, and what was refused then. */
+  /** Decisions for pinned models, and requests that were refused then. */
   readonly skipped: number;
   readonly recorded: Side;
   readonly changed: Side;
@@ -39,8 +39,8 @@ function add(side: OpenSide, expected: Expected): void {
 }
 
 /**
- * Decides each record as it was in `before` and with the changes in `after`. Both sides are weighed by the prediction that
- * the record holds, so the difference is the policy's or the catalog's alone.
+ * Replays each record unchanged in `before`, and with the changes in `after`. Both sides use the prediction in the record,
+ * so only the policy or the catalog makes the difference.
  */
 export function whatIf(records: Iterable<DecisionRecord>, before: (record: DecisionRecord) => Catalog, after: Catalog, changes: Changes): Comparison {
   const recorded: OpenSide = { cost: 0, quality: 0, savings: 0, models: new Map() };
