@@ -1,4 +1,4 @@
-/** Composition root of accounts: adapters, domain, doors. */
+/** Composition root of accounts: adapters, domain, listeners. */
 import type { Bus } from '@signalbox/bus/bus';
 import { connectNatsBus } from '@signalbox/bus/connect';
 import { observeBus } from '@signalbox/bus/metrics';
@@ -33,10 +33,10 @@ import { createAccountsMetrics } from './metrics.js';
 import { createHandlers } from './server.js';
 
 const STOP_GRACE_MS = 5_000;
-/** Claims and answers that are over are deleted this often. */
+/** Interval at which expired claims and answers are deleted. */
 const PURGE_INTERVAL_MS = 600_000;
 
-/** Without a bus one is connected to NATS_URL (and closed at the stop). `start` rejects with a ConfigError or Fault. */
+/** Without a bus, connects to NATS_URL and closes that connection at stop. `start` rejects with a ConfigError or Fault. */
 export function composeAccounts(config: AccountsConfig, { clock, randomBytes, log, withProcessMetrics, doors, tracer, tls }: Surroundings, options: { readonly bus?: Bus } = {}): Service {
   const metrics = createMetrics({ service: 'accounts', withProcessMetrics });
   const database = openDatabase<AccountsSchema>({ url: config.DATABASE_URL, poolMax: config.DATABASE_POOL_MAX, log, statementTimeoutMs: config.STATEMENT_TIMEOUT_MS });

@@ -8,12 +8,12 @@ import { valuesIn } from './domain/secrets-keys.js';
 const PEPPER_LENGTH_MIN = 16;
 
 const schema = z.object({
-  /** Address of the doors; loopback unless the operator opens it. */
+  /** Address to listen on; loopback unless the operator opens it. */
   HOST: z.string().default('127.0.0.1'),
   GRPC_PORT: portField(0),
   METRICS_PORT: portField(0),
   LOG_LEVEL: logLevelField(),
-  /** `postgres://…`; the schema `accounts` is made there. */
+  /** `postgres://…`; the schema `accounts` is created there. */
   DATABASE_URL: postgresUrlField(),
   /** Key of the HMAC of API keys. Keep it outside the database; edge and accounts need the same value. */
   KEY_PEPPER: z.string().min(PEPPER_LENGTH_MIN, `must have at least ${PEPPER_LENGTH_MIN} characters`).transform((value) => new Secret(value)),
@@ -28,7 +28,7 @@ const schema = z.object({
   FETCH_ALLOW: allowListField(),
   /** Contract whose terms apply to accounts without one of their own. */
   CONTRACT_VARIANT: z.enum(['A', 'B']).default('A'),
-  /** Needed unless the composition root is given a bus. */
+  /** Required unless the composition root gets a bus. */
   NATS_URL: z.string().optional(),
   /** A dashboard session ends after this long without use. */
   SESSION_IDLE_SECONDS: wholeNumberField(60, 604_800, 3_600),

@@ -1,9 +1,9 @@
-/** Records of the domain as messages of the contract, and back. */
+/** Translates between records of the domain and messages of the contract. */
 import type { Account, Account__Output, CostCapSetting, CostCapSetting__Output, Key, KeyLimits__Output, ProviderKey } from '@signalbox/contracts/accounts';
 import type { SeenKey } from './domain/keys.js';
 import { CAP_PERIODS, type AccountRecord, type CapPeriod, type CostCapRecord, type KeyLimitsRecord, type ProviderKeyRecord } from './domain/records.js';
 
-/** Unknown text stays as it is: the domain's rules refuse it by name. */
+/** Passes unknown text through: the domain's rules refuse it and name it. */
 function period(text: string): CapPeriod {
   return CAP_PERIODS.find((known) => known === text) ?? (text as CapPeriod);
 }

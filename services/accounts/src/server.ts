@@ -1,4 +1,4 @@
-/** Doors of accounts: message in, domain call, message out. */
+/** RPC handlers of accounts: translate messages to domain calls and back. */
 import type {
   AccountAnswer, AuthenticateRequest__Output, ClaimRef__Output, ClaimRequestRequest__Output, ClaimRequestResponse, ClaimStanding, EndClaimRequest__Output, AuthenticateResponse, AuthenticateSessionResponse, CreateAccountRequest__Output, CreateAccountResponse, CreateKeyRequest__Output, CreateKeyResponse, CreateSessionRequest__Output, CreateSessionResponse, GetAccountRequest__Output, KeyAnswer, KeyRef__Output,
   ListAccountsRequest__Output, ListAccountsResponse, ListChangesRequest__Output, ListChangesResponse, ListKeysRequest__Output, ListKeysResponse, ListProviderKeysRequest__Output, ListProviderKeysResponse, ProviderKeyAnswer, ProviderKeyRef__Output,
@@ -67,7 +67,7 @@ function standingMessage(standing: Standing): ClaimStanding {
   return standing.isLost ? { lost: true } : { leaseLeftMs: String(standing.leaseLeftMs) };
 }
 
-/** Handlers of both doors. */
+/** Handlers for the Link and plain RPCs. */
 export function createHandlers({ clock, accounts, keys, providerKeys, claims, sessions, changes, metrics }: { readonly clock: Pick<Clock, 'nowMs'>; readonly accounts: Accounts; readonly keys: Keys; readonly providerKeys: ProviderKeys; readonly claims: Claims; readonly sessions: Sessions; readonly changes: ChangeLog; readonly metrics: AccountsMetrics }): Handlers {
   const authenticate = async (digest: Uint8Array, pepperId: string): Promise<AuthenticateResponse> => {
     const found = await keys.authenticate(digest, pepperId);

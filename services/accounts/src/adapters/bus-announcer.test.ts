@@ -14,7 +14,7 @@ async function world() {
   const bus = createMemoryBus({ clock });
   const told: string[] = [];
   await bus.listen('keys.v1.revoked', ({ payload }) => void told.push(codec.decode(payload).keyId));
-  /** What was heard since the last time. */
+  /** Messages received since the last call. */
   const heard = async (): Promise<string[]> => {
     await setImmediate();
     return told.splice(0);

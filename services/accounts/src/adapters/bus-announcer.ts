@@ -6,9 +6,9 @@ import type { Clock } from '@signalbox/kernel/clock';
 import type { Announcer, InvalidationReason } from '../domain/ports.js';
 
 const SUBJECT = 'keys.v1.revoked';
-/** Longer than the bus takes to notice that its connection is gone: what was announced since then may be lost. */
+/** Longer than the bus takes to notice a lost connection: announcements made within this time before may be lost. */
 const DOUBTFUL_MS = 20_000;
-/** The oldest give way; edge finds those out by itself within a minute. */
+/** Most announcements kept for repeats. The oldest are dropped; edge notices those changes itself within a minute. */
 const KEPT_MAX = 10_000;
 
 interface Announced {
@@ -16,10 +16,10 @@ interface Announced {
   readonly atMs: number;
 }
 
-/** Announces again what a lost connection may have swallowed, as soon as there is one. */
+/** After a reconnect, repeats announcements that the lost connection may not have delivered. */
 export function createBusAnnouncer(bus: Bus, clock: Pick<Clock, 'monotonicMs'>): Announcer {
   const codec = messageCodec<KeyInvalidated, KeyInvalidated__Output>('signalbox.events.v1.KeyInvalidated');
-  // The oldest first; those of a time without a connection stay until there is one.
+  // Oldest first. Announcements made without a connection stay until there is one.
   const latest = new Map<string, Announced>();
   let lostAtMs: number | undefined = bus.isConnected() ? undefined : clock.monotonicMs();
 
@@ -30,7 +30,7 @@ export function createBusAnnouncer(bus: Bus, clock: Pick<Clock, 'monotonicMs'>):
       latest.delete(name);
     }
   };
-  // For as long as the process lives, as the announcer itself.
+  // Never unsubscribed: the announcer lives as long as the process.
   bus.onConnectionChange((isConnected) => {
     if (!isConnected) {
       lostAtMs ??= clock.monotonicMs();

@@ -114,7 +114,7 @@ describe('changes in Postgres', () => {
           .execute(async (transaction) => {
             await sql`select pg_sleep(${(i % 5) / 200})`.execute(transaction);
             await writeChange(transaction, change(keyId));
-            // What is written is not committed yet, and some of it never is.
+            // The change is written but not committed yet, and some are rolled back.
             await sql`select pg_sleep(${(i % 7) / 500})`.execute(transaction);
             if (i % 10 === 9) throw new Error('given up');
           })
@@ -160,7 +160,7 @@ describe('changes in Postgres', () => {
     for (const { db } of [before, restored]) await db.transaction().execute((transaction) => writeChange(transaction, change('key_1')));
     const { cursor } = await log.list('');
     expect(await later.list(cursor)).toMatchObject({ changes: [], isUnbroken: false });
-    // Nor is one that it does not have yet.
+    // A cursor that it does not have yet is not accepted either.
     await before.db.transaction().execute((transaction) => writeChange(transaction, change('key_2')));
     expect(await later.list((await log.list('')).cursor)).toMatchObject({ changes: [], isUnbroken: false });
     await expect(log.list("1'; drop table accounts.change; --")).rejects.toMatchObject({ code: 'bad_message' });

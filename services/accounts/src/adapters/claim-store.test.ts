@@ -53,7 +53,7 @@ describe.each(stores)('claims in %s', (_name, openStore) => {
     expect(found.filter(({ outcome }) => outcome === 'CLAIMED')).toHaveLength(1);
     expect(found.filter(({ outcome }) => outcome === 'RUNNING').map(({ requestId }) => requestId)).toEqual(Array.from({ length: 11 }, () => winner?.requestId));
     expect((await claim('other', '', 'another body')).outcome).toBe('OTHER_BODY');
-    // Its own answer was lost on the way: it is told again.
+    // The winner's own answer was lost on the way, so it gets it again.
     expect((await claim(winner?.requestId ?? '')).outcome).toBe('CLAIMED');
   });
 
@@ -63,13 +63,13 @@ describe.each(stores)('claims in %s', (_name, openStore) => {
     await claim('a');
     await claims.end(ref('a'), { kind: 'ended', costNanoUsd: 1_234n, answer });
     expect(await claim('b')).toEqual({ outcome: 'DONE', requestId: 'a', costNanoUsd: 1_234n, answer });
-    // Another body is a conflict, also where it would fit the answer; and nobody owns what is over.
+    // Another body is a conflict even if there is an answer; and an ended claim has no owner.
     expect(await claim('c', '', 'another body')).toEqual({ outcome: 'OTHER_BODY', requestId: 'a' });
     expect(await claim('a')).toMatchObject({ outcome: 'DONE', requestId: 'a' });
     const kept = await store.claim({ accountId, keyDigest, bodyDigest: Buffer.from('x'), requestId: 'z', isEnded: false, isToBegin: false, leaseEndsMs: 0, forgetMs: 0, costNanoUsd: null, answer: null }, '', clock.nowMs());
     expect(Buffer.from(kept?.answer?.sealed ?? []).includes('prompt')).toBe(false);
     expect(Buffer.from(kept?.answer?.sealed ?? []).length).toBeGreaterThan(answer.length);
-    // What is over changes no more.
+    // An ended claim does not change any more.
     await claims.end(ref('a'), { kind: 'freed' });
     await claims.end(ref('a'), { kind: 'ended', costNanoUsd: 9n, answer: undefined });
     clock.advance(REMEMBERED_MS - 1);
@@ -96,7 +96,7 @@ describe.each(stores)('claims in %s', (_name, openStore) => {
     expect((await claim('b', 'other')).outcome).toBe('LEFT');
     const taken = await Promise.all(['b', 'c', 'd'].map((requestId) => claim(requestId, 'a')));
     expect(taken.map(({ outcome }) => outcome).sort()).toEqual(['CLAIMED', 'RUNNING', 'RUNNING']);
-    // The one that was silent has no more say.
+    // The previous owner, which was silent, can no longer change the claim.
     const owner = taken.find(({ outcome }) => outcome === 'CLAIMED')?.requestId ?? '';
     await claims.end(ref('a'), { kind: 'ended', costNanoUsd: 5n, answer: undefined });
     await claims.end(ref('a'), { kind: 'freed' });
@@ -106,7 +106,7 @@ describe.each(stores)('claims in %s', (_name, openStore) => {
   test.each([3_600_000, REMEMBERED_MS + 3_600_000])('a clock that is set ahead by %d ms ends no lease: its owner has had no time to renew it', async (aheadMs) => {
     const { claim, claims, ref, clock } = await open();
     await claim('a');
-    // As the steady clock of a process tells it.
+    // A fraction of a millisecond, as monotonic clocks have.
     clock.advance(0.4);
     clock.jumpWall(aheadMs);
     expect(await claim('b')).toEqual({ outcome: 'RUNNING', requestId: 'a', leaseLeftMs: LEASE_MS });
@@ -160,7 +160,7 @@ describe.each(stores)('claims in %s', (_name, openStore) => {
   test('what has told so is left to the ledger as ever, and may tell it twice', async () => {
     const { claimToBegin, claims, ref, clock } = await open();
     await claimToBegin('a');
-    // Nobody came while its lease was over.
+    // Nobody else claimed it while its lease was over.
     clock.advance(2 * TO_BEGIN_LEASE_MS_MAX);
     for (let i = 0; i < 2; i += 1) expect(await claims.begin(ref('a'))).toEqual({ isLost: false, leaseLeftMs: LEASE_MS });
     expect(await claimToBegin('a')).toMatchObject({ outcome: 'CLAIMED', isToBegin: false });
@@ -176,12 +176,12 @@ describe.each(stores)('claims in %s', (_name, openStore) => {
     const { claim, claimToBegin, claims, ref, clock } = await open();
     await claimToBegin('a');
     clock.advance(TO_BEGIN_LEASE_MS_MAX);
-    // An edge of the version before tells nothing: it may have dispatched at any time.
+    // An edge of the previous version does not report `begin`, so it may have dispatched at any time.
     expect(await claim('b')).toEqual({ outcome: 'CLAIMED', requestId: 'b', leaseLeftMs: LEASE_MS, isToBegin: false });
     clock.advance(LEASE_MS);
     expect((await claimToBegin('c')).outcome).toBe('LEFT');
     expect(await claim('c', 'b', 'body', true)).toMatchObject({ outcome: 'CLAIMED', isToBegin: true });
-    // One whose client left before anything was dispatched.
+    // A request whose client left before anything was dispatched.
     await claims.end(ref('c'), { kind: 'abandoned' });
     expect((await claimToBegin('d')).outcome).toBe('CLAIMED');
   });
@@ -208,7 +208,7 @@ test('a claim that code of before gave to another is not to begin, whatever the 
   const accountId = `acct_${randomUUID()}`;
   const wanted = (requestId: string) => ({ accountId, keyDigest: Buffer.from('k'), bodyDigest: Buffer.from('b'), requestId, takesOver: '', tellsBegin: true });
   await claims.claim(wanted('a'));
-  // Its statement knows no `to_begin`.
+  // The previous version's statement does not set `to_begin`.
   await sql`update accounts.claim set request_id = 'b', lease_ends_ms = ${clock.nowMs()} where account_id = ${accountId}`.execute(db);
   expect((await claims.claim(wanted('c'))).outcome).toBe('LEFT');
   await claims.renew(wanted('b'));

@@ -1,4 +1,4 @@
-/** Changes in this process: for tests. */
+/** Change log in memory, for tests. */
 import type { Change, ChangeLog } from '../domain/ports.js';
 
 export interface MemoryChangeLog extends ChangeLog {

@@ -1,10 +1,10 @@
-/** Claims in this process: for tests and simulations. */
+/** Claims in memory, for tests and simulations. */
 import type { ClaimRecord, ClaimStore } from '../domain/claims.js';
 
 export function createMemoryClaimStore(): ClaimStore {
   const claims = new Map<string, ClaimRecord>();
   const nameOf = (accountId: string, keyDigest: Uint8Array): string => `${accountId}/${Buffer.from(keyDigest).toString('hex')}`;
-  /** Undefined when it is another's, or over. */
+  /** Undefined if the claim is another request's, or has ended. */
   const change = (name: string, requestId: string, overOf: (found: ClaimRecord) => Partial<ClaimRecord>): ClaimRecord | undefined => {
     const found = claims.get(name);
     if (found === undefined || found.requestId !== requestId || found.isEnded) return undefined;

@@ -1,4 +1,4 @@
-/** Sessions in this process: for tests. */
+/** Sessions in memory, for tests. */
 import type { SessionRecord, SessionStore } from '../domain/ports.js';
 import { createMemoryChangeLog, type MemoryChangeLog } from './memory-change-log.js';
 

@@ -1,4 +1,4 @@
-/** The store in this process: for tests and simulations. */
+/** The store in memory, for tests and simulations. */
 import type { AccountStore, Change } from '../domain/ports.js';
 import { keyStatus, type AccountRecord, type KeyRecord, type ProviderKeyRecord, type SealedProviderKey, type SecretRecord } from '../domain/records.js';
 import { createMemoryChangeLog, type MemoryChangeLog } from './memory-change-log.js';
@@ -64,7 +64,7 @@ export function createMemoryStore(log: MemoryChangeLog = createMemoryChangeLog()
     },
     listKeys: async (accountId, { limit, afterId }, { nowSeconds, revokedSince, status }) => {
       const isListed = (key: KeyRecord): boolean => (accountId === '' || key.accountId === accountId) && (key.revokedAt === null || key.revokedAt > revokedSince) && (status === undefined || keyStatus(key, nowSeconds) === status);
-      // What the page comes after need not be listed itself.
+      // The record named by `afterId` need not be in the list itself.
       return newestFirst([...keys.values()], keys.size, afterId).filter(isListed).slice(0, limit);
     },
     updateKey: async (id, edit, told) => change(keys, id, edit, told),
@@ -93,7 +93,7 @@ export function createMemoryStore(log: MemoryChangeLog = createMemoryChangeLog()
       if (found !== undefined) log.add(told);
       return found === undefined ? undefined : publicPart(found);
     },
-    // Those before `afterId` may no longer be among them.
+    // The record named by `afterId` may no longer be stale.
     staleProviderKeys: async (keyId, { limit, afterId }) => pageOf([...providerKeys.values()], providerKeys.size, afterId).filter((row) => row.keyId !== keyId).slice(0, limit),
     secretsKeysOfProviderKeys: async (keyId) => ({ hasThis: [...providerKeys.values()].some((row) => row.keyId === keyId), hasAny: providerKeys.size > 0 }),
     rewrapProviderKey: async (handle, fromKeyId, to) => {

@@ -1,14 +1,14 @@
-/** Which addresses an account may give for a credential of its own, by their text alone: names are looked up when a worker connects. */
+/** Checks the address that an account gives for its own credential, by its text only: the name is resolved when a worker connects. */
 import type { AllowList } from '@signalbox/net-guard/allow-list';
 import { createDialer } from '@signalbox/net-guard/dialer';
 import type { RefusalReason } from '@signalbox/net-guard/refusal';
 
-/** All of the rule at once: who mends the port is not to be told of the scheme next, and then of the address. */
+/** States the whole rule, so that a client need not fix the scheme, the port and the address one after the other. */
 const NOT_ALLOWED = 'must lead to a public https:// address on the usual port, or to a host and port that the operator of this gateway allows (FETCH_ALLOW).';
-/** Refusals that are no fault of how the URL is written. */
+/** Refusals that are due to this rule, not to a malformed URL. */
 const OF_THE_RULE: ReadonlySet<RefusalReason> = new Set<RefusalReason>(['scheme', 'port', 'address']);
 
-/** Answers what is wrong with an address, as the end of a sentence without any of its text; undefined = nothing. */
+/** Returns the problem of an address, as the end of a sentence that quotes none of its text; undefined = none. */
 export function createOwnAddressCheck(allow: AllowList): (baseUrl: string) => string | undefined {
   const dialer = createDialer({ allow });
   return (baseUrl) => {

@@ -1,4 +1,4 @@
-/** Changes in Postgres. */
+/** Change log in Postgres. */
 import { Fault } from '@signalbox/kernel/fault';
 import { sql, type Kysely, type Transaction } from 'kysely';
 import type { Change, ChangeLog, ChangesPage, InvalidationReason } from '../domain/ports.js';
@@ -16,8 +16,8 @@ interface ChangeRow {
 }
 
 /**
- * The last statement of a transaction that changes what edge caches. The count's row stays locked until that commits: the
- * numbers are in the order of the commits and without gaps, so that a reader who has seen one has seen all before it.
+ * Must be the last statement of a transaction that changes data cached by edge. It locks the counter's row until the commit, so
+ * numbers follow the order of commits without gaps: a reader that has seen one number has seen all before it.
  */
 export async function writeChange(transaction: Transaction<AccountsSchema>, { keyId, accountId, reason }: Change): Promise<void> {
   const { rows } = await sql`with counted as (update accounts.change_count set seq = seq + 1 returning seq),
@@ -26,7 +26,7 @@ export async function writeChange(transaction: Transaction<AccountsSchema>, { ke
   if (rows.length !== 1) throw new Fault('internal_error', 'accounts.change_count has no row.');
 }
 
-/** By number and mark: in a database restored from a backup the same number may be another change. */
+/** A cursor has the number and a mark, since in a database restored from a backup the same number may be another change. */
 const cursorOf = ({ seq, mark }: ChangeRow): string => `${seq}/${mark}`;
 
 function seqOf(cursor: string): bigint {
@@ -44,7 +44,7 @@ export function createPostgresChangeLog(db: Kysely<AccountsSchema>): ChangeLog {
   return {
     list: async (after) => {
       if (after === '') return fromNowOn();
-      // From the cursor's own row on: when it is still there, so is all that came after it.
+      // Includes the cursor's own row: if that still exists, so do all later ones.
       const { rows } = await sql<ChangeRow>`select seq, mark::text as mark, key_id, account_id, reason from accounts.change where seq >= ${seqOf(after)}::bigint order by seq limit ${PAGE_MAX + 1}`.execute(db);
       const [first, ...rest] = rows;
       if (first === undefined || cursorOf(first) !== after) return fromNowOn();

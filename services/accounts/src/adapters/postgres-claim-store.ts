@@ -1,4 +1,4 @@
-/** Claims in Postgres, schema `accounts`: one statement a claim, so that two requests at once never both get it. */
+/** Claims in Postgres, schema `accounts`. A claim is taken in one statement, so that two concurrent requests never both get it. */
 import { sql, type Kysely } from 'kysely';
 import type { ClaimRecord, ClaimStore } from '../domain/claims.js';
 import type { AccountsSchema } from './rows.js';
@@ -33,7 +33,7 @@ function recordOf(row: ClaimRow): ClaimRecord {
   };
 }
 
-/** Looks at most so often when a claim is freed between the two statements of a look. */
+/** Most attempts, if the claim is freed each time between our insert and our select. */
 const LOOKS_MAX = 5;
 
 export function createPostgresClaimStore(db: Kysely<AccountsSchema>): ClaimStore {
@@ -54,7 +54,7 @@ export function createPostgresClaimStore(db: Kysely<AccountsSchema>): ClaimStore
         const { rows } = await sql<ClaimRow>`select * from accounts.claim where account_id = ${fresh.accountId} and key_digest = ${Buffer.from(fresh.keyDigest)}`.execute(db);
         if (rows[0] !== undefined) return recordOf(rows[0]);
       }
-      // It comes and goes faster than we look: somebody else has it.
+      // It is taken and freed faster than we can read it: treat it as held by another request.
       return { ...fresh, requestId: '', leaseEndsMs: nowMs + 1_000 };
     },
     renew: async (accountId, keyDigest, requestId, leaseEndsMs, toBeginEndsMs, forgetMs) => {

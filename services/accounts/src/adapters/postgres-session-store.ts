@@ -19,10 +19,10 @@ function fromRow(row: SessionRow): SessionRecord {
 export function createPostgresSessionStore(db: Kysely<AccountsSchema>): SessionStore {
   return {
     insert: async (session, keptMax, told) => {
-      // By itself, and never waiting: those of other secrets are in nobody's way here.
+      // Outside the transaction, and without waiting for locks: expired sessions of other secrets do no harm here.
       await sql`delete from accounts.session where digest in (select digest from accounts.session where expires_at <= ${session.createdAt} for update skip locked)`.execute(db);
       return db.transaction().execute(async (transaction) => {
-        // Under the secret's lock: sign-ins at once would each delete what the other deletes, in another order, and count what the other does not see.
+        // Under the secret's lock: concurrent sign-ins could otherwise deadlock while deleting the same rows, and would not count each other's sessions.
         await sql`select digest from accounts.api_key_secret where digest = ${Buffer.from(session.keyDigest)} for no key update`.execute(transaction);
         await sql`insert into accounts.session (digest, key_digest, created_at, last_used_at, expires_at)
           values (${Buffer.from(session.digest)}, ${Buffer.from(session.keyDigest)}, ${session.createdAt}, ${session.lastUsedAt}, ${session.expiresAt})`.execute(transaction);

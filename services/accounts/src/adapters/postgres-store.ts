@@ -1,4 +1,4 @@
-/** The store in Postgres, schema `accounts`. Changes are made under the row's lock. */
+/** The store in Postgres, schema `accounts`. Changes hold the row's lock. */
 import type { AccountStore, ListedKeys } from '../domain/ports.js';
 import type { KeyRecord, SecretRecord } from '../domain/records.js';
 import { sql, type Kysely, type RawBuilder, type Transaction } from 'kysely';
@@ -32,7 +32,7 @@ async function changeKey(transaction: Transaction<AccountsSchema>, id: string, e
   return { before, after };
 }
 
-/** As `keyStatus`; those that are neither revoked nor expired are few, and an index finds them. */
+/** Same as `keyStatus`, in SQL. Keys that are neither revoked nor expired are few, and an index finds them. */
 function hasStatus({ nowSeconds, revokedSince, status }: ListedKeys): RawBuilder<unknown> {
   const lives = sql`lives_until > ${nowSeconds}`;
   const isRotating = sql`coalesce(grace_ends_at > ${nowSeconds}, false)`;
@@ -84,7 +84,7 @@ export function createPostgresStore(db: Kysely<AccountsSchema>): AccountStore {
       }),
     insertKey: (key, secret, keysMax) =>
       inTransaction(async (transaction) => {
-        // Under the account's lock: keys made at once are counted one after the other.
+        // Under the account's lock, so that keys created concurrently are counted one after the other.
         await sql`select id from accounts.account where id = ${key.accountId} for update`.execute(transaction);
         const before = await sql<KeyRow>`select * from accounts.api_key where id = ${key.id}`.execute(transaction);
         if (before.rows[0] !== undefined) return keyFromRow(before.rows[0]);
@@ -133,14 +133,14 @@ export function createPostgresStore(db: Kysely<AccountsSchema>): AccountStore {
       }),
     touchKeys: async (touches) => {
       if (touches.length === 0) return;
-      // In the order of ids, so that two replicas never wait for each other's rows.
+      // Sorted by id, so that two replicas never deadlock.
       const told = JSON.stringify([...touches].sort((one, other) => (one.keyId < other.keyId ? -1 : 1)).map(({ keyId, usedAt }) => ({ key_id: keyId, used_at: usedAt })));
       await sql`update accounts.api_key k set last_used_at = greatest(coalesce(k.last_used_at, 0), t.used_at)
         from (select key_id, max(used_at) as used_at from jsonb_to_recordset(${told}::jsonb) as x (key_id text, used_at bigint) group by key_id) t where k.id = t.key_id`.execute(db);
     },
     putProviderKey: (key, told) =>
       inTransaction(async (transaction) => {
-        // A new row, so that it stands first in lists, and a handle never names another credential.
+        // Insert a new row, so that it comes first in lists and a handle never names another credential.
         await sql`delete from accounts.provider_key where account_id = ${key.accountId} and provider = ${key.provider}`.execute(transaction);
         await sql`insert into accounts.provider_key as k (handle, account_id, provider, last4, zdr, base_url, created_at, key_id, wrapped_key, sealed)
           values (${key.handle}, ${key.accountId}, ${key.provider}, ${key.last4}, ${key.zdr}, ${key.baseUrl}, ${key.createdAt}, ${key.keyId}, ${Buffer.from(key.wrappedKey)}, ${Buffer.from(key.sealed)})

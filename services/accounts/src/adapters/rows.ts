@@ -1,4 +1,4 @@
-/** Rows of the store and records of the domain, each way. Amounts inside JSON are decimal strings. */
+/** Converts between rows of the store and records of the domain. Amounts inside JSON are decimal strings. */
 import { z } from 'zod';
 import type { AccountRecord, KeyLimitsRecord, KeyRecord, ProviderKeyRecord, SealedProviderKey, SecretRecord } from '../domain/records.js';
 
@@ -80,7 +80,7 @@ const settingsSchema = z.object({
   billingAnchorDay: z.number(),
   createdAt: z.number(),
 });
-/** Rows written before there could be several caps have one, or null. */
+/** Rows from before several caps were possible have one cap, or null. */
 const limitsSchema = z
   .object({ requestsPerMinute: z.number().nullable(), costCaps: caps.optional(), costCapNanoUsd: whole.nullish(), costCapPeriod: z.union([period, z.literal('')]).optional(), allowedModels: names })
   .transform(({ requestsPerMinute, costCaps, costCapNanoUsd, costCapPeriod, allowedModels }): KeyLimitsRecord => ({
@@ -139,7 +139,7 @@ export function sealedFromRow(row: ProviderKeyRow & SealedRow): SealedProviderKe
 
 const providerKeysSchema = z.array(z.object({ handle: z.string(), account_id: z.string(), provider: z.string(), last4: z.string(), zdr: z.boolean(), base_url: z.string(), created_at: z.number() }));
 
-/** From a JSON array of rows, null when there is none. */
+/** Reads a JSON array of rows; null = no rows. */
 export function providerKeysFromJson(value: unknown): readonly ProviderKeyRecord[] {
   if (value === null) return [];
   return providerKeysSchema.parse(value).map((row) => providerKeyFromRow({ ...row, created_at: BigInt(row.created_at) }));

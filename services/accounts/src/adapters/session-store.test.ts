@@ -19,7 +19,7 @@ afterAll(async () => {
   await stopTestStores();
 });
 
-/** A store and the digest of a key's secret that sessions may be made with. */
+/** A store, and the digest of a key's secret with which sessions may be created. */
 interface World {
   readonly store: SessionStore;
   readonly keyDigest: Buffer;

@@ -15,7 +15,7 @@ const WANTED: AccountRecord = {
   costCaps: [], policyBaselineModel: '', storeAnswers: false, policyStoreAnswers: null, baselineModel: '', allowModels: [], denyModels: [], allowProviders: [], denyProviders: [], routingMode: '', billingAnchorDay: 0, createdAt: 0, policyCostCaps: [], policyHardCap: false, costWeight: null,
 };
 
-/** The credit kept after the account was made and after each change. */
+/** The kept credit after the account was created and after each change. */
 async function keptAfter(variant: Variant, made: Partial<AccountRecord>, ...changes: readonly Partial<AccountRecord>[]): Promise<readonly (bigint | null)[]> {
   const clock = createFakeClock();
   const accounts = createAccounts({ store: createMemoryStore(), announcer: { invalidated: () => undefined }, clock, ids: createIdSource(clock, randomBytes), secrets: createSecretMaker(new Secret('a pepper of enough length'), randomBytes), variant });

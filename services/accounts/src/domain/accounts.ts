@@ -1,4 +1,4 @@
-/** Accounts: made, changed, suspended. */
+/** Creates, changes and suspends accounts. */
 import { assert } from '@signalbox/kernel/assert';
 import type { Clock } from '@signalbox/kernel/clock';
 import type { IdSource } from '@signalbox/kernel/ids';
@@ -15,18 +15,18 @@ export interface AccountsOptions {
   readonly clock: Clock;
   readonly ids: IdSource;
   readonly secrets: SecretMaker;
-  /** The deployment's. */
+  /** The deployment's contract variant. */
   readonly variant: Variant;
 }
 
 export type Refused = { readonly problem: string };
 
 export interface Accounts {
-  /** Makes an account, and its first key when `keyName` is not empty: the secret is answered only here. */
+  /** Creates an account, and its first key if `keyName` is not empty. The secret is returned only here. */
   create(wanted: AccountRecord, keyName: string, keyScopes: readonly string[]): Promise<{ readonly account: AccountRecord; readonly first?: { readonly key: KeyRecord; readonly secret: string } } | Refused>;
   /**
-   * Undefined = no such account. Id, time of creation and the largest trial credit stay. A change from a tier with a trial
-   * credit to one without ends the account's own as a limit, unless it is among `named`, the settings that the change names.
+   * Undefined = no such account. Id, time of creation and the largest trial credit are kept. A change from a tier with a trial
+   * credit to one without removes the account's own trial credit as a limit, unless `named` (the settings in the change) contains it.
    */
   set(id: string, change: (account: AccountRecord) => AccountRecord, named?: readonly (keyof AccountRecord)[]): Promise<AccountRecord | Refused | undefined>;
   find(id: string): Promise<AccountRecord | undefined>;
@@ -41,7 +41,7 @@ export function createAccounts({ store, announcer, clock, ids, secrets, variant 
     assert(isTier(tier), 'A stored account has a known tier.');
     return tierTerms(own === 'A' || own === 'B' ? own : variant, tier);
   }
-  /** What was promised free stays free: the larger of the credit of these terms and what earlier ones had. */
+  /** A promised credit is never taken back: returns the larger of the credit under these terms and under earlier ones. */
   function keptCredit(account: AccountRecord): bigint | null {
     const { trialCreditNanoUsd, keptCreditNanoUsd } = account;
     const credit = trialCreditNanoUsd ?? termsOf(account).trialCreditNanoUsd;
@@ -73,7 +73,7 @@ export function createAccounts({ store, announcer, clock, ids, secrets, variant 
         (current) => {
           const wanted = change(current);
           const leavesTrial = termsOf(current).trialCreditNanoUsd !== null && isTier(wanted.tier) && termsOf(wanted).trialCreditNanoUsd === null;
-          // A customer who begins to pay has left the trial: what is left of the credit pays on, and refuses nothing.
+          // A customer who begins to pay has left the trial: the rest of the credit still pays, but no longer limits requests.
           const trialCreditNanoUsd = leavesTrial && !named.includes('trialCreditNanoUsd') ? null : wanted.trialCreditNanoUsd;
           const next = { ...wanted, trialCreditNanoUsd, id: current.id, createdAt: current.createdAt, keptCreditNanoUsd: keptCredit(current) };
           problem = accountProblem(next);

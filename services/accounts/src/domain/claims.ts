@@ -1,8 +1,8 @@
 /**
- * Repeats of a request, recognised by its Idempotency-Key (BILLING, section 9). Each account and key has one claim: it
- * belongs to the request that made it, lives as long as that request's edge renews it, and ends once. What became of a
- * request whose edge fell silent is for the ledger to say, not for this service; but for one that had told nobody to begin:
- * of that nothing can have been run, nor will be, since it is told that its claim is gone.
+ * Recognises repeats of a request by its Idempotency-Key (docs/idempotency.md). Each account and Idempotency-Key has one claim.
+ * It belongs to the request that made it, lives as long as that request's edge renews it, and ends once. If an edge falls
+ * silent, only the ledger knows what became of its request, not this service. The exception is a request that has not called
+ * `begin`: none of it can have run, and it will not run, since `begin` will answer that the claim is gone.
  */
 import type { Clock } from '@signalbox/kernel/clock';
 import { Fault } from '@signalbox/kernel/fault';
@@ -11,55 +11,55 @@ import type { Envelope, Sealed } from './envelope.js';
 import { LeaseTime } from './lease-time.js';
 import { sameDigest } from './secrets.js';
 
-/** As kept: one for each account and key. Times in milliseconds since the epoch. */
+/** Stored claim, one per account and Idempotency-Key. Times are milliseconds since the Unix epoch. */
 export interface ClaimRecord {
   readonly accountId: string;
   readonly keyDigest: Uint8Array;
   readonly bodyDigest: Uint8Array;
   readonly requestId: string;
   readonly isEnded: boolean;
-  /** Its request tells before it is dispatched, and has not told yet: while that is so, nobody has run any of it. */
+  /** The request will call `begin` before it is dispatched, and has not done so: nothing of it has run. */
   readonly isToBegin: boolean;
-  /** Until then its owner counts as alive; moved by each renewal. */
+  /** Until then the owner counts as alive; each renewal extends it. */
   readonly leaseEndsMs: number;
-  /** From then on the key is as if never used. */
+  /** From then on the key counts as never used. */
   readonly forgetMs: number;
-  /** As the client was told; null = not known here. */
+  /** As reported to the client; null = unknown here. */
   readonly costNanoUsd: bigint | null;
-  /** Null = no answer is kept. */
+  /** Null = no answer is stored. */
   readonly answer: Sealed | null;
 }
 
-/** Everything rejects with a Fault `store_unavailable` while it is away; each call is atomic. */
+/** All calls reject with a Fault `store_unavailable` while the store is unreachable; each call is atomic. */
 export interface ClaimStore {
   /**
-   * Writes `fresh` and answers undefined when there is no claim for its account and key, when that one is to be forgotten
-   * at `nowMs`, or when it has not ended, its lease is over, and it is `takesOver`'s or to begin. Else answers what is there,
-   * unchanged.
+   * Writes `fresh` and returns undefined in three cases: there is no claim for its account and key; the claim's `forgetMs` is
+   * over; or the claim has not ended, its lease is over, and it belongs to `takesOver` or is still to begin. Otherwise
+   * returns the existing claim unchanged.
    */
   claim(fresh: ClaimRecord, takesOver: string, nowMs: number): Promise<ClaimRecord | undefined>;
-  /** These three are no-ops when the claim is another request's or has ended. `toBeginEndsMs`: the lease of one that is to begin. Undefined = a no-op. */
+  /** These three do nothing if the claim is another request's or has ended. `toBeginEndsMs`: end of the lease if the request is still to begin. Undefined = nothing was done. */
   renew(accountId: string, keyDigest: Uint8Array, requestId: string, leaseEndsMs: number, toBeginEndsMs: number, forgetMs: number): Promise<Pick<ClaimRecord, 'isToBegin'> | undefined>;
-  /** True once it is to begin no more: from then on only what the ledger says frees its key. */
+  /** True once the request counts as begun: from then on only the ledger's answer frees its key. */
   begin(accountId: string, keyDigest: Uint8Array, requestId: string, leaseEndsMs: number, forgetMs: number): Promise<boolean>;
   end(accountId: string, keyDigest: Uint8Array, requestId: string, end: Pick<ClaimRecord, 'forgetMs' | 'costNanoUsd' | 'answer'>): Promise<void>;
   remove(accountId: string, keyDigest: Uint8Array, requestId: string): Promise<void>;
-  /** Forgets what is to be forgotten at `nowMs`, at most `limit`; answers how many. */
+  /** Deletes claims whose `forgetMs` is over, at most `limit`; returns how many. */
   purge(nowMs: number, limit: number): Promise<number>;
 }
 
 /** How long a claim, ended or not, is remembered. */
 export const REMEMBERED_MS = 86_400_000;
-/** Larger answers are not kept. */
+/** Larger answers are not stored. */
 export const ANSWER_BYTES_MAX = 1_048_576;
 const PURGE_PAGE = 1_000;
-/** The lease of what is to begin: most begin within milliseconds, and the repeat of one whose edge died waits for no longer. */
+/** Longest lease of a request that is still to begin. Most begin within milliseconds; if the edge died, a repeat waits no longer than this. */
 export const TO_BEGIN_LEASE_MS_MAX = 15_000;
 
 export type Claimed =
   | { readonly outcome: 'OTHER_BODY'; readonly requestId: string }
   | { readonly outcome: 'RUNNING'; readonly requestId: string; readonly leaseLeftMs: number }
-  /** `isToBegin`: `begin` is waited for. */
+  /** `isToBegin`: the request must call `begin` before it is dispatched. */
   | { readonly outcome: 'CLAIMED'; readonly requestId: string; readonly leaseLeftMs: number; readonly isToBegin: boolean }
   | { readonly outcome: 'LEFT'; readonly requestId: string; readonly leftMs: number }
   | { readonly outcome: 'DONE'; readonly requestId: string; readonly costNanoUsd: bigint | null; readonly answer: Uint8Array | undefined };
@@ -70,23 +70,23 @@ export interface ClaimRef {
   readonly requestId: string;
 }
 
-/** `isLost`: it is another request's, or over. */
+/** `isLost`: the claim is another request's, or has ended. */
 export type Standing = { readonly isLost: true } | { readonly isLost: false; readonly leaseLeftMs: number };
 
 export type ClaimEnd =
   /** Nothing was billed. */
   | { readonly kind: 'freed' }
   | { readonly kind: 'ended'; readonly costNanoUsd: bigint | null; readonly answer: Uint8Array | undefined }
-  /** The ledger will know. */
+  /** The outcome is unknown here; the ledger will know. */
   | { readonly kind: 'abandoned' };
 
 export interface Claims {
-  /** `tellsBegin`: nothing of the request is dispatched before `begin` was answered. */
+  /** `tellsBegin`: the caller dispatches nothing before `begin` has answered. */
   claim(wanted: ClaimRef & { readonly bodyDigest: Uint8Array; readonly takesOver: string; readonly tellsBegin: boolean }): Promise<Claimed>;
   renew(ref: ClaimRef): Promise<Standing>;
   begin(ref: ClaimRef): Promise<Standing>;
   end(ref: ClaimRef, end: ClaimEnd): Promise<void>;
-  /** Deletes what is over; answers how many. */
+  /** Deletes expired claims; returns how many. */
   purge(): Promise<number>;
 }
 
@@ -103,7 +103,7 @@ export function createClaims({ store, clock, envelope, leaseMs }: { readonly sto
       const nowMs = time.nowMs();
       const fresh: ClaimRecord = { accountId, keyDigest, bodyDigest, requestId, isEnded: false, isToBegin: tellsBegin, leaseEndsMs: nowMs + leaseOf(tellsBegin), forgetMs: nowMs + REMEMBERED_MS, costNanoUsd: null, answer: null };
       const found = await store.claim(fresh, takesOver, time.judgedMs());
-      // Its own, when the first answer was lost on the way.
+      // The request's own claim, if the first answer was lost on the way.
       if (found === undefined || (found.requestId === requestId && !found.isEnded)) {
         const { isToBegin } = found ?? fresh;
         return { outcome: 'CLAIMED', requestId, leaseLeftMs: leaseOf(isToBegin), isToBegin };
@@ -136,7 +136,7 @@ export function createClaims({ store, clock, envelope, leaseMs }: { readonly sto
           return;
         case 'ended': {
           const { costNanoUsd, answer } = end;
-          // One character a byte: any bytes survive the way through text.
+          // One character per byte (latin1), so that any bytes survive as text.
           const sealed = answer === undefined || answer.length > ANSWER_BYTES_MAX ? null : envelope.seal(new Secret(Buffer.from(answer).toString('latin1')), ownerOf(ref));
           return store.end(accountId, keyDigest, requestId, { forgetMs: nowMs + REMEMBERED_MS, costNanoUsd, answer: sealed });
         }

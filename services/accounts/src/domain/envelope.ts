@@ -1,6 +1,6 @@
 /**
- * Envelope encryption: each secret under a data key of its own (AES-256-GCM), the data key under the operator's
- * SECRETS_KEY. Turning that key round re-wraps data keys only; secrets stay as they are.
+ * Envelope encryption: each secret is encrypted under its own data key (AES-256-GCM), and the data key under the operator's
+ * SECRETS_KEY. Rotating that key re-wraps only the data keys; the secrets stay as they are.
  */
 import type { RandomBytes } from '@signalbox/kernel/clock';
 import type { Secret } from '@signalbox/runtime/secret';
@@ -10,10 +10,10 @@ const CIPHER = 'aes-256-gcm';
 const KEY_BYTES = 32;
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
-/** What a secret is: it opens as nothing else. */
+/** Purpose of a secret, bound into the encryption: it cannot be opened for another purpose. */
 export type Purpose = 'signalbox provider credential' | 'signalbox kept answer';
 
-/** A secret as it is kept. */
+/** An encrypted secret, as stored. */
 export interface Sealed {
   /** Which SECRETS_KEY wraps the data key: first 8 hex characters of its SHA-256. */
   readonly keyId: string;
@@ -24,13 +24,13 @@ export interface Sealed {
 }
 
 export interface Envelope {
-  /** Of the key that new secrets are wrapped under. */
+  /** Id of the key under which new secrets are wrapped. */
   readonly keyId: string;
-  /** `owner` is bound in as associated data: what is sealed for one owner opens for no other. */
+  /** `owner` is bound in as associated data: a secret sealed for one owner cannot be opened for another. */
   seal(secret: Secret, owner: readonly string[]): Sealed;
-  /** Undefined when no known key opens it for that owner. The text is the caller's to wrap in a Secret at once. */
+  /** Undefined if no known key opens it for that owner. The caller must wrap the text in a Secret at once. */
   open(sealed: Sealed, owner: readonly string[]): string | undefined;
-  /** The same secret with its data key under the present key; undefined when no known key opens it. */
+  /** The same secret with its data key under the current key; undefined if no known key opens it. */
   rewrap(sealed: Sealed, owner: readonly string[]): Sealed | undefined;
 }
 
@@ -44,7 +44,7 @@ function wrappingKey(secret: Secret, purpose: Purpose): WrappingKey {
   return { id: createHash('sha256').update(text).digest('hex').slice(0, 8), key: Buffer.from(hkdfSync('sha256', text, '', purpose, KEY_BYTES)) };
 }
 
-/** `older` keys still open what is under them; nothing new is put under them. */
+/** `older` keys are used for opening only, never for sealing. */
 export function createEnvelope(current: Secret, older: readonly Secret[], randomBytes: RandomBytes, purpose: Purpose = 'signalbox provider credential'): Envelope {
   const present = wrappingKey(current, purpose);
   const known = new Map([...older.map((secret) => wrappingKey(secret, purpose)), present].map(({ id, key }) => [id, key]));

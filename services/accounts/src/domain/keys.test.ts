@@ -137,7 +137,7 @@ describe('keys', () => {
     expect(await keys.revoke(account.id, first.key.id)).toEqual(once);
     expect(await stateOf(first.secret)).toBe('revoked');
     expect(told).toContain('revoked');
-    // Found out later: told again, for the sake of what still runs.
+    // Later found to be compromised: announced again, because of requests that still run.
     expect(await keys.revoke(account.id, first.key.id, true)).toEqual(once);
     expect(told.at(-1)).toBe('compromised');
     expect(await keys.list(account.id, 20, '', '')).toMatchObject({ keys: [{ status: 'revoked' }] });
@@ -164,7 +164,7 @@ describe('a key with limits of its own', () => {
   const PICKED: KeyLimitsRecord = { ...NO_LIMITS, allowedModels: ['a/one', 'a/two'] };
   const LESS: KeyLimitsRecord = { ...CAPPED, costCaps: [{ capNanoUsd: 4n, period: 'day' }, { capNanoUsd: 50n, period: 'month' }] };
   const refusal = (field: string): unknown => ({ problem: expect.stringMatching(new RegExp(`^insufficient_scope: ${field} `)) });
-  /** A key made by the operator with these limits and this end, and another one without. */
+  /** Two keys created by the operator: one with these limits and this expiry, another without. */
   const two = async (limits: KeyLimitsRecord, expiresInSeconds: bigint | null = null) => {
     const made = await world();
     const { keys, account, first } = made;
@@ -210,7 +210,7 @@ describe('a key with limits of its own', () => {
     const { id } = made.seen.key;
     const set = (limits: KeyLimitsRecord, limitNames: readonly (keyof KeyLimitsRecord)[]) => keys.update('', id, { limits, limitNames }, '');
     await set(CAPPED, ['costCaps']);
-    // Whoever sends this has seen the key before it had a cap.
+    // The sender of this change has read the key before it had a cap.
     await set({ ...PICKED, requestsPerMinute: 9 }, ['requestsPerMinute']);
     expect((await keys.get('', id))?.key.limits).toEqual({ ...CAPPED, requestsPerMinute: 9 });
     await set({ ...NO_LIMITS, allowedModels: PICKED.allowedModels }, ['costCaps', 'allowedModels']);
@@ -229,7 +229,7 @@ describe('a key with limits of its own', () => {
     const { keys, account, bound, other } = await two(CAPPED);
     for (const limits of [NO_LIMITS, PACED, { ...CAPPED, costCaps: CAPPED.costCaps.slice(0, 1) }]) expect(await keys.update(account.id, bound.id, { limits }, bound.id)).toEqual(refusal('limits'));
     expect(await keys.update(account.id, bound.id, { name: 'new', limits: LESS }, bound.id)).toMatchObject({ key: { name: 'new', limits: LESS } });
-    // What it gave up is not there to be taken back.
+    // It cannot undo its own tightening.
     expect(await keys.update(account.id, bound.id, { limits: CAPPED }, bound.id)).toEqual(refusal('limits'));
     expect(await keys.update(account.id, other.id, { limits: CAPPED, isDisabled: true }, bound.id)).toMatchObject({ key: { limits: CAPPED, isDisabled: true } });
     expect(await keys.update(account.id, other.id, { limits: NO_LIMITS }, bound.id)).toEqual(refusal('limits'));

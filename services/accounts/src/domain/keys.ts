@@ -1,4 +1,4 @@
-/** The life of a key: active, rotating, disabled, expired, revoked (contract, section 10). */
+/** The life cycle of a key: active, rotating, disabled, expired, revoked (docs/keys.md). */
 import type { Clock } from '@signalbox/kernel/clock';
 import { encodeUlid, type IdSource } from '@signalbox/kernel/ids';
 import { REMEMBERED_MS } from './claims.js';
@@ -10,9 +10,9 @@ import { EXPIRES_IN_SECONDS_MAX, GRACE_SECONDS_MAX, handedProblem, isLimited, is
 /** Ninety days in seconds. */
 const REVOKED_LISTED_SECONDS = 7_776_000;
 const LIST_MAX = 100;
-/** The code of the refusal, as for a request with that key. */
+/** Error code of the refusal, the same as for a request with that key. */
 const REFUSED_ACTORS = { revoked: 'api_key_revoked', expired: 'api_key_expired', disabled: 'invalid_api_key' } as const;
-/** What a rotated-out secret has in its grace instead of these scopes: it reads, but makes no secret that would outlive it. */
+/** Replaces these scopes for a rotated-out secret in its grace period: it may read, but not create a secret that would outlive it. */
 const SCOPES_IN_GRACE: Readonly<Record<string, readonly string[]>> = { keys: ['keys:read'], admin: [] };
 const NO_DIGEST = new Uint8Array();
 export const NO_LIMITS: KeyLimitsRecord = { requestsPerMinute: null, costCaps: [], allowedModels: [] };
@@ -26,62 +26,62 @@ export interface NewKey {
   readonly name: string;
   /** Seconds from now; null = never. */
   readonly expiresInSeconds: bigint | null;
-  /** Empty = those of the maker. */
+  /** Empty = the scopes of the calling key. */
   readonly scopes: readonly string[];
   readonly limits: KeyLimitsRecord;
   /** Empty = the operator. */
   readonly actorKeyId: string;
-  /** Of the Idempotency-Key it is made under, 16 bytes or more: within a day no second key is made under it. Absent or empty = none. */
+  /** Digest of the Idempotency-Key, 16 bytes or more: within a day no second key is created with it. Absent or empty = none. */
   readonly repeatDigest?: Uint8Array | undefined;
 }
 export interface KeyChange {
   readonly name?: string | undefined;
   readonly isDisabled?: boolean | undefined;
   readonly limits?: KeyLimitsRecord | undefined;
-  /** Those of `limits` that are replaced; absent or empty = all. */
+  /** The fields of `limits` that are replaced; absent or empty = all. */
   readonly limitNames?: readonly (keyof KeyLimitsRecord)[] | undefined;
 }
 export type KeyOutcome = SeenKey | { readonly problem: string } | undefined;
 export type SecretOutcome = { readonly seen: SeenKey; readonly secret: string } | { readonly problem: string } | undefined;
 
 /**
- * `accountId` empty = the operator: any account. Undefined answers mean: no such key there.
- * `actorKeyId` is the calling key, empty = the operator: no key gets the secret of one with more scopes or a later end (`handedProblem`), and one with limits of its own loosens none, its own included.
+ * `accountId` empty = the operator: any account. Undefined = no such key there.
+ * `actorKeyId` is the calling key, empty = the operator. A key never gets the secret of a key with more scopes or a later expiry (`handedProblem`). A key with limits cannot loosen the limits of any key, its own included.
  */
 export interface Keys {
   authenticate(digest: Uint8Array, pepperId: string): Promise<(SeenKey & { readonly account: AccountRecord; readonly providerKeys: readonly ProviderKeyRecord[] }) | undefined>;
-  /** False: there are keys, and all of them are under another pepper than the present one: none would be known. */
+  /** False if there are keys, and all their digests use another pepper than the current one: no key would be recognised. */
   isPepperTheirs(): Promise<boolean>;
-  /** `secret` is empty where the key was made before, under the same digest. */
+  /** `secret` is empty if the key was created before, with the same digest. */
   create(wanted: NewKey): Promise<SecretOutcome>;
   get(accountId: string, keyId: string): Promise<SeenKey | undefined>;
   list(accountId: string, limit: number, after: string, status: string): Promise<{ readonly keys: readonly SeenKey[]; readonly hasMore: boolean } | { readonly problem: string }>;
   update(accountId: string, keyId: string, change: KeyChange, actorKeyId: string): Promise<KeyOutcome>;
   /** Safe to repeat: the first time of revocation stays. */
-  /** `isCompromised`: whoever runs requests with it is not to finish them. */
+  /** `isCompromised`: running requests with this key are to be aborted. */
   revoke(accountId: string, keyId: string, isCompromised?: boolean): Promise<SeenKey | undefined>;
   rotate(accountId: string, keyId: string, graceSeconds: number, actorKeyId: string): Promise<SecretOutcome>;
   touch(touches: readonly { readonly keyId: string; readonly usedAt: number }[]): Promise<void>;
 }
 
-/** Limits after a change to what is kept at that moment: two changes of different limits leave both. */
+/** Applies a change to the limits stored at that moment, so that two concurrent changes of different limits both last. */
 function limitsAfter(current: KeyLimitsRecord, { limits, limitNames = [] }: KeyChange): KeyLimitsRecord {
   if (limits === undefined || limitNames.length === 0) return limits ?? current;
   return { ...current, ...Object.fromEntries(limitNames.map((name) => [name, limits[name]])) };
 }
 
-/** The one id that a key made under that digest has. Two calls at once ask for the same one, and the store lets one of them have it. */
+/** Derives the key's id from the digest. Two concurrent calls get the same id, and the store accepts only one of them. */
 function repeatedId(digest: Uint8Array): string {
   const bytes = Buffer.from(digest);
   return `key_${encodeUlid(bytes.readUIntBE(0, 6), bytes, 6)}`;
 }
 
-/** A key as it is when new. */
+/** A new key's record. */
 export function newKeyRecord(fields: Pick<KeyRecord, 'id' | 'accountId' | 'name' | 'prefix' | 'scopes' | 'createdAt' | 'expiresAt' | 'limits'>): KeyRecord {
   return { ...fields, lastUsedAt: null, revokedAt: null, isDisabled: false, graceEndsAt: null };
 }
 
-/** Problem of a change that `actor` makes to a key. */
+/** Problem of a change of a key's limits by `actor`. */
 function loosenedProblem(actor: KeyRecord, current: KeyRecord, { limits, isDisabled }: KeyChange): string | undefined {
   if (!isLimited(actor.limits)) return undefined;
   if (limits !== undefined && isLooser(limits, current.limits)) return 'insufficient_scope: limits may only be tightened by a key that has limits of its own.';
@@ -102,7 +102,7 @@ export function createKeys({ store, announcer, clock, ids, secrets }: { readonly
     return status === 'revoked' || status === 'expired' ? `key_id names a key that is ${status}.` : undefined;
   };
 
-  /** Edge may let a key in for a moment after its end: what it asks for is not done then. */
+  /** Edge may accept a key for a moment after its end; its calls here are then refused. */
   const actorProblem = (actor: KeyRecord | undefined): string | undefined => {
     if (actor === undefined) return undefined;
     const status = keyStatus(actor, nowSeconds());
@@ -120,7 +120,7 @@ export function createKeys({ store, announcer, clock, ids, secrets }: { readonly
       const { secret, account, providerKeys } = found;
       const { validUntil } = secret;
       if (validUntil === null) return { ...seen(found.key), account, providerKeys };
-      // A rotated-out secret: it ends with its grace, and whoever caches the answer must see that end.
+      // A rotated-out secret ends with its grace period, and callers that cache the answer must see that end.
       if (validUntil <= nowSeconds()) return { key: { ...found.key, revokedAt: found.key.revokedAt ?? validUntil }, status: 'revoked', account, providerKeys };
       const scopes = found.key.scopes.flatMap((scope) => SCOPES_IN_GRACE[scope] ?? [scope]);
       const key = { ...found.key, scopes, expiresAt: Math.min(found.key.expiresAt ?? validUntil, validUntil) };
@@ -152,7 +152,7 @@ export function createKeys({ store, announcer, clock, ids, secrets }: { readonly
       let { key, was } = await insert(repeatDigest.length === 0 ? ids('key') : repeatedId(repeatDigest));
       if (typeof was === 'object') {
         if (was.accountId === accountId && createdAt - was.createdAt <= REMEMBERED_MS / 1_000) return { seen: seen(was), secret: '' };
-        // The Idempotency-Key is used anew, long after.
+        // The Idempotency-Key is reused more than a day later.
         ({ key, was } = await insert(ids('key')));
       }
       return was === 'made' ? { seen: seen(key), secret: made.secret } : { problem: `An account has at most ${KEYS_MAX} keys that are neither revoked nor expired.` };
@@ -183,7 +183,7 @@ export function createKeys({ store, announcer, clock, ids, secrets }: { readonly
       const key = await store.updateKey(
         keyId,
         (current) => {
-          // A call on itself is held to the limits that are kept now, not to those of a moment ago.
+          // If a key changes itself, its currently stored limits apply, not those read a moment ago.
           const by = keyId === actorKeyId ? current : actor;
           const limits = limitsAfter(current.limits, change);
           problem = actorProblem(by) ?? finalProblem(current) ?? (by === undefined ? undefined : loosenedProblem(by, current, change.limits === undefined ? change : { ...change, limits }));
@@ -201,7 +201,7 @@ export function createKeys({ store, announcer, clock, ids, secrets }: { readonly
     revoke: async (accountId, keyId, isCompromised = false) => {
       if ((await findVisible(accountId, keyId)) === undefined) return undefined;
       const reason = isCompromised ? 'compromised' : 'revoked';
-      // Told on a repeat too: what runs with a key that was only revoked may have to end after all.
+      // Announced on a repeat too: the repeat may be the one that says `isCompromised`, which aborts running requests.
       const key = await store.updateKey(keyId, (current) => (current.revokedAt === null ? { ...current, revokedAt: nowSeconds() } : current), (after) => changed(after, reason));
       if (key === undefined) return undefined;
       announcer.invalidated(changed(key, reason));

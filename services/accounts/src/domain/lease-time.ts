@@ -1,16 +1,16 @@
 /**
- * Leases are kept as moments of the wall clock, which replicas share. Where that is set ahead, or the host slept, all of them
- * would be over at once, while their owners live and have not had the time to renew them: whatever was written before counts
- * as renewed at that moment.
+ * Leases are stored as wall-clock instants, which replicas share. If the clock is set ahead, or the host slept, all leases would
+ * expire at once, although their owners are alive and had no time to renew them. So leases written before such a jump count
+ * as renewed at the jump.
  */
 import type { Clock, EpochMs } from '@signalbox/kernel/clock';
 
-/** 10 s: less than that is no matter of leases, which are longer than they are renewed by. */
+/** 10 s: smaller jumps do not matter, since a lease is longer than its renewal interval. */
 const JUMP_MS = 10_000;
 
 export class LeaseTime {
   private last: { readonly nowMs: EpochMs; readonly atMs: number };
-  /** The latest: what the clock said after it, when that was seen, and by how much. */
+  /** The latest jump: the wall clock after it, the monotonic time when it was noticed, and its size. */
   private jump: { readonly nowMs: EpochMs; readonly atMs: number; readonly byMs: number } | undefined;
 
   constructor(
@@ -20,24 +20,24 @@ export class LeaseTime {
     this.last = { nowMs: clock.nowMs(), atMs: clock.monotonicMs() };
   }
 
-  /** The wall clock. Whole milliseconds, as what follows. */
+  /** The wall clock in whole milliseconds, like all results below. Also detects jumps. */
   nowMs(): EpochMs {
     const nowMs = this.clock.nowMs();
     const atMs = this.clock.monotonicMs();
     const byMs = Math.round(nowMs - this.last.nowMs - (atMs - this.last.atMs));
     this.last = { nowMs, atMs };
     if (byMs > JUMP_MS) this.jump = { nowMs, atMs, byMs: byMs + this.pardonMs(atMs) };
-    // What it said meanwhile tells nothing any more.
+    // The clock was set back: the earlier jump ahead no longer matters.
     else if (byMs < -JUMP_MS) this.jump = undefined;
     return nowMs;
   }
 
-  /** As `nowMs`, but for what it was set ahead by until living owners have renewed: what ends or is forgotten by then is theirs. */
+  /** Like `nowMs`, but for one lease after a jump the jump is subtracted: until living owners have renewed, nothing expires because of it. */
   judgedMs(): EpochMs {
     return this.nowMs() - this.pardonMs(this.last.atMs);
   }
 
-  /** How long a lease is over; negative: how long it has still to run. */
+  /** How long ago a lease ended; negative = how long it still runs. */
   overMs(leaseEndsMs: EpochMs): number {
     const nowMs = this.nowMs();
     const { jump, last } = this;

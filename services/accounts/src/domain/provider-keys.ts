@@ -1,4 +1,4 @@
-/** An account's own credentials at providers (BYOK): kept sealed, told to workers alone. */
+/** An account's own credentials at providers (BYOK): stored encrypted, given out to workers only. */
 import type { Clock } from '@signalbox/kernel/clock';
 import { Fault } from '@signalbox/kernel/fault';
 import type { IdSource } from '@signalbox/kernel/ids';
@@ -8,9 +8,9 @@ import type { AccountStore, Announcer, Change } from './ports.js';
 import type { ProviderKeyRecord, SealedProviderKey } from './records.js';
 
 const PAGE_MAX = 1_000;
-/** A key file of a service account fits. */
+/** Large enough for a service account's key file. */
 const SECRET_LENGTH_MAX = 16_384;
-/** Shorter secrets would give away too much by their end. */
+/** The last characters of a shorter secret would reveal too much of it. */
 const SHOWN_FROM_LENGTH = 12;
 const PROVIDER_PATTERN = /^[a-z0-9][a-z0-9-]{0,63}$/;
 const REWRAP_PAGE = 100;
@@ -27,17 +27,17 @@ export interface NewProviderKey {
 }
 
 export interface ProviderKeys {
-  /** In place of the account's credential there, if any. Undefined = no such account. */
+  /** Replaces the account's credential there, if any. Undefined = no such account. */
   set(wanted: NewProviderKey): Promise<ProviderKeyRecord | { readonly problem: string } | undefined>;
-  /** `accountId` empty = of all. Newest first. */
+  /** `accountId` empty = all accounts. Newest first. */
   list(accountId: string, limit: number, after: string): Promise<{ readonly providerKeys: readonly ProviderKeyRecord[]; readonly hasMore: boolean }>;
-  /** What there was; undefined = nothing. */
+  /** Returns the removed credential; undefined = there was none. */
   remove(accountId: string, provider: string): Promise<ProviderKeyRecord | undefined>;
-  /** Undefined = the handle names no credential of that account there. Throws a Fault `internal_error` when no known SECRETS_KEY opens it. */
+  /** Undefined = the handle names no credential of that account there. Throws a Fault `internal_error` if no known SECRETS_KEY opens it. */
   resolve(accountId: string, provider: string, handle: string): Promise<{ readonly secret: string; readonly baseUrl: string } | undefined>;
-  /** Puts the data keys that are under older keys under the present one; answers how many, and how many no known key opens. */
+  /** Re-wraps data keys that are under older keys; returns how many, and how many no known key opens. */
   rewrap(): Promise<{ readonly rewrapped: number; readonly unreadable: number }>;
-  /** False = there are credentials, and none is under the present key: after `rewrap`, none can be opened. */
+  /** False = there are credentials, and none is under the current key. After `rewrap` this means that none can be opened. */
   isSecretsKeyTheirs(): Promise<boolean>;
 }
 
@@ -47,21 +47,21 @@ export interface ProviderKeysOptions {
   readonly clock: Clock;
   readonly ids: IdSource;
   readonly envelope: Envelope;
-  /** What is wrong with an address that a client gave, as the end of a sentence; undefined = nothing. */
+  /** Problem of an address given by a client, as the end of a sentence; undefined = none. */
   readonly addressProblem: (baseUrl: string) => string | undefined;
 }
 
-/** Bound into what is sealed. */
+/** Associated data of the encryption. */
 function ownerOf({ accountId, provider }: { readonly accountId: string; readonly provider: string }): readonly string[] {
   return [accountId, provider];
 }
 
 function shownEnd(secret: string): string {
-  // The end of a key file is no end of a key.
+  // The last characters of a key file are not those of a key.
   return secret.length >= SHOWN_FROM_LENGTH && !secret.startsWith('{') ? secret.slice(-4) : '';
 }
 
-/** A key file on one line of ASCII, whatever an editor made of it; undefined = it is none. Not every provider takes one, and those that do not are sent it in a header. */
+/** Normalises a key file to one line of ASCII, however an editor formatted it; undefined = not a key file. It must fit in a header: providers that do not accept key files are sent it as a key. */
 function keyFileOf(secret: string): string | undefined {
   if (!secret.startsWith('{')) return undefined;
   try {
@@ -75,7 +75,7 @@ export function createProviderKeys({ store, announcer, clock, ids, envelope, add
   const problemOf = ({ provider, baseUrl }: NewProviderKey, secret: string): string | undefined => {
     if (!PROVIDER_PATTERN.test(provider)) return 'provider must be the id of a provider.';
     if (secret === '' || secret.length > SECRET_LENGTH_MAX) return `secret must have 1 to ${SECRET_LENGTH_MAX} characters.`;
-    // It travels in a header: what a header cannot hold would be sent as another secret, or break the request.
+    // The secret is sent in a header: characters that a header cannot carry would change it or break the request.
     if (keyFileOf(secret) === undefined && !/^[\x21-\x7e]+$/.test(secret)) return 'secret must consist of printable ASCII characters without blanks.';
     const wrong = baseUrl === '' ? undefined : addressProblem(baseUrl);
     return wrong === undefined ? undefined : `base_url ${wrong}`;
@@ -101,7 +101,7 @@ export function createProviderKeys({ store, announcer, clock, ids, envelope, add
     },
     remove: async (accountId, provider) => {
       const removed = await store.removeProviderKey(accountId, provider, changed(accountId));
-      // Announced on a repeat too: workers may have lost the first one.
+      // Announced on a repeat too: workers may have missed the first announcement.
       announcer.invalidated(changed(accountId));
       return removed;
     },

@@ -1,4 +1,4 @@
-/** What accounts keeps: accounts, keys and the digests of their secrets, credentials at providers. */
+/** Records of accounts, keys, digests of secrets, and provider credentials. */
 import type { Sealed } from './envelope.js';
 
 export type CapPeriod = 'day' | 'week' | 'month' | 'total';
@@ -9,12 +9,12 @@ export interface CostCapRecord {
   readonly period: CapPeriod;
 }
 
-/** Scopes a key may carry (contract, section 10). */
+/** Scopes that a key may have. */
 export const SCOPES = ['inference', 'models:read', 'keys', 'usage:read', 'admin'] as const;
-/** What a key made by the operator carries unless told otherwise. */
+/** Default scopes of a key created by the operator. */
 export const OPERATOR_DEFAULT_SCOPES: readonly string[] = ['inference', 'models:read', 'keys', 'usage:read'];
 
-/** An account's settings; null = the tier's own term. Amounts in nano-USD. */
+/** An account's settings; null = the tier's default. Amounts in nano-USD. */
 export interface AccountRecord {
   readonly id: string;
   readonly name: string;
@@ -27,29 +27,29 @@ export interface AccountRecord {
   readonly includedTokens: bigint | null;
   readonly overageNanoUsdPerMillion: bigint | null;
   readonly trialCreditNanoUsd: bigint | null;
-  /** Largest trial credit it had under earlier terms: pays on its bills still, and is no wall; null = none. */
+  /** Largest trial credit under earlier terms: still pays for bills, but does not limit requests; null = none. */
   readonly keptCreditNanoUsd: bigint | null;
-  /** A month, over own provider credentials. */
+  /** Per month, for requests on own provider credentials. */
   readonly byokTokens: bigint | null;
   readonly hardCap: boolean;
-  /** The operator's; one for each period at most. */
+  /** Set by the operator; at most one per period. */
   readonly costCaps: readonly CostCapRecord[];
-  /** The account's own, beside the operator's: the tighter one binds. */
+  /** Set by the account, in addition to the operator's: the tighter one applies. */
   readonly policyCostCaps: readonly CostCapRecord[];
   readonly policyHardCap: boolean;
   readonly baselineModel: string;
-  /** The account's own, in place of the operator's; empty = none. */
+  /** Set by the account, replaces the operator's; empty = none. */
   readonly policyBaselineModel: string;
-  /** Whether answers are kept for repeats of an Idempotency-Key, as the operator set it. */
+  /** Whether answers are stored for repeats of an Idempotency-Key, as the operator set it. */
   readonly storeAnswers: boolean;
-  /** The account's own word, which counts; null = none. */
+  /** Set by the account, overrides the operator's; null = not set. */
   readonly policyStoreAnswers: boolean | null;
   readonly allowModels: readonly string[];
   readonly denyModels: readonly string[];
   readonly allowProviders: readonly string[];
   readonly denyProviders: readonly string[];
   readonly routingMode: string;
-  /** Predicted quality given up for a US dollar; takes the place of the mode. */
+  /** Predicted quality given up per US dollar saved; replaces the mode. */
   readonly costWeight: number | null;
   /** 1..28; 0 = calendar month. */
   readonly billingAnchorDay: number;
@@ -59,7 +59,7 @@ export interface AccountRecord {
 
 export interface KeyLimitsRecord {
   readonly requestsPerMinute: number | null;
-  /** One for each period at most. */
+  /** At most one per period. */
   readonly costCaps: readonly CostCapRecord[];
   /** Empty = all. */
   readonly allowedModels: readonly string[];
@@ -83,7 +83,7 @@ export interface KeyRecord {
   readonly limits: KeyLimitsRecord;
 }
 
-/** A secret as kept: its HMAC-SHA-256 under the pepper, never the secret. */
+/** A stored secret: its HMAC-SHA-256 under the pepper, never the secret itself. */
 export interface SecretRecord {
   readonly digest: Uint8Array;
   readonly pepperId: string;
@@ -94,12 +94,12 @@ export interface SecretRecord {
 
 /** An account's own credential at a provider, without the credential. */
 export interface ProviderKeyRecord {
-  /** Names this very credential: another one has another handle. */
+  /** Identifies this credential; a replacement gets a new handle. */
   readonly handle: string;
   readonly accountId: string;
   /** Catalog id. */
   readonly provider: string;
-  /** Empty = too short to show any of it. */
+  /** Empty = too short to show any part. */
   readonly last4: string;
   readonly zdr: boolean;
   /** Empty = the provider's own. */
@@ -108,7 +108,7 @@ export interface ProviderKeyRecord {
   readonly createdAt: number;
 }
 
-/** As kept. */
+/** As stored. */
 export type SealedProviderKey = ProviderKeyRecord & Sealed;
 
 export type KeyStatus = 'active' | 'rotating' | 'disabled' | 'expired' | 'revoked';

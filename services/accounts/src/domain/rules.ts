@@ -1,4 +1,4 @@
-/** Bounds of what accounts accepts; each problem is a sentence that names the field. */
+/** Validation of input to accounts; each problem is a sentence that names the field. */
 import { isBlank } from '@signalbox/kernel/blank';
 import { mayAllowMore } from '@signalbox/kernel/model-lists';
 import { CAP_NANO_USD_MAX } from '@signalbox/kernel/money';
@@ -8,13 +8,13 @@ import { CAP_PERIODS, SCOPES, type AccountRecord, type CostCapRecord, type KeyLi
 const NAME_LENGTH_MAX = 100;
 /** Ten years in seconds. */
 export const EXPIRES_IN_SECONDS_MAX = 315_360_000;
-/** Thirty days: a rotation that never ends is no rotation. */
+/** Thirty days: a rotation must end. */
 export const GRACE_SECONDS_MAX = 2_592_000;
-/** Of one account, those that have ended apart. */
+/** Per account, not counting revoked and expired keys. */
 export const KEYS_MAX = 1_000;
 const LIST_LENGTH_MAX = 200;
 const RATE_MAX = 10_000_000;
-/** Of predicted quality for a US dollar; above it only the price counts. */
+/** Predicted quality per US dollar; above this only the price would count. */
 const COST_WEIGHT_MAX = 1_000_000;
 const NAME_OF_MODEL_MAX = 200;
 const TOKENS_MAX = 9_000_000_000_000_000n;
@@ -24,7 +24,7 @@ function lengthProblem(name: string): string | undefined {
   return length >= 1 && length <= NAME_LENGTH_MAX ? undefined : `name must have 1 to ${NAME_LENGTH_MAX} characters.`;
 }
 
-/** Problem of a key's name, or undefined. 1 to 100 characters, not blanks alone: nobody could tell it from others. */
+/** Problem of a key's name, or undefined. 1 to 100 characters, not only blanks, since such names look alike. */
 export function nameProblem(name: string): string | undefined {
   return lengthProblem(name) ?? (isBlank(name) ? 'name must not be blank.' : undefined);
 }
@@ -62,17 +62,17 @@ export function limitsProblem(limits: KeyLimitsRecord): string | undefined {
   );
 }
 
-/** Limits that are counted for each key by itself: two keys have them twice. */
+/** True if the key has limits that are counted per key: with two keys, a client would have them twice. */
 function isMetered({ requestsPerMinute, costCaps }: KeyLimitsRecord): boolean {
   return requestsPerMinute !== null || costCaps.length > 0;
 }
 
-/** True for a key that has any limits; its end is not one of them. */
+/** True for a key with any limits; its expiry does not count. */
 export function isLimited(limits: KeyLimitsRecord): boolean {
   return isMetered(limits) || limits.allowedModels.length > 0;
 }
 
-/** True when `wanted` lets anything through that `bound` does not. A cap is as tight only where the same period has one. */
+/** True if `wanted` permits anything that `bound` does not. Caps are compared per period: a cap for another period does not make up for a missing one. */
 export function isLooser(wanted: KeyLimitsRecord, bound: KeyLimitsRecord): boolean {
   if (bound.requestsPerMinute !== null && (wanted.requestsPerMinute === null || wanted.requestsPerMinute > bound.requestsPerMinute)) return true;
   if (bound.costCaps.some(({ period, capNanoUsd }) => !wanted.costCaps.some((cap) => cap.period === period && cap.capNanoUsd <= capNanoUsd))) return true;
@@ -80,8 +80,8 @@ export function isLooser(wanted: KeyLimitsRecord, bound: KeyLimitsRecord): boole
 }
 
 /**
- * Problem of the secret of another key in the hands of whoever holds `actor`: it must not let them do what `actor` does not.
- * Whatever is counted for each key by itself would be theirs a second time, so no such key hands out one that runs requests.
+ * Problem of giving the secret of another key to the holder of `actor`: it must not permit more than `actor` does. Limits that
+ * are counted per key would be available a second time, so a key with such limits cannot get a key that runs requests.
  */
 export function handedProblem(actor: KeyRecord, { scopes, limits, expiresAt }: Pick<KeyRecord, 'scopes' | 'limits' | 'expiresAt'>): string | undefined {
   if (!scopes.every((scope) => actor.scopes.includes(scope))) return 'insufficient_scope: scopes must not exceed those of the calling key.';
@@ -100,7 +100,7 @@ export function accountProblem(account: AccountRecord): string | undefined {
   if (account.costWeight !== null && !(account.costWeight >= 0 && account.costWeight <= COST_WEIGHT_MAX)) return `lambda must be from 0 to ${COST_WEIGHT_MAX}.`;
   if (Math.max(account.baselineModel.length, account.policyBaselineModel.length) > NAME_OF_MODEL_MAX) return `baseline_model must have at most ${NAME_OF_MODEL_MAX} characters.`;
   return (
-    // An account that has a blank name can still be changed, suspended above all.
+    // A blank name is accepted here, so that accounts that have one can still be changed, above all suspended.
     lengthProblem(account.name) ??
     rateProblem('requests_per_minute', account.requestsPerMinute) ??
     rateProblem('burst_per_second', account.burstPerSecond) ??

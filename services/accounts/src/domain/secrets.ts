@@ -1,11 +1,11 @@
-/** Secrets of keys: made here, kept only as digests under the pepper. */
+/** Secrets of keys: created here, stored only as digests under the pepper. */
 import { API_KEY_PREFIX_LENGTH, makeApiKey } from '@signalbox/kernel/api-key';
 import type { RandomBytes } from '@signalbox/kernel/clock';
 import type { Secret } from '@signalbox/runtime/secret';
 import { createHash, createHmac, timingSafeEqual } from 'node:crypto';
 
 export interface SecretMaker {
-  /** First 8 hex characters of the pepper's SHA-256: tells which pepper a digest is under. */
+  /** First 8 hex characters of the pepper's SHA-256: identifies the pepper of a digest. */
   readonly pepperId: string;
   make(): { readonly secret: string; readonly prefix: string; readonly digest: Uint8Array };
 }
@@ -21,7 +21,7 @@ export function createSecretMaker(pepper: Secret, randomBytes: RandomBytes): Sec
   };
 }
 
-/** Equal digests, in time that does not tell where they differ. */
+/** Compares digests in constant time. */
 export function sameDigest(one: Uint8Array, other: Uint8Array): boolean {
   return one.length === other.length && timingSafeEqual(one, other);
 }

@@ -44,7 +44,7 @@ describe('sessions', () => {
       clock.advance((IDLE_SECONDS - 1) * 1_000);
       expect(await sessions.use(digest)).toBeDefined();
     }
-    // Edge may have let it in for a minute after it last said so.
+    // Edge caches a session for a minute, and reports no use during that time.
     clock.advance((60 + IDLE_SECONDS - 1) * 1_000);
     expect(await sessions.use(digest)).toBeDefined();
     clock.advance((60 + IDLE_SECONDS) * 1_000);

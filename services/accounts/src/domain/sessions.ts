@@ -1,13 +1,13 @@
-/** Sessions of the dashboard: made with a key, as good as that key, ended by disuse, age, sign-out or the key's own end. */
+/** Dashboard sessions: created with a key, with that key's rights; ended by disuse, age, sign-out or the key's own end. */
 import type { Clock } from '@signalbox/kernel/clock';
 import type { Keys, SeenKey } from './keys.js';
 import type { Announcer, Change, SessionRecord, SessionStore } from './ports.js';
 
-/** Of one secret; the oldest give way, so that signing in for ever fills no table. */
+/** Most sessions per secret. The oldest are deleted, so that repeated sign-ins do not fill the table. */
 const SESSIONS_OF_SECRET_MAX = 50;
-/** Edge asks anew after this long at the latest, and tells of no use before: RECHECK_MS there. */
+/** Edge asks again after this long at the latest and reports no use before (RECHECK_MS there). */
 const USE_UNTOLD_SECONDS = 60;
-/** SHA-256. */
+/** Length of a SHA-256 digest. */
 const DIGEST_BYTES = 32;
 
 export interface SessionsOptions {
@@ -19,19 +19,19 @@ export interface SessionsOptions {
   readonly absoluteSeconds: number;
 }
 
-/** Sessions are named by the digest of their token; the token itself never comes here. */
+/** Sessions are identified by the digest of their token; the token itself never gets here. */
 export interface Sessions {
-  /** Undefined when the key may not be used. */
+  /** Undefined if the key may not be used. */
   create(digest: Uint8Array, keyDigest: Uint8Array, pepperId: string): Promise<SessionRecord | undefined>;
-  /** The session, used now; undefined when there is none or it has ended. Says nothing about its key. */
+  /** Returns the session and marks it as used now; undefined if there is none or it has ended. Does not check its key. */
   use(digest: Uint8Array): Promise<SessionRecord | undefined>;
-  /** Every replica of edge forgets it. Safe to repeat. */
+  /** Ends the session at every replica of edge. Safe to repeat. */
   end(digest: Uint8Array, pepperId: string): Promise<void>;
 }
 
 export function createSessions({ store, keys, announcer, clock, idleSeconds, absoluteSeconds }: SessionsOptions): Sessions {
   const nowSeconds = (): number => Math.floor(clock.nowMs() / 1_000);
-  // Edge drops by key: its other sessions and the key itself are looked up anew, nothing more.
+  // Edge drops cache entries by key, so the key's other sessions and the key itself are merely looked up again.
   const ended = ({ key }: SeenKey): Change => ({ keyId: key.id, accountId: key.accountId, reason: 'session_ended' });
   return {
     create: async (digest, keyDigest, pepperId) => {
@@ -40,7 +40,7 @@ export function createSessions({ store, keys, announcer, clock, idleSeconds, abs
       if (found === undefined || (found.status !== 'active' && found.status !== 'rotating') || found.account.suspended) return undefined;
       const createdAt = nowSeconds();
       const session: SessionRecord = { digest, keyDigest, createdAt, lastUsedAt: createdAt, expiresAt: createdAt + absoluteSeconds };
-      // Those that gave way end at every edge too.
+      // Sessions deleted to make room end at every edge too.
       if (await store.insert(session, SESSIONS_OF_SECRET_MAX, ended(found))) announcer.invalidated(ended(found));
       return session;
     },
