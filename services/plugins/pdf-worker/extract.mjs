@@ -1,22 +1,22 @@
-// A process of its own: a PDF on standard input, its text as JSON on standard output. No environment, no files but the
-// library's own, no network are needed; the parent bounds time and memory, and whatever goes wrong here ends here.
+// Runs as a separate process: reads a PDF from standard input and writes its text as JSON to standard output. Needs no
+// environment, no network and no files except the library's. The parent limits time and memory; a crash here harms nothing else.
 
 import { createRequire } from 'node:module';
 import { dirname, join, sep } from 'node:path';
 
-// Standard output holds the answer and nothing else: the library warns of what it lacks.
+// Standard output must contain only the answer, and the library logs warnings there.
 for (const name of ['log', 'info', 'warn', 'error', 'debug']) console[name] = () => undefined;
-// Drawing is never asked for, but the library names these as it loads.
+// Nothing is drawn, but the library refers to these classes as it loads.
 for (const name of ['DOMMatrix', 'Path2D', 'ImageData']) globalThis[name] ??= class {};
 
 const [maxPagesText = '1', maxCharsText = '1'] = process.argv.slice(2);
 const maxPages = Number(maxPagesText);
 const maxChars = Number(maxCharsText);
-/** Empty pages that are looked at for why they are; further ones are taken for what these were. */
+/** Most empty pages examined for the reason; further ones are assumed to have the same reason. */
 const LOOKED_AT_MAX = 3;
 
 const { getDocument, OPS } = await import('pdfjs-dist/legacy/build/pdf.mjs');
-/** What characters mean in fonts that name a map of them instead of having one, as Chinese, Japanese and Korean ones do. */
+/** Character maps for fonts that refer to a standard map instead of containing one, as Chinese, Japanese and Korean ones do. */
 const MAPS = join(dirname(createRequire(import.meta.url).resolve('pdfjs-dist/package.json')), 'cmaps') + sep;
 const TEXTS = new Set([OPS.showText, OPS.showSpacedText, OPS.nextLineShowText, OPS.nextLineSetSpacingShowText]);
 const IMAGES = new Set([OPS.paintImageXObject, OPS.paintInlineImageXObject, OPS.paintImageMaskXObject, OPS.paintImageXObjectRepeat, OPS.paintImageMaskXObjectGroup, OPS.paintImageMaskXObjectRepeat, OPS.paintInlineImageXObjectGroup]);
@@ -27,10 +27,10 @@ async function readAll() {
   return new Uint8Array(Buffer.concat(parts));
 }
 
-/** A text that shows something; without glyphs its font could not be read. */
+/** True for a text operation that shows something. Without glyphs its font could not be read. */
 const isShown = (glyphs) => glyphs.length === 0 || glyphs.some((glyph) => typeof glyph === 'object' && glyph !== null && !glyph.isSpace);
 
-/** Why a page has no text: `unreadable` where it shows some, `scanned` where it shows images alone. */
+/** Why a page has no text: `unreadable` if it shows text all the same, `scanned` if it shows only images. */
 async function kindOf(page) {
   try {
     const { fnArray, argsArray } = await page.getOperatorList();
@@ -61,7 +61,7 @@ async function read() {
       }
     }
     text = text.replace(/[ \t]+\n/g, '\n').trim();
-    // Codes of glyphs, where nothing says which characters they are.
+    // Only glyph codes without a mapping to characters.
     if (!/[^\p{C}\s]/u.test(text)) text = '';
     chars += text.length;
     if (text === '' && lookedAt < LOOKED_AT_MAX) {

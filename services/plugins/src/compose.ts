@@ -1,4 +1,4 @@
-/** Composition root of plugins: adapters, the plugins themselves, doors. */
+/** Composition root of plugins: adapters, the plugins themselves, listeners. */
 import { createDialer } from '@signalbox/net-guard/dialer';
 import { createFetchFile } from '@signalbox/net-guard/fetcher';
 import type { RpcClient } from '@signalbox/rpc/call';
@@ -30,16 +30,16 @@ import { createLocalBackend } from './plugins/web-search/local-backend.js';
 import { createHandlers } from './server.js';
 
 const STOP_GRACE_MS = 5_000;
-/** A program's own time, and its wait for a turn. */
+/** Includes a program's run time and its wait in the queue. */
 const SANDBOX_DEADLINE_MS = 30_000;
-/** Of calls that name none. */
+/** For calls without a deadline of their own. */
 const WORKER_DEADLINE_MS = 5_000;
-/** PDFs by URL that are fetched or wait to be read, each of PDF_BYTES_MAX at most, and those of one account that may wait for their turn. */
+/** Most PDFs by URL that are fetched or wait to be read, each at most PDF_BYTES_MAX; below, most of one account that may wait for their turn. */
 const PDF_FETCHES_MAX = 6;
 const PDF_FETCHES_WAITING_MAX = 20;
 
 export interface PluginsOptions {
-  /** Addresses of workers with the operator's credential, by provider, once they are known: given when all services share one process, in the place of WORKERS and PROVIDERS. */
+  /** Addresses of workers with the operator's credential, by provider. Replaces WORKERS and PROVIDERS if all services share one process, where addresses are only known later. */
   readonly workers?: Promise<ReadonlyMap<string, readonly string[]>>;
 }
 
@@ -50,7 +50,7 @@ export function composePlugins(config: PluginsConfig, { clock, randomBytes, log,
   const sandbox = config.SANDBOX_ADDRS.length === 0 ? undefined : createRpcClient({ area: 'sandbox', addresses: config.SANDBOX_ADDRS, door: 'link', clock, randomBytes, defaultDeadlineMs: SANDBOX_DEADLINE_MS, doors, tracer, tls });
   const imageModels = readImageModels(config.IMAGE_MODELS_FILE, config.ZDR_AGREEMENTS);
   const workers = new Map<string, RpcClient>();
-  /** Those of providers with an image model; every other worker is left alone. */
+  /** Connects only to workers of providers with an image model. */
   const connectWorkers = async (): Promise<void> => {
     const known = (await options.workers) ?? new Map([...config.WORKERS].filter(([provider]) => config.PROVIDERS.includes(provider)));
     for (const [provider, addresses] of known) {

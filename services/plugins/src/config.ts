@@ -7,7 +7,7 @@ import { z } from 'zod';
 const MEBIBYTE = 1_024 * 1_024;
 const FEE_NANO_USD_MAX = 1_000_000_000_000n;
 
-/** `plugin=usd` list: what a completed run costs the account. */
+/** List of `plugin=usd`: what the account pays for a completed run. */
 const feesField = () =>
   z
     .string()
@@ -20,7 +20,7 @@ const feesField = () =>
         try {
           nano = parseUsd(usd);
         } catch {
-          // Said below.
+          // Reported below.
         }
         if (rest.length > 0 || !/^[a-z0-9-]+$/.test(id) || nano < 0n || nano > FEE_NANO_USD_MAX) {
           context.addIssue({ code: 'custom', message: 'expected plugin=usd, several separated by commas, each from 0 to 1000' });
@@ -35,7 +35,7 @@ const feesField = () =>
       return fees as ReadonlyMap<string, bigint>;
     });
 
-/** `provider=host:port` list; a provider may stand several times (replicas). */
+/** List of `provider=host:port`; a provider with several replicas is named several times. */
 function workersOf(text: string, context: z.RefinementCtx): ReadonlyMap<string, readonly string[]> {
   const workers = new Map<string, string[]>();
   for (const part of text.split(',').map((entry) => entry.trim()).filter((entry) => entry !== '')) {
@@ -50,9 +50,9 @@ function workersOf(text: string, context: z.RefinementCtx): ReadonlyMap<string, 
 }
 
 const listField = () => z.string().default('').transform((text) => text.split(',').map((part) => part.trim()).filter((part) => part !== ''));
-/** An address of the operator's own choice; it may be on loopback. */
+/** An address chosen by the operator; may be on loopback. */
 const addressField = () => z.string().optional().transform((text) => (text === '' ? undefined : text)).refine((text) => text === undefined || /^https?:\/\/\S+$/i.test(text), 'expected an http or https URL')
-  // Nobody would send them, and what is asked would be refused.
+  // Credentials in the URL would not be sent, so every call would be refused.
   .refine((text) => text === undefined || !/^https?:\/\/[^/?#]*@/i.test(text), 'must hold no user name and no password');
 
 const schema = z
@@ -61,7 +61,7 @@ const schema = z
     GRPC_PORT: portField(0),
     METRICS_PORT: portField(0),
     LOG_LEVEL: logLevelField(),
-    /** `postgres://…`; the schema `plugins` is made there. */
+    /** `postgres://…`; the schema `plugins` is created there. */
     DATABASE_URL: postgresUrlField(),
     DATABASE_POOL_MAX: wholeNumberField(1, 100, 4),
     /** Apply missing migrations at start; `off` if `main.js migrate` does so before, under the role that owns the schema: the service then refuses to start on a schema that is too old. */
@@ -83,9 +83,9 @@ const schema = z
     /** Most facts kept per user and namespace; the oldest are dropped. */
     MEMORY_FACTS_MAX: wholeNumberField(1, 10_000, 500),
     PDF_BYTES_MAX: wholeNumberField(1_024, 64 * MEBIBYTE, 20 * MEBIBYTE),
-    /** Longest time to fetch and read a document; at most PLUGINS_DEADLINE_MS, after which nobody waits for it. */
+    /** Longest time to fetch and read a document; at most PLUGINS_DEADLINE_MS, after which the request goes on without it. */
     PDF_TIMEOUT_MS: wholeNumberField(500, 60_000, 8_000),
-    /** As edge has it. */
+    /** Must equal edge's setting. */
     PLUGINS_DEADLINE_MS: wholeNumberField(100, 120_000, 20_000),
     /** Memory limit of a process that reads a document. */
     PDF_MEMORY_MIB: wholeNumberField(128, 4_096, 512),
@@ -111,7 +111,7 @@ const schema = z
 
 export type PluginsConfig = Readonly<z.infer<typeof schema>>;
 
-/** Settings that launchers hand on from the operator's environment. */
+/** Settings that launchers pass on from the operator's environment. */
 export const PLUGIN_SETTINGS = [
   'PLUGIN_FEES', 'WEB_SEARCH_BACKEND', 'WEB_SEARCH_URL', 'WEB_SEARCH_KEY', 'WEB_SEARCH_GUARANTEE', 'GUTENDEX_URL', 'MEMORY_ZDR', 'MEMORY_FACTS_MAX', 'PDF_BYTES_MAX', 'PDF_TIMEOUT_MS', 'PLUGINS_DEADLINE_MS', 'PDF_MEMORY_MIB', 'PDF_PROCESSES_MAX',
   'FETCH_ALLOW', 'ZDR_AGREEMENTS', 'IMAGE_MODELS_FILE', 'PLUGINS_OFF',
@@ -120,7 +120,7 @@ export const PLUGIN_SETTINGS = [
 /** Throws ConfigError naming every wrong or missing variable. */
 export function loadPluginsConfig(environment: Environment): PluginsConfig {
   const config = loadConfig(schema, environment);
-  // Its default is nobody's wish: where less is waited for, documents have that.
+  // The default was not chosen by the operator, so a lower PLUGINS_DEADLINE_MS silently limits it.
   const isTold = (environment['PDF_TIMEOUT_MS'] ?? '').trim() !== '';
   if (isTold && config.PDF_TIMEOUT_MS > config.PLUGINS_DEADLINE_MS) throw new ConfigError(`PDF_TIMEOUT_MS: must not be above PLUGINS_DEADLINE_MS (${config.PLUGINS_DEADLINE_MS}), after which a request goes on without what is read`);
   return config;

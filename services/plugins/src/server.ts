@@ -1,4 +1,4 @@
-/** Doors of plugins: message in, domain call, message out. */
+/** RPC handlers of plugins: translate messages to domain calls and back. */
 import type {
   AddSourceRequest__Output, AddSourceResponse, DeletedResponse, ListSourcesRequest__Output, ListSourcesResponse, ManifestsResponse, MemoryRequest__Output, MemoryResponse, ObserveRequest__Output, ObserveResponse,
   PluginWish__Output, PrepareRequest__Output, PrepareResponse, RemoveSourceRequest__Output, RunToolRequest__Output, RunToolResponse, Stage as StageMessage,
@@ -39,7 +39,7 @@ function boundsOf({ allowedProviders, deniedProviders }: Pick<PrepareRequest__Ou
   return { allowed: allowedProviders.map(({ names }) => providersNamed(names)), denied: providersForbidden(deniedProviders) };
 }
 
-/** The lists that a plan is under, and whose credentials it may be made for. */
+/** The allow and deny lists that apply to a plan, and the credentials that it may use. */
 function planTermsOf(request: Pick<PrepareRequest__Output, 'allowedProviders' | 'deniedProviders' | 'models' | 'ownCredentials'>): Pick<DataPolicy, 'providers' | 'models' | 'ownCredentials'> {
   return { providers: boundsOf(request), models: request.models ?? undefined, ownCredentials: request.ownCredentials };
 }
@@ -67,7 +67,7 @@ function corpusOf(text: string): Corpus {
   throw new Fault('bad_message', 'an unknown corpus');
 }
 
-/** Handlers of both doors. */
+/** Handlers for the Link and plain RPCs. */
 export function createHandlers({ registry, runner, index, facts }: HandlersOptions): Handlers {
   return {
     unary: {

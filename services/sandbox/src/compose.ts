@@ -13,7 +13,7 @@ import { createHandlers } from './server.js';
 
 const STOP_GRACE_MS = 7_000;
 
-/** Throws a ConfigError where the operator wants no programs without it. */
+/** Reports a missing network fence; throws a ConfigError if the operator requires it. */
 function lackOfFence({ SANDBOX_NETWORK_FENCE: wanted }: SandboxConfig, log: Log): void {
   if (wanted === 'required') throw new ConfigError('SANDBOX_NETWORK_FENCE: required, and this system gives a process no network namespace of its own (unshare --user --net): allow user namespaces, or run sandbox in a container without a network and say `outside`.');
   if (wanted === 'tried') log.warn('Programs of code-exec run without a network namespace of their own: the interpreter alone keeps them from the network (docs/plugins.md, code-exec).');

@@ -3,7 +3,7 @@ import { loadConfig, logLevelField, portField, wholeNumberField, type Environmen
 import { z } from 'zod';
 
 const schema = z.object({
-  /** Address the doors listen on. */
+  /** Address to listen on. */
   HOST: z.string().default('127.0.0.1'),
   /** 0 = any free port. */
   GRPC_PORT: portField(0),
@@ -18,7 +18,7 @@ const schema = z.object({
 
 export type SandboxConfig = Readonly<z.infer<typeof schema>>;
 
-/** Throws ConfigError with one line a problem. */
+/** Throws a ConfigError with one line per problem. */
 export function loadSandboxConfig(environment: Environment): SandboxConfig {
   return loadConfig(schema, environment);
 }

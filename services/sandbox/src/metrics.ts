@@ -3,7 +3,7 @@ import { createMetrics, type Metrics } from '@signalbox/runtime/metrics';
 
 export interface SandboxMetrics {
   readonly metrics: Metrics;
-  /** `status` as in the contract, lower case; waiting included in `seconds`. */
+  /** `status` as in the contract, in lower case; `seconds` includes the wait. */
   ran(status: string, seconds: number): void;
   fenced(isFenced: boolean): void;
 }

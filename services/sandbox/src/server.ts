@@ -1,4 +1,4 @@
-/** The door of sandbox: message in, a program's run, message out. Nothing of a program is logged. */
+/** RPC handlers of sandbox: run a program and return how it ended. Nothing of a program is logged. */
 import type { RunRequest__Output, RunResponse } from '@signalbox/contracts/sandbox';
 import type { Clock } from '@signalbox/kernel/clock';
 import type { CallInfo, Handlers } from '@signalbox/rpc/call';

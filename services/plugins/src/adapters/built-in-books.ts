@@ -1,4 +1,4 @@
-/** The few public-domain texts that come with the house, in the form of Project Gutenberg's files: the plugin works with nothing set up. */
+/** A few public-domain texts that are shipped with the gateway, in the format of Project Gutenberg's files, so that the plugin works without any setup. */
 import { readdir, readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import type { PassageIndex } from '../domain/ports.js';
@@ -6,7 +6,7 @@ import { sourceOf } from '../domain/sources.js';
 
 const BOOKS_DIR = fileURLToPath(new URL('../../books/', import.meta.url));
 
-/** Puts those that the index lacks; a book that the operator removed or replaced is left as it is when any book is there. */
+/** Adds the built-in books that the index lacks. Books that the operator removed or replaced are left alone, as long as the index has any book. */
 export async function putBuiltInBooks(index: PassageIndex): Promise<void> {
   if ((await index.list('books')).length > 0) return;
   const names = (await readdir(BOOKS_DIR)).filter((name) => name.endsWith('.txt')).sort();

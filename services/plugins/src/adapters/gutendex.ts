@@ -1,4 +1,4 @@
-/** Books of a catalog in the shape of Gutendex, fetched into the index when they are first asked for. */
+/** Books of a catalog with Gutendex's API, fetched into the index when they are first needed. */
 import { isObject } from '@signalbox/kernel/json-object';
 import type { FetchFile } from '@signalbox/net-guard/fetcher';
 import { isOurs } from '@signalbox/net-guard/refusal';
@@ -10,7 +10,7 @@ import { askJson } from './json-answer.js';
 const TIMEOUT_MS = 4_000;
 const ANSWER_BYTES_MAX = 1_024 * 1_024;
 const BOOK_BYTES_MAX = 8 * 1_024 * 1_024;
-/** Books fetched for one request. */
+/** Most books fetched for one request. */
 const BOOKS_MAX = 2;
 const WORDS_MAX = 6;
 const STOP_WORDS = new Set('a an and are about at be by did do does for from how i in is it me of on or passage quote say says tell the that this to was what when where which who whom why will with'.split(' '));
@@ -31,12 +31,12 @@ function foundOf(value: unknown): Found | undefined {
   return typeof textUrl !== 'string' ? undefined : { id: String(value['id']), title: value['title'], author: authors.join('; '), language: typeof language === 'string' && /^[a-z]{2}$/.test(language) ? language : '', textUrl };
 }
 
-/** `url` is the catalog's list of books, such as `https://gutendex.com/books/`. Texts are fetched through the guarded dialer: their addresses are the catalog's word. */
+/** `url` is the catalog's list of books, such as `https://gutendex.com/books/`. Texts are fetched through the guarded dialer, since their addresses come from the catalog. */
 export function createGutendex({ url, fetchFile }: { readonly url: string; readonly fetchFile: FetchFile }): BookCatalog {
   return {
     fetchInto: async (index, { text, ids, language, signal }) => {
       const target = new URL(url);
-      // Without it Gutendex redirects, which is not followed.
+      // Without the slash Gutendex redirects, and redirects are not followed.
       if (!target.pathname.endsWith('/')) target.pathname += '/';
       if (ids.length > 0) target.searchParams.set('ids', ids.join(','));
       else {

@@ -1,4 +1,4 @@
-/** Reads the catalog of image models: the shipped one, or a file of the operator's. */
+/** Reads the catalog of image models: the shipped one, or the operator's file. */
 import { asNanoUsd, asPrice, usdNumberToNano } from '@signalbox/kernel/money';
 import { ConfigError } from '@signalbox/runtime/config';
 import { readFileSync } from 'node:fs';
@@ -38,7 +38,7 @@ const schema = z.object({
     .refine((models) => new Set(models.map(({ id }) => id)).size === models.length, 'expected each id once'),
 });
 
-/** Every model of the file, in its order. `path` undefined = the shipped one. Throws ConfigError. */
+/** All models of the file, in order. `path` undefined = the shipped catalog. Throws a ConfigError. */
 export function readImageModels(path: string | undefined, zdrAgreements: readonly string[]): readonly ImageModel[] {
   let text: unknown;
   try {
@@ -53,7 +53,7 @@ export function readImageModels(path: string | undefined, zdrAgreements: readonl
     parameters: Buffer.from(JSON.stringify(parameters)),
     unitNanoUsd: new Map(Object.entries(pricing.image_per_unit).map(([size, price]) => [size, asNanoUsd(usdNumberToNano(price))])),
     promptPrice: asPrice(usdNumberToNano(pricing.input ?? 0)),
-    // What nobody has said counts as the worse.
+    // Unknown counts as yes.
     trainsOnData: policy.trains_on_data !== false,
     zdrByDefault: policy.zdr_default === true,
     zdrByAgreement: policy.zdr_by_agreement === true,

@@ -1,9 +1,9 @@
-/** Images made by the workers of their providers. */
+/** Generates images through the workers of their providers. */
 import type { GenerateImagesRequest, GenerateImagesResponse__Output } from '@signalbox/contracts/worker';
 import type { RpcClient } from '@signalbox/rpc/call';
 import type { ImageMaker } from '../domain/ports.js';
 
-/** Above what a worker gives its provider. */
+/** Longer than a worker waits for its provider. */
 const DEADLINE_MS = 115_000;
 
 /** `workers` by provider. */

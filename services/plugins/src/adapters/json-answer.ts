@@ -1,4 +1,4 @@
-/** Asks a service of the operator's choice, which answers with one JSON object. */
+/** Calls a service chosen by the operator, which answers with one JSON object. */
 import { isObject, type JsonObject } from '@signalbox/kernel/json-object';
 import { PluginFailure } from '@signalbox/plugin-kit/plugin';
 import { request } from '@signalbox/runtime/http-client';
@@ -6,14 +6,14 @@ import { request } from '@signalbox/runtime/http-client';
 const REFUSAL_BYTES_MAX = 16_384;
 
 export interface JsonQuestion {
-  /** Begins the names of failures. */
+  /** Prefix of failure names. */
   readonly who: 'backend' | 'catalog';
   readonly url: string;
   readonly method?: 'GET' | 'POST';
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: string;
   readonly signal: AbortSignal;
-  /** Longest it may be silent. */
+  /** Longest time without data. */
   readonly timeoutMs: number;
   readonly bytesMax: number;
 }
@@ -42,7 +42,7 @@ export async function askJson({ who, url, method = 'GET', headers, body: sent, s
     const parsed: unknown = JSON.parse(Buffer.concat(parts).toString('utf8'));
     if (isObject(parsed)) return parsed;
   } catch {
-    // Said below.
+    // Reported below.
   }
   throw new PluginFailure(`${who}_answer_unreadable`);
 }

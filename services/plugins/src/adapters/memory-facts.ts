@@ -1,4 +1,4 @@
-/** Memory in this process: for tests. */
+/** Facts in memory, for tests. */
 import { RECENCY_MS } from '../domain/recall.js';
 import type { Fact, FactStore, MemoryOwner } from '../domain/ports.js';
 import { wordsOf } from './memory-index.js';

@@ -1,10 +1,10 @@
-/** The index in this process's memory: for tests. Words count alike, endings do not. */
+/** The index in memory, for tests. All words have the same weight, and word endings are ignored. */
 import { isInDomain, hostOf, oneSourceAtMost, QUESTION_CHARS_MAX } from '../domain/passages.js';
 import type { KnownSource, NewSource, PassageIndex } from '../domain/ports.js';
 
 const STOP_WORDS = new Set(['the', 'and', 'for', 'are', 'was', 'what', 'who', 'how', 'did', 'does', 'is', 'in', 'of', 'to', 'it', 'a', 'an', 'on', 'at', 'by', 'with', 'that', 'this', 'from']);
 
-/** Stems, roughly. */
+/** Approximate word stems. */
 export function wordsOf(text: string): ReadonlySet<string> {
   return new Set((text.slice(0, 10_000).toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? []).filter((word) => !STOP_WORDS.has(word)).map((word) => word.replace(/(ing|ed|es|s)$/, '')));
 }

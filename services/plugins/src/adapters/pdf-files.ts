@@ -1,11 +1,11 @@
-/** PDFs by URL, and the texts of those read lately. */
+/** Fetches PDFs by URL, and caches the texts of recently read ones. */
 import type { FetchFile } from '@signalbox/net-guard/fetcher';
 import { isOurs } from '@signalbox/net-guard/refusal';
 import type { FetchPdf, PdfCache, PdfText } from '../domain/ports.js';
 
 const FETCH_TIMEOUT_MS = 6_000;
 const CACHE_CHARS_MAX = 32_000_000;
-/** What a page costs beside its text. */
+/** Cost of a cached page besides its text, in characters. */
 const PAGE_CHARS = 64;
 
 export function createFetchPdf(fetchFile: FetchFile, bytesMax: number): FetchPdf {
@@ -16,7 +16,7 @@ export function createFetchPdf(fetchFile: FetchFile, bytesMax: number): FetchPdf
   };
 }
 
-/** In this process's memory; the least lately used go first. */
+/** In memory; the least recently used entries are dropped first. */
 export function createPdfCache(charsMax = CACHE_CHARS_MAX): PdfCache {
   const kept = new Map<string, PdfText>();
   let chars = 0;

@@ -5,7 +5,7 @@ import { existsSync } from 'node:fs';
 import { makeBomb, makeChinesePdf, makeEncryptedPdf, makePdf } from '../testing/pdf.js';
 import { createPdfProcess } from './pdf-process.js';
 
-// Generous: the host may be busy. The bounds themselves are tested with bounds of their own.
+// Generous, since the host may be busy. Tests of the limits set their own.
 const read = createPdfProcess({ clock: systemClock, timeoutMs: 60_000, memoryMib: 512, processesMax: 2 });
 const signal = new AbortController().signal;
 
@@ -56,7 +56,7 @@ describe('a PDF', () => {
   }, 120_000);
 
   test('is not called slow for what it did not compute', async () => {
-    // Just started, its process has used nothing yet to speak of.
+    // Just started, so its process has used almost no processor time.
     const clock = createFakeClock();
     const busy = createPdfProcess({ clock, timeoutMs: 600_000, memoryMib: 512, processesMax: 1 });
     const first = busy(makePdf(['x']), { accountId: 'a', maxPages: 1, signal });

@@ -1,4 +1,4 @@
-/** Reads PDFs in processes of their own, each bounded in time and memory, a few at once. */
+/** Reads each PDF in a separate process with limits on time and memory, a few at once. */
 import type { Clock, Timer } from '@signalbox/kernel/clock';
 import { spawn } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
@@ -9,18 +9,18 @@ import { createFairLine } from '../domain/fair-line.js';
 
 const PROGRAM = fileURLToPath(new URL('../../pdf-worker/extract.mjs', import.meta.url));
 const MEBIBYTE = 1_024 * 1_024;
-/** How often the memory of a process is looked at: what it may take in between is small against the bound. */
+/** Interval of checks of a process's memory. What it can allocate in between is small against the limit. */
 const WATCH_MS = 25;
 const TEXT_CHARS_MAX = 1_000_000;
 const ANSWER_BYTES_MAX = 16 * MEBIBYTE;
-/** Behind the gateway's own work. */
+/** Lower priority than the gateway's own work. */
 const NICENESS = 10;
 const BYTES_PER_PAGE = 4_096;
-/** The unit of processor time in `/proc`, whatever the kernel's own. */
+/** Unit of processor time in `/proc`, on every kernel. */
 const MS_PER_TICK = 10;
-/** Of the time that a file may take, what its process must have computed for to be called slow: with less, the machine had no time for it. */
+/** A file counts as slow if its process used this share of the time limit as processor time. With less, the machine was too busy to run it. */
 const SLOW_SHARE = 0.9;
-/** Files of one account that may wait for a process. */
+/** Most files of one account that may wait for a process. */
 const WAITING_OF_AN_ACCOUNT_MAX = 20;
 
 export interface PdfProcessOptions {
@@ -29,13 +29,13 @@ export interface PdfProcessOptions {
   readonly timeoutMs: number;
   readonly memoryMib: number;
   readonly processesMax: number;
-  /** Processor time that a process has used so far, in milliseconds; undefined where the system does not say. */
+  /** Processor time that a process has used, in milliseconds; undefined if the system does not report it. */
   readonly processorMs?: (pid: number) => Promise<number | undefined>;
 }
 
 type Answer = PdfText | { readonly problem: PdfProblem };
 
-/** Resident bytes of a process; undefined where the system does not say. */
+/** Resident bytes of a process; undefined if the system does not report them. */
 async function residentBytes(pid: number): Promise<number | undefined> {
   try {
     return Number((await readFile(`/proc/${pid}/statm`, 'utf8')).split(' ')[1]) * BYTES_PER_PAGE;
@@ -44,11 +44,11 @@ async function residentBytes(pid: number): Promise<number | undefined> {
   }
 }
 
-/** As `PdfProcessOptions.processorMs`, of all its threads. */
+/** Implements `PdfProcessOptions.processorMs`, for all threads of the process. */
 async function processorMsOf(pid: number): Promise<number | undefined> {
   try {
     const stat = await readFile(`/proc/${pid}/stat`, 'utf8');
-    // The name, in brackets, may hold anything.
+    // The process name, in brackets, may contain any characters.
     const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
     const ticks = Number(fields[11]) + Number(fields[12]);
     return Number.isFinite(ticks) ? ticks * MS_PER_TICK : undefined;
@@ -85,7 +85,7 @@ export function createPdfProcess({ clock, timeoutMs, memoryMib, processesMax, pr
         resolve(answer);
       };
       const onLate = (): void => {
-        // A file is slow by what it made us compute; one that never got that far met a busy machine, which is no fault of its sender's.
+        // Blame the file only if it used the processor. Otherwise the machine was busy, which is not the client's fault.
         void processorMs(child.pid ?? 0).then((used) => end({ problem: used === undefined || used >= SLOW_SHARE * timeoutMs ? 'timeout' : 'unavailable' }));
       };
       const late = clock.setTimer(timeoutMs, onLate, { unref: true });
@@ -103,7 +103,7 @@ export function createPdfProcess({ clock, timeoutMs, memoryMib, processesMax, pr
         try {
           setPriority(child.pid ?? 0, NICENESS);
         } catch {
-          // It runs all the same.
+          // The process runs all the same.
         }
         look();
       });
@@ -114,10 +114,10 @@ export function createPdfProcess({ clock, timeoutMs, memoryMib, processesMax, pr
       });
       child.on('close', (code, killedBy) => {
         const answer = code === 0 ? answerOf(Buffer.concat(parts).toString('utf8')) : undefined;
-        // The engine aborts itself when its heap is full, and the system may end what takes too much.
+        // V8 aborts the process if its heap is full, and the kernel may kill one that uses too much memory.
         end(answer ?? { problem: killedBy === 'SIGABRT' || killedBy === 'SIGKILL' || killedBy === 'SIGTRAP' || code === 134 ? 'memory' : 'broken' });
       });
-      // A process that ended before it read everything is told of by `close`.
+      // If the process ends before it has read everything, `close` reports it.
       child.stdin.on('error', () => undefined);
       child.stdin.end(bytes);
     });

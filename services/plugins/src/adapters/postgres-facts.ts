@@ -1,4 +1,4 @@
-/** Memory in Postgres, partitioned by row-level security: a transaction sees the rows of the owner it names, and no others. */
+/** Facts in Postgres, separated by row-level security: a transaction sees only the rows of the owner that it names. */
 import { sql, type Kysely, type Transaction } from 'kysely';
 import { QUESTION_CHARS_MAX } from '../domain/passages.js';
 import { RECENCY_MS } from '../domain/recall.js';
@@ -57,7 +57,7 @@ export function createPostgresFacts(db: Kysely<PluginsSchema>): FactStore {
                 and (${after ?? null}::uuid is null or exists (select from plugins.memory_fact as last where last.id = ${after ?? null}::uuid
                   and (fact.updated_at_ms < last.updated_at_ms or (fact.updated_at_ms = last.updated_at_ms and fact.id > last.id))))
               order by updated_at_ms desc, id limit ${limit}`.execute(transaction);
-            // Nothing behind it, or nothing that it is.
+            // Either nothing follows `after`, or `after` does not exist.
             const isGone = rows.length === 0 && after !== undefined && (await sql`select from plugins.memory_fact where id = ${after}::uuid`.execute(transaction)).rows.length === 0;
             return isGone ? undefined : rows.map(factOf);
           }),

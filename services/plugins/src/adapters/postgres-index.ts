@@ -1,4 +1,4 @@
-/** Documents and books in Postgres full-text search. */
+/** Documents and books, with Postgres full-text search. */
 import { sql, type Kysely } from 'kysely';
 import type { KnownSource, Passage, PassageIndex } from '../domain/ports.js';
 import { hostOf, oneSourceAtMost, QUESTION_CHARS_MAX } from '../domain/passages.js';
@@ -7,12 +7,12 @@ export interface PluginsSchema {
   readonly source: object;
 }
 
-/** Rows looked at for each one wanted, since a source may fill the first ones alone. */
+/** Rows read per row wanted, since one source alone may fill the first rows. */
 const SPREAD = 5;
-/** Passages written with one statement. */
+/** Passages written per statement. */
 const BATCH = 500;
 
-/** Words of a question joined by "or": nobody asks in the words of the passage alone. */
+/** Joins the words of a question with "or", since a question rarely uses only words of the passage. */
 const anyWord = (text: string) => sql`replace(plainto_tsquery('english'::regconfig, ${text.slice(0, QUESTION_CHARS_MAX)})::text, '&', '|')::tsquery`;
 
 export function createPostgresIndex(db: Kysely<PluginsSchema>): PassageIndex {

@@ -1,4 +1,4 @@
-/** Sandbox over rpc. */
+/** RPC client of sandbox. */
 import type { RunRequest, RunResponse__Output } from '@signalbox/contracts/sandbox';
 import type { RpcClient } from '@signalbox/rpc/call';
 import type { Sandbox } from '../domain/ports.js';

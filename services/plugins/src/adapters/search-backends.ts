@@ -1,4 +1,4 @@
-/** Search services that the operator may put in the place of the built-in index. */
+/** Search services that the operator may use instead of the built-in index. */
 import { isObject, type JsonObject } from '@signalbox/kernel/json-object';
 import { firstChars } from '@signalbox/plugin-kit/conversation';
 import type { Secret } from '@signalbox/runtime/secret';
@@ -19,7 +19,7 @@ const TIMEOUT_MS = 5_000;
 const QUERY_CHARS_MAX = 380;
 const URLS = { brave: 'https://api.search.brave.com/res/v1/web/search', tavily: 'https://api.tavily.com/search' } as const;
 
-/** Entries with an http(s) URL; a missing title is the URL. `content` names the fields to try, in order. */
+/** Reads the entries that have an http(s) URL, which replaces a missing title. `content` names the fields to try, in order. */
 function resultsOf(list: unknown, content: readonly string[]): readonly SearchResult[] {
   if (!Array.isArray(list)) return [];
   return list.filter(isObject).flatMap((entry) => {
@@ -33,7 +33,7 @@ function resultsOf(list: unknown, content: readonly string[]): readonly SearchRe
   });
 }
 
-/** The words of a query that bound it to domains, for services that know no other way. */
+/** Adds search operators that restrict the query to domains, for services without a parameter for that. */
 function withDomains({ text, includeDomains, excludeDomains }: SearchQuestion): string {
   const only = includeDomains.map((domain) => `site:${domain}`).join(' OR ');
   return [firstChars(text, QUERY_CHARS_MAX), only, ...excludeDomains.map((domain) => `-site:${domain}`)].filter((part) => part !== '').join(' ');

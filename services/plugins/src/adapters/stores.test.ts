@@ -75,7 +75,7 @@ describe.each(factStores)('memory in %s', (_name, open) => {
   test('a list is read page by page, each fact once, by nobody else, and from nowhere where its place is gone', async () => {
     const facts = await open();
     const owner = { accountId: 'd', user: 'u' };
-    // Several of one moment, over the end of a page.
+    // Several facts with the same time, across a page boundary.
     for (const [at, topics] of [[1_000, ['a', 'b', 'c']], [2_000, ['d', 'e']]] as const) await facts.put(owner, at === 1_000 ? 'n' : 'm', topics.map((topic) => ({ topic, text: topic })), at, 10);
     const pages = async (namespace: string | undefined): Promise<readonly string[]> => {
       const texts: string[] = [];
@@ -94,7 +94,7 @@ describe.each(factStores)('memory in %s', (_name, open) => {
     expect(await facts.list(owner, undefined, 10, 'no id of a fact')).toBeUndefined();
     await facts.clear(owner, 'm');
     expect(await facts.list(owner, undefined, 10, first?.id)).toBeUndefined();
-    // The end of a list is none of that.
+    // A page after the last fact is empty, not undefined.
     const [last] = ((await facts.list(owner, undefined, 10)) ?? []).slice(-1);
     expect(await facts.list(owner, undefined, 10, last?.id)).toEqual([]);
   }, 120_000);

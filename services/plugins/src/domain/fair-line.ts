@@ -1,17 +1,17 @@
-/** Places that accounts share: whoever has the fewest goes first. */
+/** Places that accounts share fairly: the account with the fewest goes first. */
 
 export interface FairLine {
-  /** Resolves true with a place; false when the signal was first, or the account has too many in line. */
+  /** Resolves to true with a place; to false if the signal aborts first, or the account has too many waiting. */
   enter(accountId: string, signal: AbortSignal): Promise<boolean>;
-  /** Gives back a place that `enter` gave. */
+  /** Returns a place obtained by `enter`. */
   leave(accountId: string): void;
 }
 
 export function createFairLine({ placesMax, waitingOfAccountMax }: { readonly placesMax: number; readonly waitingOfAccountMax: number }): FairLine {
-  /** Places taken by account, those alone that have any. */
+  /** Number of places taken by account, without zeros. */
   const running = new Map<string, number>();
   let total = 0;
-  /** In the order of arrival. */
+  /** In order of arrival. */
   const waiting = new Set<{ readonly accountId: string; readonly go: () => void }>();
   const count = (accountId: string, by: number): void => {
     const now = (running.get(accountId) ?? 0) + by;
@@ -20,7 +20,6 @@ export function createFairLine({ placesMax, waitingOfAccountMax }: { readonly pl
     else running.set(accountId, now);
   };
 
-  /** False when the signal was first, or the account has too many in line. */
   const enter = (accountId: string, signal: AbortSignal): Promise<boolean> => {
     if (signal.aborted) return Promise.resolve(false);
     if (total < placesMax) {
@@ -46,7 +45,7 @@ export function createFairLine({ placesMax, waitingOfAccountMax }: { readonly pl
       signal.addEventListener('abort', stop, { once: true });
     });
   };
-  /** The next is the first in line of the account with the fewest places: no account keeps the others out. */
+  /** The place goes to the first waiting entry of the account with the fewest places, so that no account blocks the others. */
   const leave = (accountId: string): void => {
     count(accountId, -1);
     let next: { readonly accountId: string; readonly go: () => void } | undefined;

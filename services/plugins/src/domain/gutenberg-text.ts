@@ -1,12 +1,12 @@
-/** A Project Gutenberg plain-text file: its header and licence cut off, its chapters told apart. */
+/** Parses a Project Gutenberg plain-text file: removes header and licence, and splits it into chapters. */
 import { passagesOf } from './passages.js';
 
 export interface BookText {
-  /** Its number; empty when the header names none. */
+  /** The book's number; empty if the header has none. */
   readonly id: string;
   readonly title: string;
   readonly author: string;
-  /** Two letters; empty when unknown. */
+  /** Two letters; empty if unknown. */
   readonly language: string;
   readonly passages: readonly { readonly heading: string; readonly body: string }[];
 }
@@ -29,7 +29,7 @@ function idOf(head: string): string {
   return /(?:eBook|Etext|E-text)[\s#]{0,8}(\d{1,7})/i.exec(head)?.[1] ?? '';
 }
 
-/** Never throws: a text without marks is a book of one chapter without a title. */
+/** Never throws: a text without the usual marks becomes a book of one chapter without a title. */
 export function bookOf(file: string): BookText {
   const text = file.replace(/^\uFEFF/, '').replace(/\r\n?/g, '\n');
   const start = START.exec(text);
@@ -41,7 +41,7 @@ export function bookOf(file: string): BookText {
   return { id: idOf(head), title: field(head, 'Title'), author: field(head, 'Author'), language: LANGUAGES[language] ?? (/^[a-z]{2}$/.test(language) ? language : ''), passages: chaptersOf(body) };
 }
 
-/** Passages under their chapter's heading. Headings that follow each other without text, such as a table of contents, leave the last one. */
+/** Splits the body into chapters with headings. Of several headings without text in between, as in a table of contents, only the last is kept. */
 function chaptersOf(body: string): readonly { readonly heading: string; readonly body: string }[] {
   const passages: { readonly heading: string; readonly body: string }[] = [];
   let heading = '';

@@ -1,13 +1,13 @@
-/** Texts cut into passages, and what is shared by the stores that search them. */
+/** Splits texts into passages; also helpers shared by the stores that search them. */
 import type { Passage } from './ports.js';
 
-/** Characters of a question that are searched for. */
+/** Most characters of a question used in a search. */
 export const QUESTION_CHARS_MAX = 512;
-/** Characters of a passage, about: paragraphs are kept whole where they fit. */
+/** Approximate length of a passage: paragraphs are kept whole if they fit. */
 const PASSAGE_CHARS = 1_200;
 const PARAGRAPH_CHARS_MAX = 2_000;
 
-/** Lower-case host without `www.`; empty for what is no URL. */
+/** Lower-case host without `www.`; empty if the text is not a URL. */
 export function hostOf(url: string): string {
   return URL.canParse(url) ? new URL(url).hostname.toLowerCase().replace(/^www\./, '') : '';
 }
@@ -16,13 +16,13 @@ export function isInDomain(host: string, domain: string): boolean {
   return host === domain || host.endsWith(`.${domain}`);
 }
 
-/** What a client may name a domain by: `example.org`, `https://example.org/x`, `*.example.org`. */
+/** Reads a domain in the forms that a client may use: `example.org`, `https://example.org/x`, `*.example.org`. */
 export function domainOf(text: string): string {
   const bare = text.trim().toLowerCase();
   return (hostOf(bare) || bare.replace(/^\*\./, '').replace(/^www\./, '').replace(/\/.*$/s, '')).replace(/^\./, '');
 }
 
-/** The first `limit`, no source more often than `perSourceMax`. */
+/** The first `limit` passages, at most `perSourceMax` per source. */
 export function oneSourceAtMost(passages: readonly Passage[], perSourceMax: number, limit: number): readonly Passage[] {
   const seen = new Map<string, number>();
   const kept: Passage[] = [];
@@ -36,7 +36,7 @@ export function oneSourceAtMost(passages: readonly Passage[], perSourceMax: numb
   return kept;
 }
 
-/** A paragraph that is too long, in pieces that end where sentences do if they can. */
+/** Splits a long paragraph into pieces, at ends of sentences if possible. */
 function pieces(paragraph: string): readonly string[] {
   if (paragraph.length <= PARAGRAPH_CHARS_MAX) return [paragraph];
   const found: string[] = [];
@@ -52,7 +52,7 @@ function pieces(paragraph: string): readonly string[] {
   return [...found, rest.trim()].filter((piece) => piece !== '');
 }
 
-/** A text without structure (paragraphs by empty lines) as passages of about 1,200 characters. */
+/** Splits a text whose paragraphs are separated by empty lines into passages of about 1,200 characters. */
 export function passagesOf(text: string, heading = ''): readonly { readonly heading: string; readonly body: string }[] {
   const passages: { readonly heading: string; readonly body: string }[] = [];
   let body = '';
@@ -60,7 +60,7 @@ export function passagesOf(text: string, heading = ''): readonly { readonly head
     if (body !== '') passages.push({ heading, body });
     body = '';
   };
-  // Zero bytes are no text to Postgres.
+  // Postgres refuses NUL characters in text.
   for (const paragraph of text.replace(/\0/g, '').replace(/\r\n?/g, '\n').split(/\n[ \t]*\n+/)) {
     for (const piece of pieces(paragraph.split('\n').map((line) => line.trim()).join(' ').trim())) {
       if (piece === '') continue;

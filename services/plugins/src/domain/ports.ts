@@ -1,17 +1,17 @@
-/** What plugins need from the world. */
+/** Interfaces that plugins need from outside. */
 import type { ImageModel } from './image-models.js';
 
-/** A passage that was found, best first. */
+/** A passage found by a search; results are sorted best first. */
 export interface Passage {
   /** Key of its source. */
   readonly key: string;
   readonly title: string;
   readonly author: string;
   readonly url: string;
-  /** Chapter or section; empty when none. */
+  /** Chapter or section; empty if none. */
   readonly heading: string;
   readonly body: string;
-  /** From 0; passages of one source are in its order. */
+  /** Position within its source, from 0. */
   readonly ordinal: number;
 }
 
@@ -23,7 +23,7 @@ export interface NewSource {
   readonly title: string;
   readonly author: string;
   readonly url: string;
-  /** Two letters, lower case; empty when unknown. */
+  /** Two lower-case letters; empty if unknown. */
   readonly language: string;
   readonly passages: readonly { readonly heading: string; readonly body: string }[];
 }
@@ -39,12 +39,12 @@ export interface KnownSource {
 
 export interface PassageQuestion {
   readonly corpus: Corpus;
-  /** Words as a person wrote them. */
+  /** The question in natural language. */
   readonly text: string;
   readonly limit: number;
-  /** Passages of one source at most. */
+  /** Most passages per source. */
   readonly perSourceMax: number;
-  /** Sources with these keys only; empty = all. */
+  /** Only sources with these keys; empty = all. */
   readonly keys?: readonly string[];
   readonly language?: string;
   /** Hosts of URLs, subdomains included; empty = all. */
@@ -52,13 +52,13 @@ export interface PassageQuestion {
   readonly excludeDomains?: readonly string[];
 }
 
-/** Documents and books, by full text. Methods reject with a Fault `store_unavailable`. */
+/** Full-text index of documents and books. Methods reject with a Fault `store_unavailable`. */
 export interface PassageIndex {
-  /** Adds a source, or puts it in the place of the one with its key. */
+  /** Adds a source, or replaces the one with the same key. */
   put(source: NewSource): Promise<void>;
   search(question: PassageQuestion): Promise<readonly Passage[]>;
   list(corpus: Corpus): Promise<readonly KnownSource[]>;
-  /** How many were removed: 0 or 1. */
+  /** Returns how many were removed: 0 or 1. */
   remove(corpus: Corpus, key: string): Promise<number>;
 }
 
@@ -71,27 +71,27 @@ export interface Fact {
   readonly updatedAtMs: number;
 }
 
-/** Whose memory: nothing of one is ever seen by another. */
+/** Owner of a memory, who never sees another owner's facts. */
 export interface MemoryOwner {
   readonly accountId: string;
   readonly user: string;
 }
 
 export interface NewFact {
-  /** Facts of one topic replace each other. */
+  /** A new fact replaces the one with the same topic. */
   readonly topic: string;
   readonly text: string;
 }
 
 /** Methods reject with a Fault `store_unavailable`. */
 export interface FactStore {
-  /** Writes facts, each in the place of the one of its topic; the oldest beyond `keepMax` are dropped. */
+  /** Writes facts, each replacing the one with its topic; drops the oldest beyond `keepMax`. */
   put(owner: MemoryOwner, namespace: string, facts: readonly NewFact[], nowMs: number, keepMax: number): Promise<void>;
-  /** By rank of the words and recency, best first. */
+  /** Facts that match the text, ranked by words and recency, best first. */
   recall(owner: MemoryOwner, namespace: string, text: string, limit: number, nowMs: number): Promise<readonly Fact[]>;
-  /** Newest first; an undefined namespace is every one. With `after` those behind the fact of that id; undefined where it is not the owner's, or gone. */
+  /** Newest first; an undefined namespace means all. With `after`, the facts that follow the one with that id; undefined if it is gone or not the owner's. */
   list(owner: MemoryOwner, namespace: string | undefined, limit: number, after?: string): Promise<readonly Fact[] | undefined>;
-  /** How many were deleted. */
+  /** Returns how many were deleted. */
   clear(owner: MemoryOwner, namespace: string | undefined): Promise<number>;
 }
 
@@ -109,63 +109,63 @@ export interface SearchQuestion {
   readonly signal: AbortSignal;
 }
 
-/** Where web-search searches. Rejects with a PluginFailure naming why. */
+/** Search engine of web-search. Rejects with a PluginFailure that names the reason. */
 export interface SearchBackend {
   readonly name: string;
   search(question: SearchQuestion): Promise<readonly SearchResult[]>;
 }
 
 export interface PdfPage {
-  /** Empty where there is none, or none that can be read. */
+  /** Empty if the page has no readable text. */
   readonly text: string;
-  /** It shows images alone. */
+  /** The page shows only images. */
   readonly isScanned: boolean;
-  /** It shows text, of which nothing says what characters it is. */
+  /** The page shows text whose characters are not specified in the file. */
   readonly isUnreadable?: boolean;
 }
 
-/** What was read of a PDF. */
+/** Text read from a PDF. */
 export interface PdfText {
   readonly pageCount: number;
-  /** Pages from the first on, at most as many as asked for. */
+  /** Pages from the first on, at most `maxPages`. */
   readonly pages: readonly PdfPage[];
-  /** The text was cut at the bound of characters. */
+  /** The text was cut off at the limit of characters. */
   readonly isCut: boolean;
 }
 
 export type PdfProblem = 'not-pdf' | 'broken' | 'encrypted' | 'too-large' | 'timeout' | 'memory' | 'unavailable';
 
-/** Reads a PDF away from this process. Never rejects. */
+/** Reads a PDF outside this process. Never rejects. */
 export type ReadPdf = (bytes: Buffer, options: { readonly accountId: string; readonly maxPages: number; readonly signal: AbortSignal }) => Promise<PdfText | { readonly problem: PdfProblem }>;
 
-/** Books that may be fetched into the index. */
+/** A source of books that can be fetched into the index. */
 export interface BookCatalog {
-  /** How many books were put there. Rejects with a PluginFailure naming why. */
+  /** Returns how many books were added. Rejects with a PluginFailure that names the reason. */
   fetchInto(index: PassageIndex, wanted: { readonly text: string; readonly ids: readonly number[]; readonly language: string; readonly signal: AbortSignal }): Promise<number>;
 }
 
-/** Fetches a file that a client named. Never rejects; `problem` is a sentence for the client, `unavailable` a fault of ours. */
+/** Fetches a file named by a client. Never rejects; `problem` is a sentence for the client, `unavailable` means a failure on our side. */
 export type FetchPdf = (url: string, signal: AbortSignal) => Promise<{ readonly bytes: Buffer } | { readonly problem: string } | 'unavailable'>;
 
-/** Texts of PDFs by account, content and pages; may forget any of them. */
+/** Cache of PDF texts by account, content and pages. */
 export interface PdfCache {
   get(key: string): PdfText | undefined;
   set(key: string, text: PdfText): void;
 }
 
-/** How a program ended, as sandbox tells it. */
+/** How a program ended, as reported by sandbox. */
 export interface ProgramRun {
   /** completed | threw | timed_out | out_of_memory | output_limit | crashed | overloaded | refused */
   readonly status: string;
   readonly output: string;
-  /** Its last value as text; empty when there is none. */
+  /** The program's last value as text; empty if there is none. */
   readonly result: string;
-  /** A sentence for the model; empty when completed. */
+  /** A sentence for the model; empty if completed. */
   readonly error: string;
 }
 
 export interface Sandbox {
-  /** Throws a Fault when the service is away. */
+  /** Throws a Fault if the service is unreachable. */
   run(program: { readonly requestId: string; readonly accountId: string; readonly language: string; readonly code: string; readonly timeoutMs: number }, signal: AbortSignal): Promise<ProgramRun>;
 }
 
@@ -176,16 +176,16 @@ export interface ImageOrder {
   readonly prompt: string;
   readonly size: string;
   readonly count: number;
-  /** Names the account's own credential, which pays; undefined = the operator's does. */
+  /** Handle of the account's own credential to use; undefined = the operator's. */
   readonly byokHandle: string | undefined;
 }
 
 export type ImagesMade =
   | { readonly kind: 'made'; readonly images: readonly Buffer[]; readonly promptTokens: number | undefined }
-  /** `failureClass` as workers tell it; `publicMessage` is a sentence that a client may read, or empty. */
+  /** `failureClass` as reported by the worker; `publicMessage` is a sentence that a client may see, or empty. */
   | { readonly kind: 'failed'; readonly failureClass: string; readonly publicMessage: string };
 
 export interface ImageMaker {
-  /** Throws a Fault when the worker is away. */
+  /** Throws a Fault if the worker is unreachable. */
   make(order: ImageOrder, signal: AbortSignal): Promise<ImagesMade>;
 }

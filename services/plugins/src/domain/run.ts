@@ -1,4 +1,4 @@
-/** Runs the plugins of a request: checks first, then one after another, each in its time. */
+/** Runs the plugins of a request: first checks all options, then runs them by rank, each with its own time limit. */
 import type { Bought } from '@signalbox/kernel/card-fees';
 import type { Clock } from '@signalbox/kernel/clock';
 import { Conversation, firstChars } from '@signalbox/plugin-kit/conversation';
@@ -21,7 +21,7 @@ export interface Asked {
   readonly policy: DataPolicy;
 }
 
-/** Why the request is refused: the client's to mend. */
+/** Why the request is refused; a mistake of the client. */
 export interface Problem {
   readonly kind: 'invalid' | 'unavailable' | 'conflict';
   readonly plugin: string;
@@ -36,7 +36,7 @@ export interface Stage {
   readonly durationMs: number;
   /** Nano-USD; 0 unless completed. */
   readonly feeNanoUsd: bigint;
-  /** The part of the fee that is on a provider's bill. */
+  /** The part of the fee that a provider bills. */
   readonly bought?: Bought;
   readonly detail: StageDetail;
 }
@@ -45,23 +45,23 @@ export type PrepareResult =
   | { readonly kind: 'problem'; readonly problem: Problem }
   | {
       readonly kind: 'prepared';
-      /** Undefined = as they were. */
+      /** Undefined = unchanged. */
       readonly messages: readonly unknown[] | undefined;
       readonly stages: readonly Stage[];
       readonly citations: readonly CitedSource[];
       readonly files: readonly { readonly hash: string; readonly name: string }[];
       readonly observes: boolean;
-      /** Functions for the model, as a client's own tools would be. */
+      /** Functions offered to the model, like a client's own tools. */
       readonly tools: readonly OfferedTool[];
       readonly toolRoundsMax: number;
     };
 
 export interface OfferedTool extends ToolDefinition {
-  /** Of a function that spends money outside: most that one call may cost, nano-USD, the plugin's own fee included. 0 = it spends none. */
+  /** For a function that spends money outside: the most that one call may cost, in nano-USD, including the plugin's own fee. 0 = it spends none. */
   readonly feeNanoUsdMax: bigint;
 }
 
-/** Who pays for what a tool asks of a provider. */
+/** Who pays for a tool's calls to a provider. */
 export interface ToolPayer {
   readonly byok: boolean;
   readonly ownCredentials: readonly OwnCredential[];
@@ -75,21 +75,21 @@ export interface ToolOutcome {
 
 export interface ToolCall {
   readonly name: string;
-  /** JSON text as the model wrote it, maybe broken. */
+  /** JSON text as the model wrote it, which may be invalid. */
   readonly arguments: string;
 }
 
 export interface Runner {
-  /** Rejects only on a bug. `signal`: the caller has left. */
+  /** Rejects only on a bug. `signal` aborts when the caller has left. */
   prepare(asked: Asked, signal: AbortSignal): Promise<PrepareResult>;
   observe(asked: Asked, signal: AbortSignal): Promise<readonly Stage[]>;
-  /** Never rejects over what a model or a tool does. */
+  /** Never rejects because of what a model or a tool does. */
   runTool(asked: Asked, call: ToolCall, payer: ToolPayer, signal: AbortSignal): Promise<ToolOutcome>;
 }
 
-/** How often a model is asked again with results (contract, section 9). */
+/** How often a model is asked again with results. */
 const TOOL_ROUNDS_MAX = 8;
-/** What a model is given back of one call, at most; longer results are cut. */
+/** Longest result of one call that is passed to a model; longer results are cut. */
 const TOOL_CONTENT_CHARS_MAX = 131_072;
 
 export interface RunnerOptions {
@@ -104,7 +104,7 @@ interface Chosen {
   readonly options: OptionValues<OptionSpecs>;
 }
 
-/** Names of the stages where they differ from the plugin's id. */
+/** Names of stages that differ from the plugin's id. */
 const READING: Readonly<Record<string, string>> = { memory: 'memory-read' };
 const WRITING: Readonly<Record<string, string>> = { memory: 'memory-write' };
 
@@ -126,7 +126,7 @@ export function createRunner({ registry, clock, onStage }: RunnerOptions): Runne
     return chosen.sort((a, b) => registry.rank(a.plugin.manifest.id) - registry.rank(b.plugin.manifest.id));
   };
 
-  /** Runs `work` within the plugin's time; rejects with PluginFailure `timeout` beyond it, and with `cancelled` when the caller leaves. */
+  /** Runs `work` with the plugin's time limit; rejects with PluginFailure `timeout` beyond it, and `cancelled` if the caller leaves. */
   const inTime = <Result>(timeoutMs: number, caller: AbortSignal, work: (signal: AbortSignal) => Promise<Result>): Promise<Result> =>
     new Promise<Result>((resolve, reject) => {
       const own = new AbortController();
@@ -179,7 +179,7 @@ export function createRunner({ registry, clock, onStage }: RunnerOptions): Runne
         }
       };
       for (const group of groupsOf(chosen, registry)) {
-        // What one plugin does to the conversation is in the order of ranks, whichever was faster.
+        // Changes to the conversation are applied in the order of ranks, whichever plugin was faster.
         for (const prepared of await Promise.all(group.map(run))) {
           if (prepared === undefined) continue;
           prepared.apply(conversation);
@@ -251,7 +251,7 @@ function argumentsOf(text: string): Readonly<Record<string, unknown>> | undefine
 
 const isList = (chosen: readonly Chosen[] | Problem): chosen is readonly Chosen[] => Array.isArray(chosen);
 
-/** Neighbours of one rank run at once. */
+/** Groups plugins that run concurrently. */
 function groupsOf(chosen: readonly Chosen[], registry: Registry): readonly (readonly Chosen[])[] {
   const groups: Chosen[][] = [];
   let last: number | undefined;

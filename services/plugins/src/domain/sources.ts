@@ -1,4 +1,4 @@
-/** Documents and books as the operator hands them in, made ready for the index. */
+/** Prepares documents and books given by the operator for the index. */
 import { bookOf } from './gutenberg-text.js';
 import { passagesOf } from './passages.js';
 import type { Corpus, NewSource } from './ports.js';
@@ -16,7 +16,7 @@ export interface GivenSource {
 const KEY_CHARS_MAX = 2_048;
 const TITLE_CHARS_MAX = 512;
 
-/** A source of at least one passage, or a sentence that says what is wrong. What a book's own text says fills what was not given. */
+/** Returns a source with at least one passage, or a sentence with the problem. Missing fields are taken from the book's own text. */
 export function sourceOf({ corpus, key, title, author, url, language, text }: GivenSource): NewSource | { readonly problem: string } {
   if (corpus === 'books') {
     const book = bookOf(text);

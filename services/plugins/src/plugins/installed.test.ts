@@ -14,7 +14,7 @@ test('a plugin is taken away by its id, a new one too, and one whose neighbour i
 
 test.each([
   ['PLUGINS_OFF', 'memry'],
-  // It would be given away.
+  // A typing error would make the plugin free.
   ['PLUGIN_FEES', 'memry=0.002'],
 ])('%s=%s names no plugin, and is refused', (variable, value) => {
   expect(() => left({ [variable]: value })).toThrow(`${variable}: there is no plugin memry; expected ids of memory, today, code-exec, image-gen`);

@@ -1,4 +1,4 @@
-/** The plugins of this house: one line each. */
+/** All plugins of the gateway, one line each. */
 import type { AnyPlugin } from '@signalbox/plugin-kit/plugin';
 import { ConfigError } from '@signalbox/runtime/config';
 import type { PluginsConfig } from '../config.js';
@@ -17,9 +17,9 @@ export interface PluginNeeds {
   readonly catalog: BookCatalog | undefined;
   readonly memory: MemoryNeeds;
   readonly pdf: PdfReaderNeeds;
-  /** Absent: code-exec is not installed. */
+  /** Absent = code-exec is not installed. */
   readonly sandbox?: Sandbox | undefined;
-  /** Without a model image-gen is not installed. */
+  /** Without models image-gen is not installed. */
   readonly images: ImageGenNeeds;
 }
 
@@ -34,12 +34,12 @@ export function installedPlugins(needs: PluginNeeds): readonly AnyPlugin[] {
   ];
 }
 
-/** Not installed where the neighbour that they need is missing; settings may name them all the same. */
+/** Not installed if the service that they need is missing; settings may name them all the same. */
 const NEED_A_NEIGHBOUR = ['code-exec', 'image-gen'];
 
 /**
- * Those of `plugins` that PLUGINS_OFF does not take away. Throws ConfigError where a setting names what is no plugin: its
- * fee would never be charged, and what was to be away would run.
+ * Removes the plugins in PLUGINS_OFF. Throws a ConfigError if a setting names an unknown plugin: its fee would never be
+ * charged, or the plugin that was meant to be off would run.
  */
 export function withoutThoseOff(plugins: readonly AnyPlugin[], { PLUGINS_OFF: off, PLUGIN_FEES: fees }: Pick<PluginsConfig, 'PLUGINS_OFF' | 'PLUGIN_FEES'>): readonly AnyPlugin[] {
   const known = [...new Set([...plugins.map(({ manifest }) => manifest.id), ...NEED_A_NEIGHBOUR])];

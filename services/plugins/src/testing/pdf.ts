@@ -1,4 +1,4 @@
-/** PDFs made by hand: one line of text a page; undefined = a page that is an image; and files that mean harm. */
+/** Generates PDFs for tests: one line of text per page, or undefined for a page with only an image; also malicious files. */
 import { deflateSync } from 'node:zlib';
 
 type Body = string | Buffer;
@@ -45,14 +45,14 @@ export function makePdf(pages: readonly (string | undefined)[]): Buffer {
   return documentOf(pages.map((text) => stream('', Buffer.from(text === undefined ? 'q 300 0 0 300 0 0 cm /I1 Do Q' : `BT /F1 12 Tf 20 200 Td (${text.replace(/[()\\]/g, '\\$&')}) Tj ET`))));
 }
 
-/** Texts in a font of Chinese that is not in the file: its characters are known by a map of that name alone, as of `UniGB-UCS2-H`. */
+/** Text in a Chinese font that is not embedded: its characters are known only through a named map, such as `UniGB-UCS2-H`. */
 export function makeChinesePdf(pages: readonly string[], map: string): Buffer {
   const descendant = '<< /Type /Font /Subtype /CIDFontType0 /BaseFont /STSong-Light /CIDSystemInfo << /Registry (Adobe) /Ordering (GB1) /Supplement 4 >> /FontDescriptor << /Type /FontDescriptor /FontName /STSong-Light /Flags 6 /FontBBox [-25 -254 1000 880] /ItalicAngle 0 /Ascent 880 /Descent -120 /CapHeight 880 /StemV 93 >> >>';
   const hexOf = (text: string): string => [...text].map((character) => character.charCodeAt(0).toString(16).padStart(4, '0')).join('');
   return documentOf(pages.map((text) => stream('', Buffer.from(`BT /F1 12 Tf 20 200 Td <${hexOf(text)}> Tj ET`))), '', `<< /Type /Font /Subtype /Type0 /BaseFont /STSong-Light /Encoding /${map} /DescendantFonts [${descendant}] >>`);
 }
 
-/** A few kilobytes that unpack to `bytes` of content. */
+/** A decompression bomb: a few kilobytes that unpack to `bytes` of content. */
 export function makeBomb(bytes: number): Buffer {
   return documentOf([stream('/Filter [/FlateDecode /FlateDecode]', deflateSync(deflateSync(Buffer.alloc(bytes, 0x20))))]);
 }

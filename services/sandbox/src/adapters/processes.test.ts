@@ -8,7 +8,7 @@ import type { ProgramEnd } from '../domain/program.js';
 import { HOGS } from '../testing/hostile-programs.js';
 import { createProcesses } from './processes.js';
 
-// A process runs what is built: `npm test` builds first.
+// The processes run built files; `npm test` builds first.
 const processes = createProcesses({ clock: systemClock, runnerPath: fileURLToPath(new URL('../../dist/runner/main.js', import.meta.url)) });
 const TIMEOUT_MS = 150;
 
@@ -37,7 +37,7 @@ test(`each of ${String(HOGS.length)} hogs ends in time, its process with it, and
 test('the process sees neither environment nor files, and starts nothing', async () => {
   const directory = mkdtempSync(join(tmpdir(), 'sandbox-test-'));
   writeFileSync(join(directory, 'secret.txt'), 'the secret');
-  // What the fence lets through if the interpreter were broken: a runner that is no interpreter.
+  // Checks what the fence would allow if a program broke out of the interpreter: runs plain JavaScript as the runner.
   const runner = join(directory, 'main.mjs');
   writeFileSync(
     runner,
@@ -75,7 +75,7 @@ test('a runner that floods its answer, dies or says nothing is no answer', async
 });
 
 test('a process that the system does not make is one that is over, and brings nothing down', async () => {
-  // No program's path holds a NUL character: spawn throws, as it does where there is no memory for another process.
+  // A path with a NUL character makes spawn throw, as it does without memory for another process.
   const refused = createProcesses({ clock: systemClock, runnerPath: '/no/such\0runner.js', readable: [] }).start();
   expect(refused.isOver).toBe(true);
   expect((await refused.run('1', { timeoutMs: 1_000, memoryBytes: 1, outputBytes: 64 })).status).toBe('CRASHED');

@@ -1,4 +1,4 @@
-/** Programs in processes of their own: no environment, no files but the interpreter's, no network where the system can take it away. */
+/** Runs each program in its own process: without environment, without files except the interpreter's, and without network if the system supports that. */
 import { spawn, spawnSync, type ChildProcess } from 'node:child_process';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
@@ -7,28 +7,28 @@ import type { Clock, Timer } from '@signalbox/kernel/clock';
 import type { ProgramProcess, ProgramProcesses } from '../domain/ports.js';
 import type { ProgramEnd, ProgramLimits } from '../domain/program.js';
 
-/** A process on a busy machine takes a while to start. */
+/** Generous, since a process may start slowly on a busy machine. */
 const START_MS = 15_000;
-/** After its time is up a program has so long to say so itself; then its process is killed. */
+/** After its time limit, a program's runner has this long to report it; then the process is killed. */
 const GRACE_MS = 500;
-/** Of the answer, over what a program may write: JSON escapes make it longer. */
+/** Largest growth of a program's output in the JSON answer, by escapes. */
 const ANSWER_BYTES_PER_BYTE = 7;
 const ANSWER_BYTES_EXTRA = 65_536;
 const STARTED = 'started\n';
-/** What the interpreter's package loads, used or not. */
+/** Packages that the interpreter's package loads, whether used or not. */
 const INTERPRETER_PARTS = ['quickjs-emscripten-core', '@jitl/quickjs-ffi-types', ...['release-sync', 'release-asyncify', 'debug-sync', 'debug-asyncify'].map((variant) => `@jitl/quickjs-wasmfile-${variant}`)];
 
 export interface ProcessesOptions {
   readonly clock: Clock;
-  /** The runner's main.js; absent = that beside this file. */
+  /** The runner's main.js; absent = the one built with this file. */
   readonly runnerPath?: string;
-  /** What the runner may read; absent = itself and the interpreter. */
+  /** Paths that the runner may read; absent = itself and the interpreter. */
   readonly readable?: readonly string[];
 }
 
 const ownRunner = (): string => fileURLToPath(new URL('../runner/main.js', import.meta.url));
 
-/** Folders that the interpreter is loaded from. */
+/** Folders from which the interpreter is loaded. */
 function readableBy(runnerPath: string): readonly string[] {
   const require = createRequire(runnerPath);
   const umbrella = require.resolve('quickjs-emscripten');
@@ -39,13 +39,13 @@ function readableBy(runnerPath: string): readonly string[] {
   return [join(service, 'dist', '*'), join(service, 'package.json'), ...packages.map((file) => join(rootOf(file), '*'))];
 }
 
-/** Node's own fence around files, processes, threads and add-ons, by this version's name. */
+/** Flags of Node's permission model, which forbids files, processes, threads and add-ons; their name depends on Node's version. */
 function fence(readable: readonly string[]): readonly string[] {
   const flag = process.allowedNodeEnvironmentFlags.has('--permission') ? '--permission' : '--experimental-permission';
   return [flag, ...readable.map((path) => `--allow-fs-read=${path}`)];
 }
 
-/** A network of its own with nothing in it, where the system lets us make one. */
+/** Command that starts a process in an empty network namespace, if the system permits it. */
 function netFence(): readonly string[] {
   for (const flags of [['--user', '--net'], ['--net']]) {
     const tried = spawnSync('unshare', [...flags, 'true'], { stdio: 'ignore', timeout: 2_000, env: {} });
@@ -73,14 +73,14 @@ class NodeProcess implements ProgramProcess {
     try {
       child = spawn(file, args, { cwd: '/', env: {}, stdio: ['pipe', 'pipe', 'ignore'], detached: false });
     } catch {
-      // Most of what the system refuses comes as an event; that it has no memory for one more process is thrown.
+      // Most failures arrive as events, but a lack of memory for the process is thrown.
       this.over();
       return;
     }
     this.child = child;
     child.on('error', () => this.over());
     child.on('close', () => this.over());
-    // A process that is gone takes nothing; its end says so.
+    // A process that has ended reads nothing; its `close` event reports that.
     child.stdin?.on('error', () => undefined);
     child.stdout?.on('data', (part: Buffer) => this.read(part));
     child.unref();
@@ -142,7 +142,7 @@ class NodeProcess implements ProgramProcess {
       try {
         return JSON.parse(text) as ProgramEnd;
       } catch {
-        // Cut off: the process died while it wrote.
+        // Truncated: the process died while writing.
       }
     }
     return { status: 'CRASHED', output: '', result: '', error: 'The program was stopped: its process ended without an answer, probably for want of memory.' };

@@ -1,19 +1,19 @@
-/** What running programs needs from the world. */
+/** Interfaces that running programs needs from outside. */
 import type { ProgramEnd, ProgramLimits } from './program.js';
 
 /** A process for one program. */
 export interface ProgramProcess {
-  /** Its process is gone, or never came to be: it runs nothing any more. */
+  /** True if the process has ended or could not be started. */
   readonly isOver: boolean;
-  /** Once, at most. Resolves within the limits, whatever the program does; the process is gone then. Never rejects. */
+  /** Call at most once. Resolves within the limits, whatever the program does; the process has ended then. Never rejects. */
   run(code: string, limits: ProgramLimits): Promise<ProgramEnd>;
-  /** Ends it now. Safe at any time. */
+  /** Kills the process. Safe at any time. */
   kill(): void;
 }
 
 export interface ProgramProcesses {
-  /** The kernel keeps them from the network; false = only the interpreter does, which has none. */
+  /** True if the kernel blocks the network; false = only the interpreter does, which has no network functions. */
   readonly isNetworkFenced: boolean;
-  /** Never throws: one that the system did not make is over. */
+  /** Never throws: if the process cannot be started, `isOver` is true. */
   start(): ProgramProcess;
 }

@@ -1,11 +1,11 @@
-/** What is asked of a program's run, and how it can end. */
+/** Limits of a program's run, and how it can end. */
 
 export interface ProgramLimits {
-  /** Of wall-clock time, which bounds its CPU time as well: a program has one thread. */
+  /** Wall-clock time, which also bounds CPU time, since a program has one thread. */
   readonly timeoutMs: number;
-  /** Of all its values together. */
+  /** For all values of the program together. */
   readonly memoryBytes: number;
-  /** Of what it prints and its last value together, in UTF-8. */
+  /** For printed text and the last value together, in UTF-8. */
   readonly outputBytes: number;
 }
 
@@ -14,13 +14,13 @@ export type ProgramStatus = 'COMPLETED' | 'THREW' | 'TIMED_OUT' | 'OUT_OF_MEMORY
 export interface ProgramEnd {
   readonly status: ProgramStatus;
   readonly output: string;
-  /** Its last value as text; empty when there is none. */
+  /** The program's last value as text; empty if there is none. */
   readonly result: string;
-  /** A sentence for the model; empty when completed. */
+  /** A sentence for the model; empty if completed. */
   readonly error: string;
 }
 
-/** Wall-clock limit, memory and output of the contract (section 9). */
+/** Public limits of wall-clock time, memory and output (docs/plugins.md). */
 export const TIMEOUT_MS_MAX = 5_000;
 export const MEMORY_BYTES = 128 * 1_048_576;
 export const OUTPUT_BYTES = 65_536;

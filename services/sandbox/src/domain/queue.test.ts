@@ -144,7 +144,7 @@ test('a spare process that died while it waited runs nothing: another is started
   processes.running().at(-1)?.finish();
   expect(await second).toEqual(DONE);
   await settled();
-  // The last is the spare of the next program.
+  // The last one is the spare process for the next program.
   expect(processes.made.map(({ codes }) => codes)).toEqual([['a'], [], ['b'], []]);
   queue.stop();
 });

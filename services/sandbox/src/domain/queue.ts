@@ -1,13 +1,13 @@
-/** Which program runs when: a few at once, in turn, and no account keeps all others waiting. */
+/** Queue of programs: runs a few at once, fairly between accounts. */
 import type { Clock, Timer } from '@signalbox/kernel/clock';
 import type { ProgramProcess, ProgramProcesses } from './ports.js';
 import { CODE_BYTES_MAX, LANGUAGE, MEMORY_BYTES, OUTPUT_BYTES, refused, TIMEOUT_MS_MAX, type ProgramEnd } from './program.js';
 
-/** Programs that wait; beyond it nobody would be answered in time. */
+/** Most waiting programs; more could not be answered in time. */
 const WAITING_MAX = 64;
-/** Of one account, running and waiting together. */
+/** Most programs of one account, running and waiting together. */
 const ACCOUNT_MAX = 8;
-/** A process that is ready before it is needed saves the next program its start; ended when none comes for so long. */
+/** A spare process, started ahead, saves the next program the start-up time; it is ended after this long without a program. */
 const SPARE_MS = 60_000;
 
 const OVERLOADED: ProgramEnd = { status: 'OVERLOADED', output: '', result: '', error: 'The program was not run: too many programs wait. Try again later.' };
@@ -16,9 +16,9 @@ export interface Submission {
   readonly accountId: string;
   readonly language: string;
   readonly code: string;
-  /** 0 = the longest there is. */
+  /** 0 = the maximum. */
   readonly timeoutMs: number;
-  /** Calls the listener once when nobody wants the answer any more. */
+  /** Calls the listener once if the answer is no longer wanted. */
   readonly onAbort: (listener: () => void) => void;
 }
 
@@ -39,17 +39,17 @@ interface Waiting {
 export interface QueueOptions {
   readonly processes: ProgramProcesses;
   readonly clock: Clock;
-  /** Programs that run at once. */
+  /** Most programs that run at once. */
   readonly concurrency: number;
 }
 
 export function createProgramQueue({ processes, clock, concurrency }: QueueOptions): ProgramQueue {
   const waiting: Waiting[] = [];
   const live = new Set<ProgramProcess>();
-  /** Programs of each account that run or wait, and of those the ones that run. */
+  /** Number of running and waiting programs by account; below, of running ones only. */
   const byAccount = new Map<string, number>();
   const runningOf = new Map<string, number>();
-  /** Of accounts with programs: which began one last has the highest number. */
+  /** For accounts with programs: a sequence number of their latest start. */
   const lastOf = new Map<string, number>();
   let begun = 0;
   let spare: ProgramProcess | undefined;
@@ -93,7 +93,7 @@ export function createProgramQueue({ processes, clock, concurrency }: QueueOptio
     keepSpare();
   };
 
-  /** Takes out of line the first of the account that has the fewest running, of several the one that began none for longest. */
+  /** Dequeues the first program of the account with the fewest running; among equals, of the account whose latest start is longest ago. */
   const taken = (): Waiting | undefined => {
     const [head] = waiting;
     if (head === undefined) return undefined;

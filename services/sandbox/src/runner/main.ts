@@ -1,4 +1,4 @@
-/** The process of one program: its text comes over stdin, how it ended goes to stdout, and that is all there is. */
+/** Process that runs one program: reads its text from stdin and writes how it ended to stdout. */
 import type { ProgramEnd, ProgramLimits } from '../domain/program.js';
 import { loadInterpreter, runProgram } from './program.js';
 
@@ -19,7 +19,7 @@ async function readTask(): Promise<Task | undefined> {
 const interpreter = await loadInterpreter();
 const task = await readTask();
 if (task === undefined) process.exit(0);
-// From here on the parent counts the time.
+// The parent measures the time limit from here on.
 process.stdout.write('started\n');
 let end: ProgramEnd;
 try {

@@ -1,17 +1,17 @@
-/** One program in QuickJS: an interpreter compiled to WebAssembly, which reaches nothing but its own memory. */
+/** Runs one program in QuickJS, an interpreter compiled to WebAssembly that can access only its own memory. */
 import { newQuickJSWASMModule, type QuickJSContext, type QuickJSHandle, type QuickJSRuntime, type QuickJSWASMModule } from 'quickjs-emscripten';
 import type { ProgramEnd, ProgramLimits } from '../domain/program.js';
 
-/** Small enough to end before the stack of the process does. */
+/** Small enough that the program's stack overflows before that of the process. */
 const STACK_BYTES = 160 * 1_024;
-/** Between two looks at the clock. */
+/** Jobs between two checks of the clock. */
 const JOBS_AT_ONCE = 256;
 const ERROR_CHARS_MAX = 2_000;
 const FILE = 'program.js';
 
 /**
- * Runs first, in the program's own world: `console`, and a function that turns values into text. Whatever the program
- * does to it harms the program only, since all that leaves is one string at a time, which is measured outside.
+ * Runs first, in the program's own context: defines `console` and a function that turns values into text. If the program
+ * tampers with it, it harms only itself: output leaves one string at a time, and is measured outside.
  */
 const PRELUDE = `(function (print) {
   'use strict';
@@ -47,7 +47,7 @@ const PRELUDE = `(function (print) {
   return text;
 })`;
 
-/** Text that leaves the program, at most so many bytes of UTF-8. */
+/** Output of the program, limited in bytes of UTF-8. */
 class Output {
   private readonly parts: string[] = [];
   private bytes = 0;
@@ -62,13 +62,13 @@ class Output {
     this.bytes += Buffer.byteLength(fitting);
   }
 
-  /** As much of it as there is room for. */
+  /** The part of the text for which there is room. */
   fit(text: string): string {
     const left = this.bytesMax - this.bytes;
     if (text.length <= left && Buffer.byteLength(text) <= left) return text;
     this.isFull = true;
     const bytes = Buffer.from(text.slice(0, left));
-    // A character that the cut would split is left out.
+    // Do not split a character at the cut.
     let end = Math.min(left, bytes.length);
     while (end > 0 && ((bytes[end] ?? 0) & 0xc0) === 0x80) end -= 1;
     return bytes.subarray(0, end).toString('utf8');
@@ -79,26 +79,26 @@ class Output {
   }
 }
 
-/** Made before the program runs, so that nothing of the program runs in it. */
+/** Created before the program runs, so that the program cannot replace parts of it. */
 const QUOTE = '(function () { const { stringify } = JSON; return (text) => stringify(text); })()';
 
-/** The text of a string. It leaves the interpreter as one that ends at a NUL, and in which half a surrogate pair is three characters: such a text leaves in quotes. */
+/** Copies a string out of the interpreter. The copy would end at a NUL, and a lone surrogate would become three characters, so such strings are copied as quoted JSON. */
 function copied(context: QuickJSContext, quote: QuickJSHandle, handle: QuickJSHandle, length: number): string {
   const text = context.getString(handle);
   if (text.length === length) return text;
   const quoted = context.callFunction(quote, context.undefined, handle);
   if (quoted.error === undefined) return JSON.parse(quoted.value.consume((value) => context.getString(value))) as string;
-  // No time or memory is left for it.
+  // There is no time or memory left to quote it.
   quoted.error.dispose();
   return text;
 }
 
-/** Text of a handle that is a string, no longer than need be. Undefined: it is none. */
+/** Text of a string handle, cut to what is needed. Undefined = not a string. */
 function stringOf(context: QuickJSContext, quote: QuickJSHandle, handle: QuickJSHandle, charsMax: number): string | undefined {
   if (context.typeof(handle) !== 'string') return undefined;
   const lengthOf = (text: QuickJSHandle): number => context.getProp(text, 'length').consume((told) => context.getNumber(told));
   const length = lengthOf(handle);
-  // What is longer is not copied out of the program's memory as a whole.
+  // A longer string is not copied as a whole.
   if (length <= charsMax) return copied(context, quote, handle, length);
   const cut = context.evalCode('(text, end) => text.substring(0, end)', FILE);
   if (cut.error !== undefined) {
@@ -121,7 +121,7 @@ interface Thrown {
   readonly place: string;
 }
 
-/** What was thrown, without running anything of the program. */
+/** Describes a thrown value without running any code of the program. */
 function thrownOf(context: QuickJSContext, quote: QuickJSHandle, handle: QuickJSHandle): Thrown {
   const property = (name: string): string => context.getProp(handle, name).consume((value) => stringOf(context, quote, value, ERROR_CHARS_MAX) ?? '');
   if (context.typeof(handle) !== 'object') return { name: 'Error', message: `Thrown: ${stringOf(context, quote, handle, ERROR_CHARS_MAX) ?? String(context.dump(handle))}`, place: '' };
@@ -163,7 +163,7 @@ class Program {
     let isModule = false;
     let evaluated = context.evalCode(code, FILE, { type: 'global' });
     if (evaluated.error !== undefined && /\bawait\b/.test(code) && thrownOf(context, this.quote, evaluated.error).name === 'SyntaxError') {
-      // Only modules may wait at their top; they have no last value.
+      // Only modules may have a top-level await, and modules have no last value.
       evaluated.error.dispose();
       isModule = true;
       evaluated = context.evalCode(code, FILE, { type: 'module' });
@@ -180,7 +180,7 @@ class Program {
     return this.output.isFull ? this.failed({ name: '', message: '', place: '' }, fitting) : { status: 'COMPLETED', output: this.output.text(), result: fitting, error: '' };
   }
 
-  /** Undefined once nothing waits any more. */
+  /** Runs pending jobs; undefined once none is left. */
   private runJobs(): ProgramEnd | undefined {
     for (;;) {
       const done = this.runtime.executePendingJobs(JOBS_AT_ONCE);
@@ -190,7 +190,7 @@ class Program {
     }
   }
 
-  /** A value as text; no text at all for what has no value, such as a module. */
+  /** A value as text; empty if there is no value, as for a module. */
   private show(textOf: QuickJSHandle, value: QuickJSHandle): string | Thrown {
     const { context } = this;
     if (context.typeof(value) === 'undefined') return '';
@@ -208,14 +208,14 @@ class Program {
     const output = this.output.text();
     if (this.output.isFull) return { status: 'OUTPUT_LIMIT', output, result, error: `The program was stopped: it wrote more than ${this.limits.outputBytes} bytes.` };
     if (this.checkTime()) return { status: 'TIMED_OUT', output, result, error: `The program was stopped: it ran for longer than ${this.limits.timeoutMs} ms.` };
-    // Where there is no memory left for an error, the interpreter throws nothing in particular.
+    // Without memory for an error object, the interpreter throws a value without meaning.
     const isOutOfMemory = (name === 'InternalError' && message === 'out of memory') || (this.bound.isMet && message === '');
     if (isOutOfMemory) return { status: 'OUT_OF_MEMORY', output, result, error: `The program was stopped: it needed more than ${Math.floor(this.limits.memoryBytes / 1_048_576)} MB.` };
     return { status: 'THREW', output, result, error: `${name}: ${message}${place === '' ? '' : ` (line ${place})`}`.slice(0, ERROR_CHARS_MAX) };
   }
 }
 
-/** Beside a program's values: the interpreter's code, tables and own stack. */
+/** Memory besides a program's values: the interpreter's code, tables and stack. */
 const INTERPRETER_BYTES = 24 * 1_048_576;
 const PAGE_BYTES = 65_536;
 
@@ -230,12 +230,12 @@ interface MemoryBound {
   isMet: boolean;
 }
 
-/** Of the one program that runs here. */
+/** For the one program that runs in this process. */
 const bound: MemoryBound = { bytesMax: Infinity, isMet: false };
 
 /**
- * Bounds the whole memory of the interpreter: its own limit counts what is asked for, not what is in use, so that many
- * small allocations pass below it. Refused growth is an allocation that fails, which the interpreter can tell.
+ * Limits the whole memory of the interpreter. QuickJS's own limit counts requested bytes, not memory in use, so many small
+ * allocations can exceed it. When growth is refused, an allocation fails, and the interpreter reports it.
  */
 function boundMemory(): void {
   const { prototype } = (globalThis as unknown as { readonly WebAssembly: { readonly Memory: { readonly prototype: WasmMemory } } }).WebAssembly.Memory;
@@ -251,14 +251,14 @@ function boundMemory(): void {
 
 boundMemory();
 
-/** The interpreter, loaded and unused. */
+/** Loads a fresh interpreter. */
 export function loadInterpreter(): Promise<QuickJSWASMModule> {
   return newQuickJSWASMModule();
 }
 
 /**
- * `interpreter` serves one program only: what it leaves behind is not for the next. `nowMs` is monotonic. Throws only
- * when a program breaks the interpreter itself: then its process is over.
+ * Use each `interpreter` for one program only, so that nothing leaks into the next. `nowMs` is monotonic. Throws only
+ * if a program breaks the interpreter itself: then its process must end.
  */
 export function runProgram(interpreter: QuickJSWASMModule, code: string, limits: ProgramLimits, nowMs: () => number): ProgramEnd {
   bound.bytesMax = limits.memoryBytes + INTERPRETER_BYTES;

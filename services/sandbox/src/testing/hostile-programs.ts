@@ -1,9 +1,9 @@
-/** Programs that try to get out, to learn something, or to take more than they may. */
+/** Programs that try to escape, to read data, or to use more than their limits. */
 
-/** What a program that found something says. */
+/** Output of a program that found a way out. */
 export const FOUND = 'FOUND';
 
-/** Names of what hosts of JavaScript offer, and none may be here. */
+/** Globals of JavaScript hosts, none of which may exist here. */
 const HOST_NAMES = [
   ...['process', 'require', 'module', 'exports', '__dirname', '__filename', 'global', 'Buffer', 'Deno', 'Bun', 'window', 'self', 'document', 'navigator', 'location'],
   ...['fetch', 'XMLHttpRequest', 'WebSocket', 'EventSource', 'Request', 'Worker', 'SharedWorker', 'MessageChannel', 'BroadcastChannel', 'importScripts', 'postMessage'],
@@ -23,7 +23,7 @@ const WAYS_TO_THE_GLOBAL = [
   "Error.prototype.constructor.constructor('return this')()", "Promise.resolve.constructor('return this')()", "JSON.stringify.constructor('return this')()",
 ];
 
-/** They say FOUND when there is a way; anything else is fine. */
+/** Output FOUND if there is a way out; anything else is fine. */
 export const PROBES: readonly string[] = [
   ...HOST_NAMES.map((name) => `typeof ${name} === 'undefined' ? 'nothing' : '${FOUND}'`),
   ...CALLS_OUT.map((call) => `${call}.then(() => '${FOUND}', () => 'nothing')`),
@@ -78,7 +78,7 @@ export const PROBES: readonly string[] = [
   '',
 ];
 
-/** They take what they can get: time, memory, stack, output. */
+/** Use as much time, memory, stack or output as they can. */
 export const HOGS: readonly string[] = [
   'while (1);',
   'for (;;) { try { for (;;); } catch {} }',

@@ -14,7 +14,7 @@ export const MANIFEST: PluginManifest<CodeExecOptions> = {
   description: 'Lets the model run JavaScript in a sandbox without network or files, and use what it computes.',
   isPaid: false,
   kind: 'tool',
-  // A program's own 5 s, its wait for a turn, and the start of its process on a busy machine.
+  // A program's 5 s, its wait in the queue, and the start of its process on a busy machine.
   timeoutMs: 30_000,
   options: OPTIONS,
 };

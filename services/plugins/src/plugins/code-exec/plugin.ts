@@ -10,7 +10,7 @@ const TOOL = {
   parameters: { type: 'object', properties: { code: { type: 'string', description: 'The program.' } }, required: ['code'], additionalProperties: false },
 } as const;
 
-/** What the model is told of a run. */
+/** The text about a run for the model. */
 function report({ status, output, result, error }: ProgramRun): string {
   return JSON.stringify({ status, ...(output === '' ? {} : { output }), ...(result === '' ? {} : { result }), ...(error === '' ? {} : { error }) });
 }
@@ -18,7 +18,7 @@ function report({ status, output, result, error }: ProgramRun): string {
 export function createCodeExec({ sandbox }: { readonly sandbox: Sandbox }): Plugin<CodeExecOptions> {
   return {
     manifest: MANIFEST,
-    // Programs stay in this house, and nothing of them is kept.
+    // Programs do not leave the gateway, and nothing of them is stored.
     allows: () => true,
     tools: () => [TOOL],
     runTool: async ({ requestId, accountId, options, arguments: given, signal }) => {

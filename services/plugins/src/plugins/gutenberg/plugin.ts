@@ -9,11 +9,11 @@ const INSTRUCTION = 'The following passages of public-domain books were found fo
 
 const whereOf = ({ title, author, heading }: Passage): string => [author === '' ? title : `${title} by ${author}`, heading].filter((part) => part !== '').join(', ');
 
-/** `catalog` fetches books that the index lacks; absent where none is set up. */
+/** `catalog` fetches books that the index lacks; absent if none is configured. */
 export function createGutenberg({ index, catalog }: { readonly index: PassageIndex; readonly catalog: BookCatalog | undefined }): Plugin<GutenbergOptions> {
   return {
     manifest: MANIFEST,
-    // Under a policy the index alone is searched, which nothing leaves.
+    // Under a privacy policy only the index is searched, so nothing leaves the gateway.
     allows: () => true,
     prepare: async ({ conversation, options, policy, signal }) => {
       const text = conversation.lastUserText().replace(/\s+/g, ' ').trim().slice(0, QUERY_CHARS_MAX);

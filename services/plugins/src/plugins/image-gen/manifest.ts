@@ -2,12 +2,12 @@ import { formatUsdJson } from '@signalbox/kernel/money';
 import type { PluginManifest } from '@signalbox/plugin-kit/manifest';
 import type { ImageModel } from '../../domain/image-models.js';
 
-/** Images that one call makes at most. */
+/** Most images per call. */
 export const IMAGES_MAX = 4;
 
 const pricesOf = ({ id, unitNanoUsd }: ImageModel): string => `${id} (${[...unitNanoUsd].map(([size, price]) => `${size} ${formatUsdJson(price)} USD`).join(', ')})`;
 
-/** Of the models that are installed here, at least one. */
+/** `models`: the installed ones, at least one. */
 export function manifestOf(models: readonly ImageModel[]) {
   const sizes = [...new Set(['1024x1024', ...models.flatMap(({ unitNanoUsd }) => [...unitNanoUsd.keys()])])];
   return {
@@ -17,7 +17,7 @@ export function manifestOf(models: readonly ImageModel[]) {
     isPaid: true,
     kind: 'tool',
     models: models.map(({ id, provider }) => ({ id, provider })),
-    // The worker gives the provider a little less.
+    // The worker's limit for the provider is a little lower.
     timeoutMs: 120_000,
     options: {
       size: { type: 'string', description: 'Width and height in pixels.', default: '1024x1024', maxLength: 16, choices: sizes },

@@ -35,7 +35,7 @@ function setUp(models: readonly ImageModel[] = [KEEPS, KEEPS_NOTHING], made: (or
 
 test('offers one function, with the most that one call may cost and give; nothing runs before the model', async () => {
   const { prepare, orders } = setUp();
-  // 8,192 bytes of description are no more tokens than that.
+  // A description of 8,192 bytes has at most 8,192 tokens.
   expect(await prepare({ n: 2 })).toMatchObject({ kind: 'prepared', messages: undefined, stages: [], tools: [{ name: 'generate_image', feeNanoUsdMax: 2n * 40_000_001n + 40_960_000n + 100n, imagesMax: 2 }] });
   expect(orders).toEqual([]);
 });
@@ -55,7 +55,7 @@ test('images are charged as they came, never more than were asked for, and told 
   expect(await cost([PICTURE, PICTURE, PICTURE], 0, { n: 2 })).toBe(2n * 40_000_001n + 100n);
   expect(await cost([PICTURE, Buffer.from('<svg/>')], 0, { n: 2 })).toBe(40_000_001n + 100n);
   expect(await cost([PICTURE], 1_000_000, {})).toBe(40_000_001n + 40_960_000n + 100n);
-  // Nine bytes are three tokens where none are told.
+  // Nine bytes count as three tokens if the provider reports none.
   expect(await cost([PICTURE], undefined, {})).toBe(40_000_001n + 15_000n + 100n);
 });
 
@@ -123,7 +123,7 @@ test.each<[string, DataPolicy, object]>([
 ])('an image that lists of models leave to none is refused before anything runs, and says why: %s', async (_what, policy, options) => {
   const { prepare, call, orders } = setUp();
   expect(await prepare(options, policy)).toMatchObject({ problem: { kind: 'conflict', param: 'plugins', message: expect.stringMatching(/left out by: lists of models\.$/) } });
-  // A call of a model that was offered it all the same, and one on own credentials, which are under the lists too.
+  // A call although the tool was not offered; and one on own credentials, to which the lists apply too.
   const own: ToolPayer = { byok: true, ownCredentials: [{ provider: 'openai', handle: 'cred_1', zdr: false, ownAddress: false }] };
   for (const payer of [OPERATOR, own]) expect(await call(undefined, options, payer, policy)).toMatchObject({ images: [], stage: { status: 'failed' } });
   expect(orders).toEqual([]);
@@ -156,7 +156,7 @@ test("what a provider promises says nothing of an address of the account's: its 
     await call(undefined, {}, at(true), policy);
     expect(orders.splice(0)).toMatchObject([{ model: { trainsOnData: true }, byokHandle: 'cred_1' }]);
   }
-  // The operator's credential is used at the provider's own address.
+  // The operator's credential is used, at the provider's own address.
   await call(undefined, {}, { ...at(false), byok: false }, { zdr: true, denyTraining: true });
   expect(orders).toMatchObject([{ model: { trainsOnData: false }, byokHandle: undefined }]);
 });

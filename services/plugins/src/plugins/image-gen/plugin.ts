@@ -1,4 +1,4 @@
-/** image-gen: a function with which the model has images made for the user. */
+/** image-gen: a function with which the model generates images for the user. */
 import { sniffMediaType } from '@signalbox/net-guard/media-type';
 import type { OptionValues } from '@signalbox/plugin-kit/manifest';
 import type { DataPolicy, Plugin, ToolResult } from '@signalbox/plugin-kit/plugin';
@@ -13,15 +13,15 @@ const TOOL = {
 } as const;
 
 const MEDIA_TYPES: ReadonlySet<string> = new Set(['image/png', 'image/jpeg', 'image/webp']);
-/** A picture of the largest usual size that is all noise has six; edge holds all of an answer until its end. */
+/** A noise image of the largest usual size has 6 MB. Edge buffers all images of an answer until its end. */
 const IMAGE_BYTES_MAX = 8 * 1_024 * 1_024;
 
 const failed = (sentence: string, reason: string): ToolResult => ({ content: `Error: ${sentence}`, isFailed: true, detail: { reason } });
 
 /**
- * The model that a request may come to have asked. Whose credentials it runs on is known with its route only, after this:
- * one that a credential of the account's own meets the policy with is offered too, and a call on the operator's is told
- * that there is none.
+ * The image model to offer for a request. The route decides later whose credentials the request runs on. So a model is
+ * also offered if it meets the policy only with the account's own credential; a call on the operator's is then told that
+ * there is no model.
  */
 function offered(models: readonly ImageModel[], policy: DataPolicy, { model: id, size }: OptionValues<ImageGenOptions>): ImageModel | undefined {
   const { ownCredentials: credentials = [] } = policy;
@@ -29,7 +29,7 @@ function offered(models: readonly ImageModel[], policy: DataPolicy, { model: id,
 }
 
 export interface ImageGenNeeds {
-  /** Those whose provider has a worker here; at least one. */
+  /** Models whose provider has a worker here; at least one. */
   readonly models: readonly ImageModel[];
   readonly maker: ImageMaker;
 }

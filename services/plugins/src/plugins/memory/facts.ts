@@ -1,4 +1,4 @@
-/** What a person says of themselves, found without a model: sentences in the first person of a few known kinds. */
+/** Finds facts that users state about themselves, without a model: first-person sentences of a few known kinds. */
 import { holdsKey } from '@signalbox/kernel/key-shapes';
 import type { NewFact } from '../../domain/ports.js';
 
@@ -8,11 +8,11 @@ const FACTS_MAX = 20;
 
 interface Kind {
   readonly pattern: RegExp;
-  /** Facts of this topic replace each other: a person has one name. Absent = each sentence is its own. */
+  /** A new fact replaces the one with the same topic: a person has one name. Absent = each sentence is its own topic. */
   readonly topic?: string;
 }
 
-/** The first that fits counts. Questions never do. */
+/** The first match counts. Questions never match. */
 const KINDS: readonly Kind[] = [
   { pattern: /^(?:please\s+)?(?:remember|note|keep in mind|don't forget|do not forget)(?:\s+that)?[\s:,]+\S/i },
   { pattern: /\bmy (?:full |first )?name is\s+\S|\bi am called\s+\S|\bcall me\s+\S/i, topic: 'name' },
@@ -29,17 +29,17 @@ const KINDS: readonly Kind[] = [
 
 const FAVOURITE = /\bmy (?:favou?rite|preferred) ([\w ]{1,30}?) (?:is|are)\b/i;
 const REMEMBER = /^(?:please\s+)?(?:remember|note|keep in mind|don't forget|do not forget)(?:\s+that)?[\s:,]+/i;
-/** What nobody means to have kept: words that speak of it, and numbers of cards. */
+/** Secrets that must not be stored: words for them, and card numbers. */
 const SECRET = /\b(?:pass ?words?|passwd|passphrases?|passcodes?|passkeys?|credentials?|pin (?:code|number)s?|(?:credit|debit) cards?|card numbers?|cvv|cvc|social security|ssn|(?:seed|recovery) (?:phrase|code)s?)\b|\b(?:\d[ -]?){13,19}\b/i;
-/** In capitals it is no badge. */
+/** Only in capitals; in lower case a pin may be a badge. */
 const PIN = /\bPINs?\b/;
-/** Keys, tokens and secrets of what has secret ones. Of music, of arcades and of success there are others. */
+/** Keys, tokens and secrets of technical things, not keys of music, arcade tokens or the secret of success. */
 const SECRET_KEY = /\b(?:api|access|secret|private|ssh|gpg|pgp|encryption|decryption|signing|licen[cs]e|product|activation|recovery|wi-?fi|wlan|vpn|network|security|master|deploy|service|account|admin|root|session|auth\w*|refresh|bot|bearer|oauth|client|shared|app|webhook|storage|subscription|aws|azure|gcp|github|gitlab|google|hugging ?face|slack|stripe|openai|anthropic|claude|groq|gemini|mistral|cohere|openrouter|wallet)[ _-]?(?:keys?|tokens?|secrets?)\b|\b(?:door|alarm|gate|safe|entry|unlock|security|access|verification)[ -]codes?\b/i;
-/** A key and what it is: letters and digits in one, or four digits. */
+/** A key followed by its value: letters and digits mixed, or four digits. */
 const TOLD_KEY = /\b(?:keys?|tokens?|secrets?|pins?|bearer)\b(?:\s+(?:for|of|to|at|on|from|in)(?:\s+\S+){1,4}?)?(?:\s+(?:is|are|was|were|will be)(?:\s+now)?\s*:?|\s*[:=]|(?<=bearer))\s*["'`]?(?=\d{4}|\S{5})(?=\S*[a-z]\S*\d|\S*\d\S*[a-z]|\d{4})\S/i;
-/** The other way round. */
+/** The value first, then the word. */
 const USED_KEY = /(?:^|\s)["'`]?(?=\d{4}|\S{5})(?=\S*[a-z]\S*\d|\S*\d\S*[a-z]|\d{4})\S+\s+(?:is|as)\s+(?:my|our|the|a)\s+(?:\S+\s+){0,2}(?:key|token|secret|pin)\b/i;
-/** A word at the end may be one too, if it is the key of who speaks. */
+/** A plain word at the end may be a secret too, if it is the speaker's own key. */
 const MY_KEY = /\b(?:my|our)\s+(?!favou?rite|preferred)(?:\S+\s+){0,2}(?:key|token|secret|pin)\s*(?:is|=|:)\s*\S{6,}$/i;
 
 const isSecret = (sentence: string): boolean => [SECRET, PIN, SECRET_KEY, TOLD_KEY, USED_KEY, MY_KEY].some((pattern) => pattern.test(sentence)) || holdsKey(sentence);
@@ -54,13 +54,13 @@ function sentencesOf(text: string): readonly string[] {
 
 const normal = (text: string): string => text.toLowerCase().replace(/[^\p{L}\p{N}]+/gu, ' ').trim();
 
-/** Facts of a message of a user, in its words. Passwords, keys, tokens and card numbers are left out. */
+/** Facts in a user's message, in the user's words, without passwords, keys, tokens and card numbers. */
 export function factsOf(text: string): readonly NewFact[] {
   const facts = new Map<string, NewFact>();
   for (const sentence of sentencesOf(text)) {
     if (isSecret(sentence)) continue;
     const bare = sentence.replace(REMEMBER, '');
-    // "Remember that my name is Ada" is of the same topic as "My name is Ada".
+    // "Remember that my name is Ada" has the same topic as "My name is Ada".
     const kind = KINDS.slice(1).find(({ pattern }) => pattern.test(bare)) ?? KINDS.slice(0, 1).find(({ pattern }) => pattern.test(sentence));
     if (kind === undefined) continue;
     const favourite = FAVOURITE.exec(bare)?.[1];

@@ -1,4 +1,4 @@
-/** memory: facts that a user told in earlier conversations as a system block; new ones are kept once the answer has been given. */
+/** memory: adds facts from a user's earlier conversations as a system block, and stores new ones after the answer. */
 import type { Clock } from '@signalbox/kernel/clock';
 import type { Plugin } from '@signalbox/plugin-kit/plugin';
 import type { FactStore } from '../../domain/ports.js';
@@ -12,14 +12,14 @@ export interface MemoryNeeds {
   readonly clock: Clock;
   /** The operator states that the store meets zero data retention. */
   readonly isZdr: boolean;
-  /** Facts kept for one user in one namespace. */
+  /** Most facts stored per user and namespace. */
   readonly keepMax: number;
 }
 
 export function createMemory({ facts, clock, isZdr, keepMax }: MemoryNeeds): Plugin<MemoryOptions> {
   return {
     manifest: MANIFEST,
-    // The store is this house's own: nobody trains on it.
+    // The store belongs to the gateway, so nobody trains on it.
     allows: ({ zdr }) => !zdr || isZdr,
     prepare: async ({ accountId, user, options, conversation }) => {
       const found = await facts.recall({ accountId, user }, options.namespace, conversation.lastUserText(), options.max_facts, clock.nowMs());

@@ -1,4 +1,4 @@
-/** pdf-reader: file parts that are PDFs become text with page marks, before routing. */
+/** pdf-reader: replaces PDF file parts by text with page marks, before routing. */
 import { firstChars, type PlacedPart } from '@signalbox/plugin-kit/conversation';
 import { PluginFailure, PluginRefusal, type Plugin } from '@signalbox/plugin-kit/plugin';
 import { createHash } from 'node:crypto';
@@ -8,10 +8,10 @@ import { MANIFEST, type PdfReaderOptions } from './manifest.js';
 
 const FILES_MAX = 10;
 const NAME_CHARS_MAX = 200;
-/** The signature may stand behind a little junk. */
+/** Some other bytes may come before the signature. */
 const SIGNATURE = '%PDF-';
 const SIGNATURE_WITHIN = 1_024;
-/** Beyond reading: fetching, waiting for a place, what the service does itself. */
+/** Time besides reading: fetching, waiting for a place, and work in the service. */
 const SPARE_MS = 2_000;
 
 const SENTENCES: Record<Exclude<PdfProblem, 'unavailable'>, string> = {
@@ -26,11 +26,11 @@ const SENTENCES: Record<Exclude<PdfProblem, 'unavailable'>, string> = {
 export interface PdfReaderNeeds {
   readonly read: ReadPdf;
   readonly fetch: FetchPdf;
-  /** Files that are fetched are in memory until they are read: so many at once, of all requests. */
+  /** Limits how many files are fetched at once, over all requests, since each is in memory until it is read. */
   readonly fetches: FairLine;
   readonly cache: PdfCache;
   readonly bytesMax: number;
-  /** Longest a file may take to read, in milliseconds. */
+  /** Time limit for reading a file, in milliseconds. */
   readonly timeoutMs: number;
 }
 
@@ -38,18 +38,18 @@ interface Wanted {
   readonly placed: PlacedPart;
   readonly param: string;
   readonly name: string;
-  /** Base64 text, or where to fetch it. */
+  /** Base64 text, or a URL to fetch. */
   readonly source: { readonly base64: string } | { readonly url: string };
 }
 
 function nameOf(filename: unknown, url: string | undefined): string {
   const last = url !== undefined && URL.canParse(url) ? (new URL(url).pathname.split('/').at(-1) ?? '') : '';
   const name = typeof filename === 'string' && filename !== '' ? filename : last;
-  // Into an attribute of our own mark: nothing that could end it.
+  // The name goes into an attribute of our page mark, so remove characters that could end it.
   return firstChars((name === '' ? 'document.pdf' : name).replace(/[\p{Cc}"<>&]/gu, ' ').trim(), NAME_CHARS_MAX);
 }
 
-/** The parts that are PDFs by what is said of them, or may be; others are left for models that read files. */
+/** Parts that are, or may be, PDFs by their type or name; others are left for models that read files. */
 function wantedOf(placed: PlacedPart): Wanted | undefined {
   const file = placed.value['file'];
   if (typeof file !== 'object' || file === null) return undefined;
@@ -87,7 +87,7 @@ export function createPdfReader({ read, fetch, fetches, cache, bytesMax, timeout
     return Buffer.from(source.base64, 'base64');
   };
 
-  /** `work` for a file that has to be fetched first waits for its turn. */
+  /** Runs `work`; for a file that must be fetched, waits for a place first. */
   const inTurn = async <Result>({ source }: Wanted, accountId: string, signal: AbortSignal, work: () => Promise<Result>): Promise<Result> => {
     if (!('url' in source)) return work();
     if (!(await fetches.enter(accountId, signal))) throw new PluginFailure('reader_unavailable');
@@ -100,7 +100,7 @@ export function createPdfReader({ read, fetch, fetches, cache, bytesMax, timeout
 
   return {
     manifest: { ...MANIFEST, timeoutMs: timeoutMs + SPARE_MS },
-    // Read here, kept only in this process's memory, and under zero data retention not at all.
+    // Read locally and cached only in memory; with zero data retention not cached at all.
     allows: () => true,
     prepare: async ({ accountId, options, policy, conversation, signal }) => {
       const wanted = conversation.parts('file').flatMap((placed) => wantedOf(placed) ?? []);

@@ -1,4 +1,4 @@
-/** The built-in index as a search backend: nothing leaves this house. */
+/** The built-in index as a search backend: nothing leaves the gateway. */
 import type { PassageIndex, SearchBackend } from '../../domain/ports.js';
 
 const PASSAGES_OF_A_DOCUMENT_MAX = 2;
