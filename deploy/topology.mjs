@@ -1,6 +1,6 @@
 // The table of services as they are deployed: `node deploy/topology.mjs` writes docker-compose.yml, what its Prometheus watches,
 // k8s/base/services.yaml, the certificates of k8s/overlays/prod and the users of NATS and Redis from it, `--check` compares.
-// What is asked of every container stands in topology/containers.mjs, what every service may do at a store in topology/store-users.mjs.
+// Settings of all containers are in topology/containers.mjs, permissions at the stores in topology/store-users.mjs.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { stringify } from 'yaml';
 import { composeFile, prometheusFile } from './topology/compose.mjs';
@@ -10,7 +10,7 @@ import { natsUsers, redisUsers } from './topology/store-users.mjs';
 
 const at = (name) => `${name}:${GRPC}`;
 
-/** Providers with a worker: name of the deployment, its service, the provider's id, and variables that hold its credential and its address. */
+/** Providers with a worker: name of the deployment, its service, the provider's id, and the variables of its credential and its address. */
 const WORKERS = [
   ['worker-sim', 'worker-sim', 'simulator', []],
   ['worker-openai', 'worker-openai', 'openai', ['OPENAI_API_KEY', 'OPENAI_BASE_URL']],
@@ -29,7 +29,7 @@ const WORKERS = [
     ...Object.fromEntries(['baseten', 'cerebras', 'deepseek', 'fireworks', 'groq', 'meta', 'mistral', 'moonshot', 'nebius', 'novita', 'openrouter', 'perplexity', 'together', 'vllm', 'xai', 'xiaomi'].map((id) => [id, [`${id.toUpperCase()}_API_KEY`, `${id.toUpperCase()}_BASE_URL`]])),
   }).map(([id, variables]) => [`worker-${id}`, 'worker-openai-compatible', id, variables]),
 ];
-/** Those whose provider has an image model in the shipped catalog. */
+/** Workers whose provider has an image model in the shipped catalog. */
 const IMAGE_WORKERS = WORKERS.filter(([, , provider]) => ['simulator', 'openai'].includes(provider));
 /** Services that read PROVIDER. */
 const SHARED_WORKERS = new Set(['worker-anthropic', 'worker-google', 'worker-openai-compatible']);
@@ -45,17 +45,17 @@ const workerRow = ([name, service, provider, credentials]) => ({
   calls: ['accounts', 'quota', 'billing'],
   stores: ['nats'],
   goesOut: true,
-  // One replica a log: attempts are concluded by the worker that has them in its journal.
+  // One replica per log: attempts are concluded by the worker that has them in its log.
   replicas: service === 'worker-sim' ? 1 : 0,
-  // Several requests of the largest size that edge takes, each some five times over.
+  // Room for several requests of the largest size that edge accepts, at about five times their size.
   memoryMi: 512,
 });
 
-/** How the doors between services are kept: plain under compose and in development, with certificates in production. */
+/** Security of RPC between services: plaintext under compose and in development, certificates in production. */
 const RPC_SECURITY = ['RPC_TLS', 'RPC_TLS_DIR', 'DEPLOYMENT'];
 const TRACING = ['OTEL_EXPORTER_OTLP_ENDPOINT', 'OTEL_TRACES_SAMPLER_ARG'];
 
-/** Of those with connections to Postgres, which takes 100 as it comes: (4 + 1 that is rolled) × pools of 8, 6 and 4. */
+/** Most replicas of services that connect to Postgres, which accepts 100 connections by default: (4 + 1 during a rollout) × pools of 8, 6 and 4. */
 const DATABASE_REPLICAS_MAX = 4;
 
 /** `secrets`: variable → secret that holds it. `calls`: rpc neighbours. `stores`: what else it connects to. */
@@ -64,7 +64,7 @@ const SERVICES = [
   { name: 'billing', env: { ACCOUNTS_ADDRS: at('accounts') }, settings: ['CONTRACT_VARIANT', 'RECONCILE_SECONDS', 'DECISIONS_KEPT_DAYS', 'DECISIONS_KEPT_MAX'], secrets: { DATABASE_URL: 'billing', NATS_URL: 'billing' }, calls: ['accounts'], stores: ['nats', 'postgres'], replicas: 2, replicasMax: DATABASE_REPLICAS_MAX, memoryMi: 384 },
   { name: 'quota', env: { QUOTA_STORE: 'redis', BILLING_ADDRS: at('billing') }, settings: ['REDIS_TIMEOUT_MS'], secrets: { REDIS_URL: 'quota', NATS_URL: 'quota' }, calls: ['billing'], stores: ['nats', 'redis'], replicas: 2, memoryMi: 256 },
   { name: 'routing', env: { SNAPSHOT_DIR: '/catalogs' }, settings: ['CATALOG_DIR', 'PROVIDERS', 'BYOK_PROVIDERS', 'OFFERED_MODELS', 'SIMULATOR', 'ZDR_AGREEMENTS', 'QUALITY_FILE', 'QUALITY_CANARY_FILE', 'QUALITY_CANARY_SHARE', 'DECISIONS_PER_SECOND_MAX', 'EXPLORATION'], secrets: { NATS_URL: 'routing' }, calls: [], stores: ['nats'], replicas: 2, memoryMi: 384 },
-  // Its container reaches nothing: a network of its own under compose, a policy without egress on Kubernetes.
+  // Its container can reach nothing: a separate network under compose, a policy without egress on Kubernetes.
   { name: 'sandbox', env: { SANDBOX_NETWORK_FENCE: 'outside' }, settings: ['SANDBOX_CONCURRENCY'], secrets: {}, calls: [], stores: [], replicas: 2, memoryMi: 768 },
   {
     name: 'plugins',
@@ -77,7 +77,7 @@ const SERVICES = [
     goesOut: true,
     replicas: 2,
     replicasMax: DATABASE_REPLICAS_MAX,
-    // Two documents at once of 512 MiB each, and as much for itself.
+    // Two documents at once with 512 MiB each, and as much for the service itself.
     memoryMi: 1536,
   },
   ...WORKERS.map(workerRow),
@@ -102,11 +102,11 @@ const SERVICES = [
   },
 ].map((row) => ({ service: row.name, credentials: [], ...row, env: { ...row.env, ...(row.secrets.DATABASE_URL === undefined ? {} : { MIGRATE_ON_START: 'off' }) }, settings: [...(row.settings ?? []), ...RPC_SECURITY, ...(sendsTraces(row) ? TRACING : [])] }));
 
-/** Schemas are made by a run of their own before their service starts, under the role that owns them. */
+/** Migrations run as separate jobs before their service starts, under the role that owns the schema. */
 const MIGRATIONS = SERVICES.filter(({ secrets }) => secrets.DATABASE_URL !== undefined).map(({ name, service }) => ({ name: `${name}-migrate`, of: name, service, env: { SERVICE_ROLE: name }, secrets: { DATABASE_URL: `${name}-owner` } }));
 
 const HEAD = '# Written by deploy/topology.mjs: change the table there, then run it.\n';
-// Words that YAML 1.1 reads as booleans are quoted: readers of it are still about.
+// Quote words that YAML 1.1 reads as booleans, since some parsers still use it.
 const options = { lineWidth: 0, aliasDuplicateObjects: false, compat: 'yaml-1.1' };
 const yamlOf = (documents) => documents.map((document) => stringify(document, options)).join('---\n');
 const files = {

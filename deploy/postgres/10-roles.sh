@@ -1,8 +1,8 @@
 #!/bin/sh
-# Each service has two roles: <name>_owner owns its schema and makes its tables (`main.js migrate`), <name> reads and
-# writes their rows. Neither sees another's. Runs on an empty volume; safe to repeat, also on one where the services owned their schemas.
+# Each service has two roles: <name>_owner owns its schema and creates its tables (`main.js migrate`), <name> reads and
+# writes their rows. Neither can access another service's schema. Runs on an empty volume; safe to repeat, also if the services owned their schemas before.
 set -eu
-# By psql itself (15 or newer): its words stand in the list of processes.
+# psql (15 or newer) reads the passwords from the environment, since arguments are visible in the list of processes.
 : "${ACCOUNTS_DB_PASSWORD:?}" "${BILLING_DB_PASSWORD:?}" "${PLUGINS_DB_PASSWORD:?}" "${ACCOUNTS_OWNER_DB_PASSWORD:?}" "${BILLING_OWNER_DB_PASSWORD:?}" "${PLUGINS_OWNER_DB_PASSWORD:?}"
 psql -v ON_ERROR_STOP=1 -U "$POSTGRES_USER" -d "$POSTGRES_DB" <<'SQL'
 \getenv accounts ACCOUNTS_DB_PASSWORD

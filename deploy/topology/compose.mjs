@@ -1,8 +1,8 @@
-// docker-compose.yml: everything on one machine, with its stores, Prometheus, Grafana and, where asked for, traces.
+// docker-compose.yml: everything on one machine, with its stores, Prometheus, Grafana and, optionally, traces.
 import { command, common, GRACE_SECONDS, hasKeyFile, KEY_FILE, METRICS, migrateCommand, STORE_PORTS } from './containers.mjs';
 import { NATS_USERS, natsPassword, REDIS_START } from './store-users.mjs';
 
-/** Those whose server is the operator's own, beside the containers as like as not. */
+/** Workers whose server is the operator's own and often runs on the same host as the containers. */
 const NEAR_WORKERS = new Set(['worker-ollama', 'worker-vllm']);
 
 const databaseUrl = (role) => `postgres://${role}:\${${role.toUpperCase()}_DB_PASSWORD:?}@postgres:${STORE_PORTS.postgres}/signalbox`;
@@ -23,10 +23,10 @@ const secretValues = (migrations) => ({
   sealing: { SECRETS_KEY: '${SECRETS_KEY:?}' },
   admin: { ADMIN_TOKEN: '${ADMIN_TOKEN:?}' },
 });
-/** Of compose; what is not here is left to the service's own default. */
+/** Defaults under compose; other settings have the service's own default. */
 const SETTING_DEFAULTS = { RPC_TLS: 'off', CONTRACT_VARIANT: 'A', PROVIDERS: 'simulator', SIMULATOR: 'auto' };
 
-/** Runs without being asked for; the other workers do once their profile is. */
+/** True if it always runs; other workers run only if their profile is enabled. */
 const alwaysRuns = ({ name, provider }) => provider === undefined || name === 'worker-sim';
 
 function composeService(row, migrations) {
@@ -65,7 +65,7 @@ function composeService(row, migrations) {
   };
 }
 
-/** Runs once and ends: its service waits for that. */
+/** Runs once and exits; its service waits for that. */
 function composeMigration(row, migrations) {
   return {
     image: 'signalbox:${SIGNALBOX_VERSION:-local}',
@@ -89,13 +89,13 @@ const storeContainers = (migrations) => ({
     image: 'postgres:17-alpine',
     environment: { POSTGRES_USER: 'postgres', POSTGRES_DB: 'signalbox', POSTGRES_PASSWORD: '${POSTGRES_PASSWORD:?}', ACCOUNTS_DB_PASSWORD: '${ACCOUNTS_DB_PASSWORD:?}', BILLING_DB_PASSWORD: '${BILLING_DB_PASSWORD:?}', PLUGINS_DB_PASSWORD: '${PLUGINS_DB_PASSWORD:?}', ...Object.fromEntries(migrations.map(({ of }) => [ownerPassword(of), `\${${ownerPassword(of)}:?}`])) },
     volumes: ['postgres:/var/lib/postgresql/data', './deploy/postgres:/docker-entrypoint-initdb.d:ro'],
-    // By its address: while a new volume is prepared the server answers on its socket alone.
+    // Over TCP: while a new volume is initialised, the server answers only on its Unix socket.
     healthcheck: { test: ['CMD', 'pg_isready', '-h', '127.0.0.1', '-U', 'postgres', '-d', 'signalbox'], interval: '5s', timeout: '3s', retries: 12 },
     restart: 'unless-stopped',
   },
   redis: {
     image: 'redis:7-alpine',
-    // Compose reads $$ as one $.
+    // Compose turns $$ into one $.
     command: ['sh', '-c', REDIS_START.split('$').join('$$')],
     environment: { QUOTA_REDIS_PASSWORD: '${QUOTA_REDIS_PASSWORD:?}' },
     volumes: ['redis:/data', './deploy/redis/users.acl:/etc/signalbox/users.acl:ro'],
@@ -106,7 +106,7 @@ const storeContainers = (migrations) => ({
     image: 'nats:2.10-alpine',
     command: ['--config', '/etc/nats/compose.conf', '--jetstream', '--store_dir', '/data'],
     environment: Object.fromEntries(Object.keys(NATS_USERS).map((user) => [natsPassword(user), `"\${${natsPassword(user)}:?}"`])),
-    // The image knows no user of its own, whom a new volume would belong to: root without root's rights.
+    // The image has no user that could own a new volume, so it runs as root without capabilities.
     cap_drop: ['ALL'],
     read_only: true,
     volumes: ['nats:/data', './deploy/nats/compose.conf:/etc/nats/compose.conf:ro', './deploy/nats/users.conf:/etc/nats/users.conf:ro'],
@@ -120,7 +120,7 @@ const storeContainers = (migrations) => ({
     healthcheck: { test: ['CMD', 'wget', '-q', '-O', '/dev/null', 'http://127.0.0.1:9090/-/ready'], interval: '10s', timeout: '3s', retries: 12 },
     restart: 'unless-stopped',
   },
-  // Takes OTLP and shows traces; keeps them in memory. Started by COMPOSE_PROFILES=traces.
+  // Receives OTLP and shows traces, in memory only. Started by COMPOSE_PROFILES=traces.
   jaeger: {
     image: 'jaegertracing/jaeger:2.10.0',
     profiles: ['traces'],
@@ -140,14 +140,14 @@ const storeContainers = (migrations) => ({
   },
 });
 
-/** The whole document: stores, the runs that make schemas, and the services. */
+/** The whole document: stores, migrations and services. */
 export function composeFile(rows, migrations) {
   const services = { ...storeContainers(migrations), ...Object.fromEntries([...migrations.map((row) => [row.name, composeMigration(row, migrations)]), ...rows.map((row) => [row.name, composeService(row, migrations)])]) };
   const volumes = Object.values(services).flatMap(({ volumes: list = [] }) => list.map((volume) => volume.split(':')[0]).filter((source) => /^[a-z]/.test(source)));
   return { name: 'signalbox', services, volumes: Object.fromEntries(volumes.map((volume) => [volume, {}])), networks: { default: {}, sandbox: { internal: true } } };
 }
 
-/** What the compose file's Prometheus watches: what always runs by name, so that it is missed, and workers of profiles by whether their name is known. The sandbox is reached by nobody but plugins. */
+/** Targets of the compose file's Prometheus. Services that always run are static targets, so that their absence is noticed; workers of profiles are targets only if their name resolves. Sandbox is not a target, since only plugins can reach it. */
 export function prometheusFile(rows) {
   const watched = rows.filter(({ name }) => name !== 'sandbox');
   const addressesOf = (names, port) => [{ names, type: 'A', port }];
@@ -158,7 +158,7 @@ export function prometheusFile(rows) {
     scrape_configs: [
       {
         job_name: 'signalbox',
-        // Metrics name their service themselves.
+        // Metrics have the label `service` already.
         honor_labels: true,
         static_configs: [{ targets: watched.filter(alwaysRuns).map(({ name }) => `${name}:${METRICS}`) }],
         dns_sd_configs: addressesOf(watched.filter((row) => !alwaysRuns(row)).map(({ name }) => name), METRICS),

@@ -7,7 +7,7 @@ import { natsUsers, redisUsers } from './store-users.mjs';
 const POD_SECURITY = { runAsNonRoot: true, runAsUser: 1000, runAsGroup: 1000, fsGroup: 1000, fsGroupChangePolicy: 'OnRootMismatch', seccompProfile: { type: 'RuntimeDefault' } };
 const CONTAINER_SECURITY = { allowPrivilegeEscalation: false, readOnlyRootFilesystem: true, capabilities: { drop: ['ALL'] } };
 const TLS_DIR = '/tls';
-/** How often a start is asked after, and how long it may take: a worker reads all of its log before it opens a door. */
+/** Interval of the startup probe; below, how long a start may take: a worker reads its whole log before it listens. */
 const STARTUP_SECONDS = 5;
 const START_SECONDS_MAX = 300;
 const REPLAY_SECONDS_MAX = 1_800;
@@ -41,18 +41,18 @@ function podTemplate(row) {
             ...Object.entries(secrets).map(([variable, secret]) => fromSecret(variable, secret)),
             ...credentials.map((variable) => fromSecret(variable, name, true)),
           ],
-          // Whether neighbours are there is for readiness alone: they come when they come, and to be killed meanwhile helps nobody.
+          // /livez, not /readyz: missing neighbours affect readiness only, since killing this pod would not bring them up.
           startupProbe: probe('/livez', { periodSeconds: STARTUP_SECONDS, failureThreshold: (provider === undefined ? START_SECONDS_MAX : REPLAY_SECONDS_MAX) / STARTUP_SECONDS }),
           livenessProbe: probe('/livez', { periodSeconds: 10, timeoutSeconds: 5, failureThreshold: 6 }),
           readinessProbe: probe('/readyz', { periodSeconds: 5, timeoutSeconds: 3 }),
-          // Nobody is sent here any more before the drain begins.
+          // By the end of this delay no new traffic is routed here, and the drain begins.
           lifecycle: { preStop: { exec: { command: ['node', '-e', `setTimeout(() => {}, ${PRE_STOP_SECONDS * 1_000})`] } } },
           resources: { requests: { cpu: '100m', memory: `${Math.round(memoryMi / 2)}Mi` }, limits: { memory: `${memoryMi}Mi` } },
           securityContext: CONTAINER_SECURITY,
           volumeMounts: [{ name: 'tmp', mountPath: '/tmp' }, { name: 'tls', mountPath: TLS_DIR, readOnly: true }, ...(provider === undefined ? [] : [{ name: 'wal', mountPath: '/wal' }]), ...(hasKeyFile(row) ? [{ name: 'credentials', mountPath: KEY_FILE.directory, readOnly: true }] : []), ...(name === 'routing' ? [{ name: 'catalogs', mountPath: '/catalogs' }] : [])],
         },
       ],
-      // Written by cert-manager in production; the service reads it again while it runs.
+      // Written by cert-manager in production; the service reloads it while it runs.
       volumes: [{ name: 'tmp', emptyDir: {} }, { name: 'tls', secret: { secretName: tlsSecret(name), optional: true, defaultMode: 0o440 } }, ...(hasKeyFile(row) ? [{ name: 'credentials', secret: { secretName: `signalbox-${name}`, optional: true, defaultMode: 0o440, items: [{ key: KEY_FILE.name, path: KEY_FILE.name }] } }] : []), ...(name === 'routing' ? [{ name: 'catalogs', emptyDir: { sizeLimit: '256Mi' } }] : [])],
     },
   };
@@ -70,7 +70,7 @@ function networkPolicy(row, rows) {
     ...(callers.length > 0 ? [{ from: callers, ports: [{ port: GRPC }] }] : []),
     ...(http === undefined ? [] : [{ from: [{ namespaceSelector: { matchLabels: { 'signalbox.dev/ingress': 'true' } } }], ports: [{ port: http }] }]),
   ];
-  // Providers and clients' documents, by https or http: the public internet, never the cluster or the cloud's own services.
+  // Egress to providers and clients' documents over https or http: the public internet only, never the cluster or the cloud's metadata services.
   const internet = { to: [{ ipBlock: { cidr: '0.0.0.0/0', except: ['10.0.0.0/8', '100.64.0.0/10', '169.254.0.0/16', '172.16.0.0/12', '192.168.0.0/16'] } }], ports: [{ port: 443 }, { port: 80 }] };
   const egress = [
     ...(calls.length + stores.length > 0 || goesOut ? [DNS] : []),
@@ -87,7 +87,7 @@ function kubernetesService(row, rows) {
   const selector = { matchLabels: labels(name) };
   const workload =
     provider === undefined
-      ? // How many there are is the autoscaler's: named here too, each apply would take away what it had added.
+      ? // The autoscaler sets the number of replicas: if it were set here too, each apply would undo its changes.
         { apiVersion: 'apps/v1', kind: 'Deployment', metadata: metadata(name), spec: { selector, strategy: { rollingUpdate: { maxUnavailable: 0, maxSurge: 1 } }, template: podTemplate(row) } }
       : {
           apiVersion: 'apps/v1',
@@ -98,21 +98,21 @@ function kubernetesService(row, rows) {
             replicas,
             selector,
             template: podTemplate(row),
-            // The log is money: its volume outlives its pod and its set.
+            // The log is money: its volume must outlive its pod and its StatefulSet.
             persistentVolumeClaimRetentionPolicy: { whenDeleted: 'Retain', whenScaled: 'Retain' },
             volumeClaimTemplates: [{ metadata: { name: 'wal' }, spec: { accessModes: ['ReadWriteOncePod'], resources: { requests: { storage: '4Gi' } } } }],
           },
         };
   const ports = [http === undefined ? { name: 'grpc', port: GRPC, targetPort: 'grpc' } : { name: 'http', port: 80, targetPort: 'http' }, { name: 'metrics', port: METRICS, targetPort: 'metrics' }];
-  // Headless: links choose among the addresses of all replicas themselves.
+  // Headless: clients choose among the addresses of all replicas themselves.
   const door = { apiVersion: 'v1', kind: 'Service', metadata: metadata(name), spec: { ...(http === undefined ? { clusterIP: 'None' } : {}), selector: labels(name), ports } };
-  // Of one replica too: a drain of its node takes it, as an upgrade does.
+  // Also for services with one replica: a node drain may evict it, as a rollout does.
   const budget = { apiVersion: 'policy/v1', kind: 'PodDisruptionBudget', metadata: metadata(name), spec: { maxUnavailable: 1, selector } };
   const autoscaler = { apiVersion: 'autoscaling/v2', kind: 'HorizontalPodAutoscaler', metadata: metadata(name), spec: { scaleTargetRef: { apiVersion: 'apps/v1', kind: 'Deployment', name }, minReplicas: replicas, maxReplicas: replicasMax, metrics: [{ type: 'Resource', resource: { name: 'cpu', target: { type: 'AverageValue', averageValue: '700m' } } }], behavior: { scaleDown: { stabilizationWindowSeconds: 300 } } } };
   return [workload, door, networkPolicy(row, rows), budget, ...(provider === undefined ? [autoscaler] : [])];
 }
 
-/** The service's migrations as a few characters: jobs never change, so that other migrations are another job. */
+/** Short hash of the service's migrations for the job's name: jobs are immutable, so new migrations need a new job. */
 const migrationsHash = (service) => createHash('sha256').update(readFileSync(new URL(`../../services/${service}/src/adapters/migrations.ts`, import.meta.url))).digest('hex').slice(0, 8);
 
 function kubernetesMigration(row) {
@@ -121,7 +121,7 @@ function kubernetesMigration(row) {
     serviceAccountName: 'signalbox',
     automountServiceAccountToken: false,
     enableServiceLinks: false,
-    // Until Postgres is there and the migrations are in: services that need them refuse to start before.
+    // Retry until Postgres is up and the migrations are applied; services that need them refuse to start before.
     restartPolicy: 'OnFailure',
     securityContext: POD_SECURITY,
     containers: [
@@ -142,10 +142,10 @@ function kubernetesMigration(row) {
   return [job, policy];
 }
 
-/** The base: runs that make schemas first, then each service with its door, its neighbours and its numbers. */
+/** The base: migration jobs first, then each service with its Service, network policy and scaling. */
 export const kubernetesObjects = (rows, migrations) => [...migrations.flatMap(kubernetesMigration), ...rows.flatMap((row) => kubernetesService(row, rows))];
 
-/** Production: a certificate for each service, by the authority that the issuer holds. Its name is what it may call as, and where it is called. */
+/** Production: a certificate for each service, signed by the issuer's authority. Its DNS name is both the caller's identity and the server's address. */
 export function certificates(rows) {
   const issuer = { apiVersion: 'cert-manager.io/v1', kind: 'Issuer', metadata: { name: 'signalbox' }, spec: { ca: { secretName: 'signalbox-ca' } } };
   const certificate = ({ name }) => ({
@@ -157,5 +157,5 @@ export function certificates(rows) {
   return [issuer, ...rows.map(certificate)];
 }
 
-/** Development: the stores inside know the same users and roles. */
+/** Development: the stores in the cluster have the same users and roles. */
 export const storeUsers = () => ({ apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'signalbox-store-users' }, data: { 'users.conf': natsUsers(), 'users.acl': redisUsers(), '10-roles.sh': readFileSync(new URL('../postgres/10-roles.sh', import.meta.url), 'utf8') } });

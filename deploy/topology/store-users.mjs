@@ -1,13 +1,13 @@
-// What each service may do at NATS and at Redis. Of Postgres deploy/postgres/10-roles.sh says it.
+// What each service may do at NATS and Redis. For Postgres see deploy/postgres/10-roles.sh.
 
-/** Of a durable consumer: to make it, to look at it, to ask it for messages and to acknowledge them. */
+/** Permissions for a durable consumer: create and inspect it, fetch and acknowledge messages. */
 const consumes = (stream, durable, subject) => [`$JS.API.CONSUMER.CREATE.${stream}.${durable}.${subject}`, `$JS.API.CONSUMER.INFO.${stream}.${durable}`, `$JS.API.CONSUMER.MSG.NEXT.${stream}.${durable}`, `$JS.ACK.${stream}.${durable}.>`];
 const looksAt = (stream) => `$JS.API.STREAM.INFO.${stream}`;
 const makes = (stream) => [looksAt(stream), `$JS.API.STREAM.CREATE.${stream}`];
 
 /**
- * Users of NATS: subjects that each says and hears. Workers are one user. Streams are made by billing alone, since who
- * makes one also says what is copied into it and out of it; nobody may change, empty or delete one.
+ * NATS users, with the subjects that each may publish and subscribe to. All workers share one user. Only billing may create
+ * streams, since their creator also decides what is copied into and out of them; nobody may change, purge or delete one.
  */
 export const NATS_USERS = {
   accounts: { says: ['keys.v1.revoked'], hears: [] },
@@ -37,11 +37,11 @@ ${Object.entries(NATS_USERS).map(user).join('')}  ]
 `;
 }
 
-/** What quota's scripts and the commands beside them use (services/quota/src/adapters), on its own keys. */
+/** Commands used by quota's scripts and its store (services/quota/src/adapters), on quota's own keys only. */
 const REDIS_KEYS = ['q:*', 'h:*', 'f:*', 'e:*', 'epoch', 'heard'];
 const REDIS_COMMANDS = ['ping', 'info', 'time', 'get', 'set', 'scan', 'hget', 'hmget', 'hgetall', 'hexists', 'hset', 'hsetnx', 'hdel', 'sadd', 'sismember', 'pexpire', 'eval', 'evalsha', 'script|load'];
 const REDIS_PASSWORD_DIGEST = 'QUOTA_REDIS_PASSWORD_SHA256';
-/** An ACL file knows no comments. Nobody is let in without a name. */
+/** An ACL file cannot contain comments. The default user is off, so that every client must authenticate. */
 export const redisUsers = () => `user default off\nuser quota on #${REDIS_PASSWORD_DIGEST} resetchannels ${REDIS_KEYS.map((key) => `~${key}`).join(' ')} -@all ${REDIS_COMMANDS.map((name) => `+${name}`).join(' ')}\n`;
-/** The password itself stands in neither the file nor the list of processes. The image's own entry point makes the user redis of root, and the volume that user's, also where an earlier version wrote it as root. What an earlier start left is removed first: where fs.protected_regular is set, root may not write to another's file in /tmp. */
+/** The password appears in neither the file nor the list of processes. The image's entry point switches from root to the user redis and gives it the volume, even if an earlier version wrote it as root. The file of an earlier start is removed first: with fs.protected_regular, root may not write to another user's file in /tmp. */
 export const REDIS_START = `umask 077 && rm -f /tmp/users.acl && sed "s/${REDIS_PASSWORD_DIGEST}/$(printf %s "$QUOTA_REDIS_PASSWORD" | sha256sum | cut -d ' ' -f 1)/" /etc/signalbox/users.acl > /tmp/users.acl && chown redis /tmp/users.acl && exec docker-entrypoint.sh redis-server --aclfile /tmp/users.acl --appendonly yes --appendfsync everysec --maxmemory-policy noeviction`;

@@ -1,9 +1,9 @@
-/** The operator's commands: words and flags to one call of the admin door. */
+/** The operator's commands: translates words and flags to one call of the admin API. */
 import { parseIsoTime } from '@signalbox/kernel/iso-time';
 import { CAP_NANO_USD_MAX, parseUsd } from '@signalbox/kernel/money';
 import { ABOUT, valueWord } from './help.js';
 
-/** The command line is wrong: `message` says how, `hint` what would be right, on the same line. */
+/** The command line is wrong: `message` gives the problem, `hint` the correct form; both are printed on one line. */
 export class UsageError extends Error {
   override readonly name = 'UsageError';
 
@@ -22,39 +22,39 @@ export interface AdminCall {
   /** Path and query. */
   readonly path: string;
   readonly body?: Readonly<Record<string, unknown>>;
-  /** Member of the answer that comes in pages, which are gathered into one document. */
+  /** Paginated member of the answer; its pages are joined into one document. */
   readonly paged?: PagedMember;
-  /** The answer is text as it comes, not a JSON document. */
+  /** The answer is plain text, not a JSON document. */
   readonly isText?: boolean;
-  /** A provider's report to be read and put into the body as `days`. */
+  /** File with a provider's report, sent in the body as `days`. */
   readonly report?: string;
-  /** Member of the body that is read from standard input: a secret in the words would stand in the shell's history. */
+  /** Member of the body that is read from standard input, since a secret on the command line would end up in the shell's history. */
   readonly bodyFromStdin?: string;
-  /** A text file to be read and put into the body as `text`. */
+  /** Text file, sent in the body as `text`. */
   readonly document?: string;
-  /** How the answer is shown to people. */
+  /** How the answer is formatted for people. */
   readonly shown?: 'what-if' | 'usage';
-  /** An answer that has this is a failure for whoever runs the command: a member that is not true, or a list that is not empty. */
+  /** Makes the command exit with a failure if the answer has this: a member that is not true, or a list that is not empty. */
   readonly failure?: { readonly unless: string } | { readonly if: string };
 }
 
-/** `time` is told to the door in milliseconds, `instant` as it was given. */
+/** `time` is sent to the API in milliseconds, `instant` as it was given. */
 type FlagKind = 'text' | 'usd' | 'count' | 'big' | 'switch' | 'list' | 'time' | 'instant';
-/** Takes a setting off, so that the tier's own term holds again. */
+/** Value that removes a setting, so that the tier's default applies again. */
 const NONE = 'none';
-/** What people write behind a switch, where a blank leaves it a word of its own. */
+/** Values that people write after a switch with a space instead of `=`. */
 const SWITCHED: ReadonlySet<string> = new Set(['true', 'false', 'on', 'off', 'yes', 'no', NONE]);
 const DAY_MS = 86_400_000;
 const DAY = /^\d{4}-\d\d-\d\d$/;
 const REMOVABLE: ReadonlySet<string> = new Set(['cost-cap-usd', 'included-tokens', 'byok-tokens', 'overage-usd-per-million', 'rpm', 'burst', 'trial-credit-usd', 'baseline-model', 'variant', 'allowed-models']);
-/** Flags that may stand several times: pairs of them are one cap each. */
+/** Flags that may be repeated: each pair is one cap. */
 const REPEATABLE: ReadonlySet<string> = new Set(['cost-cap-usd', 'cost-cap-period']);
 const SETTINGS: Readonly<Record<string, readonly [FlagKind, string]>> = {
   name: ['text', 'name'], tier: ['text', 'tier'], 'cost-cap-usd': ['usd', 'cost_cap_usd'], 'cost-cap-period': ['text', 'cost_cap_period'], 'hard-cap': ['switch', 'hard_cap'],
   'included-tokens': ['big', 'included_tokens'], 'byok-tokens': ['big', 'byok_tokens'], 'overage-usd-per-million': ['usd', 'overage_usd_per_million'], rpm: ['count', 'requests_per_minute'], burst: ['count', 'burst_per_second'],
   'trial-credit-usd': ['usd', 'trial_credit_usd'], 'baseline-model': ['text', 'baseline_model'], variant: ['text', 'variant'], 'store-answers': ['switch', 'store_answers'],
 };
-/** What a whole number counts, where that is not plain from the flag. */
+/** Units of whole numbers that are not obvious from the flag. */
 const COUNTED: Readonly<Record<string, string>> = { 'expires-in': ' of seconds', 'included-tokens': ' of tokens', 'byok-tokens': ' of tokens', 'grace-seconds': ' of seconds' };
 const KEY_LIMITS = { rpm: ['count', 'requests_per_minute'], 'cost-cap-usd': ['usd', 'cost_cap_usd'], 'cost-cap-period': ['text', 'cost_cap_period'], 'allowed-models': ['list', 'allowed_models'] } as const;
 const ACCOUNT = { account: ['text', 'account'] } as const;
@@ -72,7 +72,7 @@ function query(values: Readonly<Record<string, unknown>>): string {
   const text = new URLSearchParams(Object.entries(values).map(([name, value]): [string, string] => [name, String(value)])).toString();
   return text === '' ? '' : `?${text}`;
 }
-/** The body, where there is something in it: a word that went astray would otherwise pass for a change. */
+/** Returns the body; throws if it is empty, so that a mistyped command does not look like a successful change. */
 function changed(body: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
   if (Object.keys(body).length === 0) throw new UsageError('Nothing is to be changed.');
   return body;
@@ -173,13 +173,13 @@ const COMMANDS: Readonly<Record<string, Command>> = {
   'catalog reload': { flags: { 'take-prices': ['switch', 'take_prices'] }, required: [], takesId: false, build: (body) => ({ method: 'POST', path: '/admin/catalog/reload', body }) },
 };
 
-/** What stands already is changed: settings may be taken off, by `none`, and switches by `=false`. */
+/** True for commands that change something existing: settings can be removed with `none`, and switches with `=false`. */
 const takesOff = (command: string): boolean => command === 'account set' || command === 'key set';
 const flagOf = (name: string, flag: string, kind: FlagKind): string => (kind === 'switch' ? `--${flag}${takesOff(name) ? '[=false]' : ''}` : `--${flag} ${valueWord(flag, kind)}`);
 const usageOf = (name: string, command: Command): string =>
   `${name}${command.takesId ? ' ID' : ''}${Object.entries(command.flags).map(([flag, [kind]]) => (command.required.includes(flag) ? ` ${flagOf(name, flag, kind)}` : ` [${flagOf(name, flag, kind)}]`)).join('')}`;
 
-/** Of the commands that begin with these words, else of all. */
+/** Usage of the commands that begin with these words; of all if there are none. */
 export function usageFor(words: readonly string[]): string {
   const asked = words.join(' ');
   const named = Object.entries(COMMANDS).filter(([name]) => name === asked || name.startsWith(`${asked} `));
@@ -194,7 +194,7 @@ function msOf(flag: string, text: string): number {
   return ms;
 }
 
-/** A day ends where the next one begins, which is none of it. */
+/** A day ends where the next one begins, exclusive. */
 const isAfter = (from: string, to: string): boolean => (DAY.test(to) ? msOf('from', from) >= msOf('to', to) : msOf('from', from) > msOf('to', to));
 
 function valueOf(flag: string, kind: FlagKind, text: string): unknown {
@@ -212,23 +212,23 @@ function valueOf(flag: string, kind: FlagKind, text: string): unknown {
     if (!/^\d{1,15}$/.test(text)) throw new UsageError(`--${flag} must be a whole number${COUNTED[flag] ?? ''}.`);
     return kind === 'count' ? Number(text) : text;
   }
-  // Nothing is before 1970, and 0 would be no bound.
+  // No data is from before 1970, and 0 would mean no bound.
   if (kind === 'time') return String(Math.max(msOf(flag, text), flag === 'to' ? 1 : 0));
   if (kind === 'instant') msOf(flag, text);
   return kind === 'list' ? text.split(',').map((part) => part.trim()).filter((part) => part !== '') : text;
 }
 
-/** Only where a sentence begins with it, or is all of it that does. */
+/** Replaces members by flags, only at the beginning of a sentence. */
 const inFlags = ({ flags }: Command, sentence: string): string => Object.entries(flags).reduce((told, [flag, [, field]]) => told.replace(new RegExp(`(?<=^|[.] )(?:limits\\.)?${field}(?=:| names?\\b| must\\b| has\\b| is\\b)`, 'g'), `--${flag}`), sentence);
 
 export interface Parsed {
   readonly call: AdminCall;
   readonly json: boolean;
-  /** A sentence of the server, which names members of the body and the query, in the words of the command. */
+  /** Replaces names of body and query members in a server's sentence by the command's flags. */
   inFlags(sentence: string): string;
 }
 
-/** Throws UsageError, a line for a person, on unknown commands and flags. */
+/** Throws a UsageError, one line for a person, on unknown commands and flags. */
 export function parseCommand(words: readonly string[]): Parsed {
   const rest = words.filter((word) => word !== '--json');
   const pair = rest.slice(0, 2).join(' ');
@@ -271,7 +271,7 @@ function callOf(name: string, command: Command, queue: string[]): AdminCall {
       values[field] = inline !== 'false';
       continue;
     }
-    // What begins as a flag is the next one, and no value; `--name=--x` gives such a one.
+    // A word that begins with -- is the next flag, not a value; `--name=--x` passes such a value.
     const value = inline ?? (queue[0]?.startsWith('--') === true ? undefined : queue.shift());
     if (value === undefined || value === '') throw new UsageError(`--${flag} needs a value.`);
     given.set(flag, value);

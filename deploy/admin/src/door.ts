@@ -1,15 +1,15 @@
-/** Where the operator's door is, and what opens it. */
+/** Address of the admin API, and its token. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** The command cannot be carried out: `message` is a line for a person. */
+/** The command cannot be executed: `message` is a line for a person. */
 export class Refusal extends Error {
   override readonly name = 'Refusal';
 }
 
-/** As the server asks of its own. */
+/** The same rule as the server's. */
 const TOKEN = /^[\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?$/;
 
 export function tokenOf(environment: Environment): string {
@@ -30,7 +30,7 @@ export function baseOf(environment: Environment): string {
   if (!environment['ADMIN_URL'] && (!/^\d{1,5}$/.test(port) || Number(port) > 65_535)) throw new Refusal('ADMIN_PORT: must be a port from 0 to 65535.');
   const base = environment['ADMIN_URL'] || `http://127.0.0.1:${port}`;
   if (!URL.canParse(base) || !/^https?:$/.test(new URL(base).protocol)) throw new Refusal('ADMIN_URL: must be an http or https URL.');
-  // The address stands in messages, and no call can be made to one with a password.
+  // The address appears in messages, and fetch refuses URLs with a password.
   const { username, password } = new URL(base);
   if (username !== '' || password !== '') throw new Refusal('ADMIN_URL: must have no name and no password in it: ADMIN_TOKEN opens the door.');
   return base;

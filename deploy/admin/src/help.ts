@@ -1,6 +1,6 @@
-/** What `help` says beside a command's words. */
+/** Texts of `help` besides the commands' words. */
 
-/** What each command does, in a line. */
+/** One line about each command. */
 export const ABOUT: Readonly<Record<string, string>> = {
   'account create': 'creates an account and its first key; prints the secret once',
   'account set': "changes only the options given; `none` restores the tier's value, `=false` turns a switch off",
@@ -54,5 +54,5 @@ const VALUES: Readonly<Record<string, string>> = {
 };
 const OF_KIND: Readonly<Record<string, string>> = { usd: 'USD', count: 'N', big: 'N', list: 'A,B', time: 'TIME' };
 
-/** What stands for a flag's value, such as `USD`. */
+/** Placeholder of a flag's value, such as `USD`. */
 export const valueWord = (flag: string, kind: string): string => VALUES[flag] ?? OF_KIND[kind] ?? 'TEXT';

@@ -14,7 +14,7 @@ test.each([
   const told = withHint(sentence);
   expect(told.startsWith(`${sentence} ${command}`)).toBe(true);
   expect(told).not.toContain('\n');
-  // And there is such a command.
+  // The suggested command exists.
   expect(() => parseCommand(command.replaceAll('`', '').split(' '))).not.toThrow();
 });
 

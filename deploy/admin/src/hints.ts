@@ -1,4 +1,4 @@
-/** What to do about a refusal that says that something is not there: the command that lists what is. */
+/** Hints for refusals that say that something does not exist: the command that lists what exists. */
 
 const LISTS: readonly (readonly [RegExp, string])[] = [
   [/\b(?:No such|names no) account\.$/, '`account list` shows all.'],
@@ -9,7 +9,7 @@ const LISTS: readonly (readonly [RegExp, string])[] = [
   [/\bnames no provider that this gateway serves\.$/, '`providers` shows all.'],
 ];
 
-/** `sentence` of the server, and what helps where something does. */
+/** The server's `sentence`, with a hint if there is one. */
 export function withHint(sentence: string): string {
   const hint = LISTS.find(([said]) => said.test(sentence))?.[1];
   return hint === undefined ? sentence : `${sentence} ${hint}`;

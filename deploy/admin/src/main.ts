@@ -1,4 +1,4 @@
-/** Operator's command line over the admin door. */
+/** The operator's command line, over the admin API. */
 import { existsSync } from 'node:fs';
 import { text as readAll } from 'node:stream/consumers';
 import { parseCommand, usageFor, UsageError, type AdminCall } from './commands.js';
@@ -39,7 +39,7 @@ async function ask(base: string, token: string, { method, path, body, isText }: 
   throw new Refusal(whyRefused(response.status, text, base));
 }
 
-/** A secret given on standard input, its last line break apart. */
+/** Reads a secret from standard input, without the final line break. */
 async function withStdin({ bodyFromStdin, ...call }: AdminCall): Promise<AdminCall> {
   if (bodyFromStdin === undefined) return call;
   const given = (await readAll(process.stdin)).replace(/\r?\n$/, '');
@@ -87,9 +87,9 @@ function isFailure(answer: Readonly<Record<string, unknown>>, failure: NonNullab
   return !Array.isArray(found) || found.length > 0;
 }
 
-// As the server does that it is to find.
+// Read the same .env file as the server.
 if (existsSync('.env')) process.loadEnvFile('.env');
-// Whoever read enough, such as `head`, has closed the pipe.
+// A reader such as `head` may close the pipe early.
 process.stdout.on('error', () => process.exit());
 
 const HELP = new Set(['--help', '-h', 'help']);
@@ -100,7 +100,7 @@ try {
   if (help >= 0) process.stdout.write(usageFor(help === 0 ? words.slice(1) : words.slice(0, help)));
   else await run();
 } catch (error) {
-  // What was given, or a server sent, may be in it.
+  // The message may contain text from the command line or the server.
   const told = error instanceof UsageError ? `${error.message} ${error.hint}` : error instanceof Refusal ? error.message : 'The command failed.';
   process.stderr.write(`${harmlessLines(told)}\n`);
   process.exitCode = error instanceof UsageError ? 2 : 1;

@@ -1,38 +1,38 @@
-/** Answers for people. Names in them are chosen by clients: nothing in them may steer a terminal. */
+/** Formats answers for people. Names in them are chosen by clients, so they must not contain characters that control a terminal. */
 import { formatUsd } from '@signalbox/kernel/money';
 
-/** Of 2001 and 2286: what a time in seconds lies between, and one in milliseconds a thousand times that. */
+/** Years 2001 and 2286: a number between them is a time in seconds; one between a thousand times them, in milliseconds. */
 const UNIX_SECONDS_MIN = 1_000_000_000;
 const UNIX_SECONDS_MAX = 9_999_999_999;
 const TIME = /^(?:at|created)$|_at$/;
 
-/** What moves the cursor, breaks a line or turns the direction of writing. */
+/** Characters that move the cursor, break a line or change the writing direction. */
 const STEERING = /[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}]/gu;
 
 const escaped = (character: string): string => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`;
 
-/** JSON text that means the same; its control characters below U+0020 are escaped already. */
+/** Escapes such characters in JSON text without changing its meaning; those below U+0020 are escaped already. */
 export function harmless(json: string): string {
   return json.replace(/[\x7f-\x9f\u2028\u2029]|\p{Bidi_Control}/gu, escaped);
 }
 
-/** Cannot move the cursor, break a line or turn the direction of writing. */
+/** Text without characters that move the cursor, break a line or change the writing direction. */
 export function harmlessText(value: unknown): string {
   return String(value).replace(STEERING, escaped);
 }
 
-/** The same of a text that may have lines. */
+/** The same for a text with several lines. */
 export const harmlessLines = (text: string): string => text.split('\n').map(harmlessText).join('\n');
 
-/** Nano-dollars under another name. */
+/** Members in nano-dollars. */
 const NANO_USD = /_nano_usd$/;
-/** Dollars, which as numbers would show their exponents below a millionth. */
+/** Members in dollars, which as numbers would be printed with exponents below a millionth. */
 const USD = /_usd$/;
 const NANO_PER_USD = 1e9;
-/** Up to here a number tells one nano-dollar from the next. */
+/** Largest number of dollars that is exact to one nano-dollar. */
 const EXACT_USD_MAX = Number.MAX_SAFE_INTEGER / NANO_PER_USD;
 
-/** Dollars instead of nano-dollars, times of our own as such, and fractions of a millisecond left out; anything else as it is. */
+/** Shows nano-dollars as dollars, our timestamps as dates, and milliseconds without fractions; anything else unchanged. */
 function shown(name: string, value: unknown): unknown {
   if (NANO_USD.test(name) && typeof value === 'string' && /^-?\d+$/.test(value)) return formatUsd(BigInt(value));
   if (typeof value !== 'number') return value;
@@ -42,7 +42,7 @@ function shown(name: string, value: unknown): unknown {
   return /_ms(_|$)/.test(name) ? Math.round(value) : value;
 }
 
-/** One line a member, nested ones indented. */
+/** One line per member, nested ones indented. */
 export function readable(value: unknown, indent = ''): string {
   if (Array.isArray(value)) return value.length === 0 ? ' none' : value.map((entry: unknown) => (typeof entry === 'object' ? `\n${indent}-${readable(entry, `${indent}  `)}` : `\n${indent}- ${harmlessText(entry)}`)).join('');
   if (typeof value === 'object' && value !== null) return Object.entries(value).map(([name, member]) => `\n${indent}${name.replace(NANO_USD, '_usd')}:${readable(shown(name, member), `${indent}  `)}`).join('');

@@ -1,6 +1,6 @@
-/** What an answer that is no success says, for a person. */
+/** Describes an error answer for a person. */
 
-/** Of the public door alone: here a command that is not known is `not_found`. */
+/** Only the public API sends this code; the admin API answers `not_found` to an unknown path. */
 const CLIENTS_DOOR = 'unknown_url';
 
 export function whyRefused(status: number, text: string, base: string): string {
@@ -11,7 +11,7 @@ export function whyRefused(status: number, text: string, base: string): string {
     if (typeof parsed.error?.message === 'string') message = parsed.error.message;
     else if (parsed.problems !== undefined) message = parsed.problems.join('\n');
   } catch {
-    // The status says it.
+    // Not JSON: the status is all we have.
   }
   return status === 401 ? `${message} It is asked for at ${base}.` : message;
 }

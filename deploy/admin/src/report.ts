@@ -1,7 +1,7 @@
-/** A provider's usage report: JSON or CSV, one line a UTC day, to the days that the admin door takes. */
+/** Reads a provider's usage report, JSON or CSV with one line per UTC day, for the admin API. */
 import { UsageError } from './commands.js';
 
-/** What would be right. */
+/** The correct form. */
 const HINT = 'A report is CSV with the columns day, cost_usd and tokens (or not), or the same as JSON.';
 const wrong = (message: string): UsageError => new UsageError(message, HINT);
 
@@ -13,7 +13,7 @@ export interface ReportDay {
 
 const DAY = /^\d{4}-\d{2}-\d{2}/;
 
-/** A decimal amount as it stands in the report: never through a float when it is text. */
+/** A decimal amount as written in the report; text is never converted through a float. */
 function costOf(value: unknown, line: string): string {
   const text = typeof value === 'number' ? value.toFixed(9) : typeof value === 'string' ? value.trim().replace(/^\$/, '') : '';
   if (!/^\d{1,15}(\.\d{1,9})?$/.test(text)) throw wrong(`${line}: cost_usd must be a decimal amount of US dollars with at most nine decimals.`);
@@ -28,7 +28,7 @@ function dayOf(day: unknown, cost: unknown, tokens: unknown, line: string): Repo
   return { day: text.slice(0, 10), cost_usd: costOf(cost, line), tokens: count };
 }
 
-/** Fields of one line of CSV, quotes undone. */
+/** Fields of one line of CSV, unquoted. */
 function fieldsOf(line: string): string[] {
   const fields: string[] = [];
   for (const match of line.matchAll(/(?:^|,)(?:"((?:[^"]|"")*)"|([^,]*))/g)) fields.push(match[1]?.replaceAll('""', '"') ?? match[2] ?? '');

@@ -1,10 +1,10 @@
-/** Files that the operator hands over: text in UTF-8, and some of it. */
+/** Reads files given by the operator, which must be non-empty UTF-8 text. */
 import { readFileSync } from 'node:fs';
 import { Refusal } from './door.js';
 
 const STANDARD_INPUT = 0;
 
-/** `-` = what comes on standard input. Throws Refusal, which names the file. */
+/** `-` = standard input. Throws a Refusal that names the file. */
 export function readText(file: string): string {
   let bytes: Buffer;
   try {

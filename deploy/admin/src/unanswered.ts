@@ -1,9 +1,9 @@
-/** Why a call got no answer, for a person. */
+/** Explains to a person why a call got no answer. */
 
-/** undici gives up a server that has sent no head for 300 s; the door works twice as long on what reads the whole ledger. */
+/** undici gives up after 300 s without response headers; calls that read the whole ledger may take twice as long. */
 const GIVEN_UP = 'UND_ERR_HEADERS_TIMEOUT';
 
-/** `error` is what fetch rejected with. */
+/** `error` is the rejection of fetch. */
 export function whyUnanswered(error: unknown, base: string): string {
   const cause: unknown = error instanceof Error ? error.cause : undefined;
   const code = typeof cause === 'object' && cause !== null && 'code' in cause ? cause.code : undefined;

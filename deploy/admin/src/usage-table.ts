@@ -26,7 +26,7 @@ const usd = (amount: number): string => amount.toFixed(9);
 const ms = (value: number | null): string => (value === null ? '-' : String(Math.round(value)));
 const sums = (row: Sums): readonly string[] => [String(row.requests), String(row.prompt_tokens), String(row.completion_tokens), usd(row.cost_usd), usd(row.charge_usd), usd(row.savings_usd)];
 
-/** A row for each group and one for their sum. */
+/** One row per group, and one for their sum. */
 export function usageTable({ rows, total, has_more: hasMore }: Usage): string {
   const group = GROUPS.find((name) => rows[0]?.[name] !== undefined);
   if (group === undefined) return 'Nothing was used.\n';

@@ -1,9 +1,9 @@
-/** A comparison of decisions as a table for people. */
+/** Formats a comparison of decisions as a table. */
 import { aligned } from './aligned.js';
 
 interface Side {
   readonly expected_cost_usd: number;
-  /** Null when nothing was compared. */
+  /** Null if nothing was compared. */
   readonly predicted_quality: number | null;
   readonly expected_savings_usd: number;
   readonly models: readonly { readonly model: string; readonly requests: number }[];
@@ -25,7 +25,7 @@ const usd = (amount: number): string => amount.toFixed(6);
 const percent = (before: number, after: number): string => (before === 0 ? '' : `${after >= before ? '+' : ''}${((after / before - 1) * 100).toFixed(1)} %`);
 const points = (before: number, after: number): string => `${after >= before ? '+' : ''}${((after - before) * 100).toFixed(2)} points`;
 
-/** Expected cost, predicted quality and savings of both sides, then the models that come first most often. */
+/** Expected cost, predicted quality and savings of both sides, then the models that are chosen first most often. */
 export function whatIfTable({ decisions, compared, moved, refused, skipped, recorded, changed }: WhatIf): string {
   const heading = `${String(decisions)} decisions read: ${String(compared)} compared, ${String(moved)} of them moved, ${String(refused)} would be refused, ${String(skipped)} skipped (pinned models, refusals of then).`;
   if (recorded.predicted_quality === null || changed.predicted_quality === null) return `${heading}\n`;

@@ -2,9 +2,9 @@
 
 export interface SplitArguments {
   readonly isJson: boolean;
-  /** Services run from their bundles, `dist/program.js`, which `scripts/bundle.mjs` has made. */
+  /** Run services from their bundles, `dist/program.js`, built by `scripts/bundle.mjs`. */
   readonly isBundled: boolean;
-  /** Replicas by role; a role that is not named runs once. */
+  /** Number of replicas by role; 1 for other roles. */
   readonly replicas: ReadonlyMap<string, number>;
 }
 

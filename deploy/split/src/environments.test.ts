@@ -12,7 +12,7 @@ interface Compose {
 }
 const composed = (parse(readFileSync(new URL('../../../docker-compose.yml', import.meta.url), 'utf8')) as Compose).services;
 
-/** All that any worker may read, and what an operator's shell holds besides. */
+/** All variables that any worker may read, and others that an operator's shell may have. */
 const credentials = Object.entries(composed).flatMap(([name, { environment = {} }]) => (name.startsWith('worker-') ? Object.keys(environment).filter((variable) => /_(KEY|TOKEN|TOKEN_BEDROCK|KEY_ID|BASE_URL|CREDENTIALS|REGION|VERSION|DEPLOYMENTS|NAME|PROJECT|LOCATION|NUM_CTX|ALIVE)$/.test(variable)) : []));
 const PROCESS = ['PATH', 'HOME', 'TZ', 'LANG', 'NODE_OPTIONS', 'MALLOC_ARENA_MAX', 'MALLOC_MMAP_THRESHOLD_', 'LOG_LEVEL'];
 const CALLER = ['NODE_EXTRA_CA_CERTS', 'SSL_CERT_FILE', 'SSL_CERT_DIR', 'OTEL_EXPORTER_OTLP_ENDPOINT', 'OTEL_EXPORTER_OTLP_HEADERS', 'OTEL_TRACES_SAMPLER_ARG'];
@@ -45,7 +45,7 @@ test.each(SERVICES)('%s is given the stores and secrets that its container has',
 });
 
 describe('a worker', () => {
-  /** By provider, as edge is told of them. */
+  /** By provider, as in edge's WORKERS. */
   const containers = new Map((composed['edge']?.environment?.['WORKERS'] ?? '').split(',').map((pair): [string, string] => [pair.split('=')[0] ?? '', (pair.split('=')[1] ?? '').split(':')[0] ?? '']));
   const wanted = wantedWorkers({ ...shell, SIMULATOR: 'on' }, true);
   const workers: readonly WantedWorker[] = [...wanted, ...possibleWorkers({}, wanted)];

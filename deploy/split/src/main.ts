@@ -1,4 +1,4 @@
-/** `npm run start:split`: every service its own process on real stores; a service that dies is started again. */
+/** `npm run start:split`: runs every service as its own process on real stores, and restarts services that die. */
 import { openSplit, type Split } from './split.js';
 import { parseArguments } from './arguments.js';
 import { preferBatches } from './scheduling.js';

@@ -29,7 +29,7 @@ test('a service that dies is started again, and the operator is told which, and 
 test('a service has the environment that was made for it, and nothing of who starts it', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'keeper-'));
   const main = join(folder, 'main.mjs');
-  // Their names, as ports.
+  // Reports the names of its environment variables, as ports.
   writeFileSync(main, 'process.send({ ready: true, ports: Object.fromEntries(Object.keys(process.env).map((name) => [name, 1])) }); setInterval(() => undefined, 1000);');
   const keeper = keepProcess({ role: 'sandbox', replica: 0, main, environment: { HOST: '127.0.0.1' }, onRestarted: () => undefined, tell: () => undefined });
   try {

@@ -1,4 +1,4 @@
-/** One service process: started, watched, started again within a second with the same command, environment and ports. */
+/** Starts and watches one service process; restarts it within a second with the same command, environment and ports. */
 import { systemClock } from '@signalbox/runtime/clock';
 import { fork, type ChildProcess } from 'node:child_process';
 import { v8FlagsOf } from './v8-flags.js';
@@ -16,18 +16,18 @@ export interface KeeperOptions {
   /** Compiled main module of the service. */
   readonly main: string;
   readonly environment: Readonly<Record<string, string>>;
-  /** The process runs again under a new pid; it answers as soon as it has started. */
+  /** Called when the process runs again with a new pid; it answers as soon as it has started. */
   readonly onRestarted: () => void;
-  /** A line for the operator, when the process has died that was serving: one that is killed says nothing itself. */
+  /** Prints a line for the operator when a serving process has died, since a killed process logs nothing itself. */
   readonly tell: (line: string) => void;
 }
 
 export interface ProcessKeeper {
-  /** Resolves when the service answers; rejects when it exits before. */
+  /** Resolves when the service answers; rejects if it exits before. */
   start(): Promise<void>;
   /** SIGTERM, then SIGKILL after `graceMs`. */
   stop(graceMs: number): Promise<void>;
-  /** SIGKILL, and no new one. */
+  /** SIGKILL, without a restart. */
   kill(): void;
   state(): ProcessState;
 }

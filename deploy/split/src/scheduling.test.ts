@@ -7,7 +7,7 @@ import { preferBatches } from './scheduling.js';
 const SCHED_BATCH = 3;
 const hasChrt = spawnSync('chrt', ['--version']).status === 0;
 
-/** Scheduling policy of each thread: field 41 of proc(5) stat; the name in brackets may hold spaces. */
+/** Scheduling policy of each thread: field 41 of stat in proc(5); the name in brackets may contain spaces. */
 function policiesOf(pid: number): number[] {
   return readdirSync(`/proc/${String(pid)}/task`).map((task) => Number(readFileSync(`/proc/${String(pid)}/task/${task}/stat`, 'utf8').replace(/^.*\) /, '').split(' ')[38]));
 }
@@ -19,7 +19,7 @@ afterEach(() => {
 
 describe('preferBatches', () => {
   (hasChrt ? it : it.skip)('has every thread of the process, and what it starts then, scheduled in batches', async () => {
-    // Says its own pid, and once it is told to, starts another and says that.
+    // Prints its own pid, and on input starts a second process and prints its pid.
     const script = "process.stdout.write('up\\n'); process.stdin.once('data', () => process.stdout.write(`${require('node:child_process').spawn('sleep', ['30']).pid}\\n`))";
     child = spawn(process.execPath, ['-e', script], { stdio: ['pipe', 'pipe', 'inherit'] });
     const { pid, stdin, stdout } = child;

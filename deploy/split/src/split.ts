@@ -1,4 +1,4 @@
-/** The table of processes and their environment: the same names as any other deployment uses. */
+/** The processes of the split system and their environments, with the same names as in other deployments. */
 import { connectJetStreamBus } from '@signalbox/bus/jetstream';
 import { findStores, type FoundStores } from '@signalbox/local-stores/find';
 import { quietPort } from '@signalbox/local-stores/ports';
@@ -23,7 +23,7 @@ import { fileURLToPath } from 'node:url';
 import { environmentOf, workerEnvironmentOf, type Given } from './environments.js';
 import { keepProcess, type ProcessKeeper, type ProcessState } from './process-keeper.js';
 
-/** Where the build leaves the dashboard. */
+/** Build output of the dashboard. */
 const DASHBOARD_DIR = fileURLToPath(new URL('../../../services/dashboard/dist/site', import.meta.url));
 
 export interface Split {
@@ -36,17 +36,17 @@ export interface Split {
 
 export interface SplitOptions {
   readonly replicas: ReadonlyMap<string, number>;
-  /** Services run from their bundles. */
+  /** Run services from their bundles. */
   readonly isBundled: boolean;
-  /** Called with the whole table whenever a process has a new pid. */
+  /** Called with all processes whenever one has a new pid. */
   readonly onProcesses: (processes: readonly ProcessState[]) => void;
-  /** Called once with what ends all processes at once, without waiting for anything. */
+  /** Called once with a function that kills all processes immediately. */
   readonly onEnd?: (end: () => void) => void;
-  /** Aborted: what is starting is stopped and the call rejects. */
+  /** If aborted, everything that was started is stopped, and the call rejects. */
   readonly signal?: AbortSignal;
 }
 
-/** Order of stopping: edge, then workers and routing, then quota, then what keeps the records. */
+/** Order of stopping: edge, then workers and routing, then quota, then accounts and billing. */
 function layerOf(role: string): number {
   if (role === 'edge') return 0;
   if (role === 'quota') return 2;
@@ -54,22 +54,22 @@ function layerOf(role: string): number {
 }
 
 const SERVICES_DIR = fileURLToPath(new URL('../../../services', import.meta.url));
-/** Over what a service waits for running streams. */
+/** Time to end, besides the wait for running streams. */
 const STOP_SPARE_MS = 5_000;
 const DRAIN_MS = 30_000;
-/** Over that, how long a worker waits for the usage of clients that left (as long again, a minute at most), and time to end. */
+/** Additional time for a worker: it waits for the usage of clients that left (as long again, at most a minute), and then ends. */
 const leftBehindMs = (drainMs: number): number => Math.min(drainMs, 60_000) + 15_000;
 
-/** Port 0 means any free one; it stays the same when the edge dies and starts again. */
+/** Port 0 means any free port, which stays the same when edge restarts. */
 const edgePort = async (wanted: string): Promise<string> => (wanted === '0' ? String(await quietPort()) : wanted);
 
 const walDirOf = (environment: Environment, dataDir: string): string => environment['WAL_DIR'] || join(dataDir, 'split-wal');
 
 const ROLES = ['accounts', 'billing', 'quota', 'routing', 'sandbox', 'plugins', 'edge'];
 
-/** Throws an Error for a person when replicas are asked for of what does not run here. */
+/** Throws an Error for a person if `--replicas` names a role that does not run here. */
 function refuseUnknownRoles(replicas: ReadonlyMap<string, number>, environment: Environment): void {
-  // Whether there is an Ollama is not known yet.
+  // Whether Ollama is running is not known yet, so accept its role.
   const wanted = wantedWorkers(environment, true);
   const known = [...ROLES, ...[...wanted, ...possibleWorkers(environment, wanted)].map(({ provider }) => `worker-${provider}`)];
   const unknown = [...replicas.keys()].filter((role) => !known.includes(role));
@@ -90,7 +90,7 @@ export async function openSplit(environment: Environment, { replicas, isBundled,
   try {
     secrets = openDataDir(dataDir, environment);
     claims.push(claimLogs(walDir));
-    // Before the stores: Postgres of the earlier start serves those that still finish.
+    // Before the stores start: services of an earlier start that still finish use its Postgres.
     await waitForEarlierStart({ walDir, clock: systemClock, limitMs: drainMs + leftBehindMs(drainMs), tell: tellOperator, signal });
     stores = await findStores({ databaseUrl: environment['DATABASE_URL'], redisUrl: environment['REDIS_URL'], natsUrl: environment['NATS_URL'], dataDir: join(dataDir, 'split'), log: createLog({ service: 'stores', level: logLevelOf(environment, 'warn') }) });
   } catch (error) {
@@ -103,7 +103,7 @@ export async function openSplit(environment: Environment, { replicas, isBundled,
   const stopGraceMs = drainMs + STOP_SPARE_MS;
   const stopAll = async (): Promise<void> => {
     for (const close of closers) await close();
-    // Doors to clients first, then the neighbours they need while they drain.
+    // Client-facing services first, then the neighbours that they need while they drain.
     for (const role of [...new Set(keepers.map((keeper) => layerOf(keeper.state().role)))].sort()) {
       await Promise.all(keepers.filter((keeper) => layerOf(keeper.state().role) === role).map((keeper) => keeper.stop(stopGraceMs)));
     }
@@ -145,7 +145,7 @@ async function startAll(
   const given: Given = { DATABASE_URL: stores.databaseUrl, REDIS_URL: stores.redisUrl, NATS_URL: stores.natsUrl, KEY_PEPPER: secrets.keyPepper, SECRETS_KEY: secrets.secretsKey, ADMIN_TOKEN: secrets.adminToken };
 
   const portsOf = (role: string): Promise<readonly number[]> => Promise.all(Array.from({ length: replicas.get(role) ?? 1 }, () => quietPort()));
-  /** Starts every replica of a role, at `grpcPorts` when given; the addresses of their rpc doors. */
+  /** Starts every replica of a role, on `grpcPorts` if given; returns their RPC addresses. */
   const start = async (role: string, service: string, own: Readonly<Record<string, string>>, perReplica?: (replica: number) => Promise<Record<string, string>> | Record<string, string>, grpcPorts?: readonly number[]): Promise<string> => {
     const count = replicas.get(role) ?? 1;
     const started = await Promise.all(
@@ -168,7 +168,7 @@ async function startAll(
     return started.join(',');
   };
 
-  // Billing asks accounts for terms when it makes a bill: not at its start.
+  // Billing calls accounts only when it makes a bill, not at its start.
   const accounts = await start('accounts', 'accounts', environmentOf('accounts', environment, given));
   const billing = await start('billing', 'billing', { ...environmentOf('billing', environment, given), ACCOUNTS_ADDRS: accounts });
   const quota = await start('quota', 'quota', { ...environmentOf('quota', environment, given), QUOTA_STORE: 'redis', BILLING_ADDRS: billing });
@@ -234,7 +234,7 @@ async function startAll(
   const firstKey = await makeFirstKey(accounts.split(',')[0] ?? '');
   return {
     baseUrl: `http://${hostInUrl(host)}:${firstEdge?.ports['http'] ?? 0}`,
-    // It listens on loopback only.
+    // The admin API listens on loopback only.
     adminUrl: `http://127.0.0.1:${firstEdge?.ports['admin'] ?? 0}`,
     firstKey,
     processes,
@@ -242,7 +242,7 @@ async function startAll(
   };
 }
 
-/** Logs of providers that are no longer configured, and of replicas there are no more, hold money too: they go to the ledger before anything is ready. */
+/** Books the logs of providers that are no longer configured, and of replicas that no longer exist, before anything is ready: their charges are money too. */
 async function recover(walDir: string, quota: string, billing: string, natsUrl: string, level: string): Promise<void> {
   const log = createLog({ service: 'recovery', level });
   const bus = await connectJetStreamBus({ url: natsUrl, clock: systemClock, log, name: 'recovery' });

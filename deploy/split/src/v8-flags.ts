@@ -1,11 +1,11 @@
-/** What V8 is told on the command line of each process of the split. `scripts/bundle.mjs` compiles under the same: V8 takes no other code. */
+/** V8 flags of each process of the split. `scripts/bundle.mjs` compiles under the same flags: V8 accepts no other compiled code. */
 
-/** MB for new objects, of which V8 has a multiple resident: a service that answers in a millisecond keeps few, and a worker and billing hand on what they read. V8's own 16 cost 10 to 25 MB a process. */
+/** Size of V8's semi-space in MB; a multiple of it is resident. Services that answer in a millisecond keep few objects, and workers and billing pass on what they read. V8's default of 16 costs 10 to 25 MB more per process. */
 const semiSpaceMbOf = (role: string): number => (role === 'edge' ? 8 : role === 'billing' ? 2 : 4);
 
 /**
- * One thread of V8's own instead of four: on a shared core they get in each other's way, and collections cost a third more.
- * Twice what V8 puts into one function, since a request's way is many small ones; and no baseline code, which is compiled
- * and held for what soon has better (figures in ADR 69).
+ * One V8 thread instead of four: on a shared core they disturb each other, and collections cost a third more. Twice V8's
+ * default for inlining, since a request runs through many small functions. No baseline code, which costs compile time and
+ * memory for functions that are soon optimised (figures in ADR 69).
  */
 export const v8FlagsOf = (role: string): readonly string[] => ['--v8-pool-size=1', '--no-memory-reducer', '--max-inlined-bytecode-size=1000', '--max-inlined-bytecode-size-cumulative=2000', '--no-sparkplug', `--max-semi-space-size=${String(semiSpaceMbOf(role))}`];

@@ -15,7 +15,7 @@ import { join } from 'node:path';
 import { checkSettings } from './check-settings.js';
 import type { Environment } from './wanted-workers.js';
 
-/** By the section of docs/configuration.md, which is written from the schemas. */
+/** By section of docs/configuration.md, which is generated from the schemas. */
 const LOADERS: Readonly<Record<string, (environment: Environment) => unknown>> = {
   Accounts: loadAccountsConfig,
   Billing: loadBillingConfig,
@@ -28,14 +28,14 @@ const LOADERS: Readonly<Record<string, (environment: Environment) => unknown>> =
   'Worker-ollama': loadWorkerOllamaConfig,
 };
 const NEEDED = { DATABASE_URL: 'postgres://x', REDIS_URL: 'redis://x', KEY_PEPPER: 'p'.repeat(16), SECRETS_KEY: 's'.repeat(16), ADMIN_TOKEN: 't', ACCOUNTS_ADDRS: 'a:1', ROUTING_ADDRS: 'a:1', QUOTA_ADDRS: 'a:1', BILLING_ADDRS: 'a:1', WORKERS: 'w=a:1' };
-/** Settings that bound another: as far as they go. */
+/** Settings that limit another setting, at their maximum. */
 const WIDE = { PLUGINS_DEADLINE_MS: '120000' };
 const EVERYWHERE: readonly (readonly [name: string, load: (environment: Environment) => unknown])[] = [
   ['GRPC_PORT', loadSandboxConfig],
   ['METRICS_PORT', loadSandboxConfig],
   ['OTEL_TRACES_SAMPLER_ARG', loadTracingConfig],
 ];
-/** Of one service's process, and no setting of a start of all. */
+/** Settings of a single service's process, not used when all are started together. */
 const OF_A_PROCESS = new Set(['GRPC_PORT', 'METRICS_PORT', 'EDGE_REPLICAS']);
 
 interface NumberSetting {
@@ -45,7 +45,7 @@ interface NumberSetting {
   readonly load: (environment: Environment) => unknown;
 }
 
-/** Every setting with bounds. */
+/** Every number setting with bounds. */
 function numberSettings(): readonly NumberSetting[] {
   const text = readFileSync(new URL('../../../docs/configuration.md', import.meta.url), 'utf8');
   return text.split(/^## /m).slice(1).flatMap((part) => {
@@ -61,7 +61,7 @@ function numberSettings(): readonly NumberSetting[] {
 
 const SETTINGS = numberSettings();
 
-/** Several services may have a setting of one name: a start of all takes what each of them takes. */
+/** Several services may share a setting's name: a start of all services accepts only values that each of them accepts. */
 const narrowestOf = (name: string): string => String(Math.max(...SETTINGS.filter((setting) => setting.name === name).map(({ minimum }) => Number(minimum))));
 
 function problemOf(load: () => unknown): string {
@@ -108,7 +108,7 @@ test('two doors of ours are not on one port, and what is no address of Postgres 
   expect(problemOf(() => checkSettings({ PORT: '0', ADMIN_PORT: '0' }))).toBe('');
   expect(problemOf(() => checkSettings({ REDIS_URL: 'http://u:secret@x', NATS_URL: 'secret' }, { hasServices: true })).split('\n').sort()).toEqual(['NATS_URL: must be nats://host:port, several with commas', 'REDIS_URL: must be redis://host:port, or rediss://host:port']);
   for (const given of [{}, { REDIS_URL: ' ', NATS_URL: ' ' }, { REDIS_URL: 'rediss://u:p@x:1', NATS_URL: 'nats://x:1,tls://y' }]) expect(problemOf(() => checkSettings(given, { hasServices: true }))).toBe('');
-  // Nobody reads them there.
+  // They are not used there.
   expect(problemOf(() => checkSettings({ REDIS_URL: 'http://x', NATS_URL: 'x' }))).toBe('');
   expect(problemOf(() => checkSettings({ DATABASE_URL: 'mysql://u:secret@x/y' }))).toBe('DATABASE_URL: must begin with postgres:// (or postgresql://)');
   for (const url of ['postgres://x', 'postgresql://u:p@x:1/y?host=/run', '/run/postgresql signalbox', 'socket:/run?db=x']) expect(problemOf(() => checkSettings({ DATABASE_URL: url }))).toBe('');

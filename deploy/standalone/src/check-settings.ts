@@ -1,4 +1,4 @@
-/** All settings, read before anything starts: what is wrong is told at once and once, however many services would refuse it. */
+/** Checks all settings before anything starts, so that each mistake is reported once, however many services would refuse it. */
 import { loadAccountsConfig } from '@signalbox/accounts/config';
 import { loadBillingConfig } from '@signalbox/billing/config';
 import { hostsOf } from '@signalbox/bus/nats-url';
@@ -34,7 +34,7 @@ const WORKERS: Readonly<Record<WantedWorker['service'], (environment: Environmen
   'worker-sim': loadWorkerSimConfig,
 };
 
-/** What the start itself sets: any value that is right. */
+/** Valid placeholders for settings that the start itself sets. */
 const SET_BY_THE_START = { DATABASE_URL: 'postgres://start', REDIS_URL: 'redis://start', ACCOUNTS_ADDRS: 'start:1', ROUTING_ADDRS: 'start:1', QUOTA_ADDRS: 'start:1', BILLING_ADDRS: 'start:1', WORKERS: 'start=start:1' } as const;
 const MADE_SECRET = 'made-where-it-is-not-given';
 
@@ -57,7 +57,7 @@ export function checkSettings(environment: Environment, { hasServices = false }:
   const common = { ...SET_BY_THE_START, DATABASE_URL: environment['DATABASE_URL'] || SET_BY_THE_START.DATABASE_URL, LOG_LEVEL: environment['LOG_LEVEL'], BILLING_PERIOD_SECONDS: environment['BILLING_PERIOD_SECONDS'], KEY_PEPPER: given('KEY_PEPPER'), SECRETS_KEY: given('SECRETS_KEY') };
   read(() => loadTracingConfig(environment));
   if (ofStore('NATS_URL') !== '') read(() => hostsOf(ofStore('NATS_URL')));
-  // First: of settings that several have, its bounds are the narrowest.
+  // Billing first: it has the narrowest bounds of settings that several services share.
   read(() => loadBillingConfig({ ...common, ...serviceSettings('billing', environment) }));
   read(() => loadAccountsConfig({ ...common, ...serviceSettings('accounts', environment) }));
   read(() => loadQuotaConfig({ ...common, REDIS_URL: ofStore('REDIS_URL') || SET_BY_THE_START.REDIS_URL, ...serviceSettings('quota', environment) }));

@@ -20,7 +20,7 @@ afterEach(async () => {
 });
 afterAll(() => stopTestStores(), 30_000);
 
-/** Time moves only where that is what is waited for: the database takes its own. */
+/** Advances the fake clock only when the claim waits for time, not while it waits for the database. */
 async function claim(counters: ClaimDatabaseOptions['counters']): Promise<SessionLock> {
   clock = createFakeClock();
   let isOver = false;

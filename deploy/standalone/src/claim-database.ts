@@ -1,4 +1,4 @@
-/** One set of counters a database: two that know nothing of each other would let an account spend its caps once each. */
+/** Makes sure that only one set of counters uses a database: with two, an account could spend its caps twice. */
 import type { Clock } from '@signalbox/kernel/clock';
 import { ConfigError } from '@signalbox/runtime/config';
 import type { Log } from '@signalbox/runtime/log';
@@ -7,14 +7,14 @@ import { LockHeldError, takeSessionLock, type LockChange, type SessionLock } fro
 import { hostname } from 'node:os';
 
 const LOCK = 'signalbox.counters';
-/** A host that is gone keeps its connection for some seconds: see `takeSessionLock`. */
+/** The connection of a host that is gone stays open for some seconds: see `takeSessionLock`. */
 const LIMIT_MS = 10_000;
 const HOST_LENGTH_MAX = 24;
 
 export interface ClaimDatabaseOptions {
-  /** Holds a password: not logged. */
+  /** May contain a password: do not log it. */
   readonly url: string;
-  /** `memory`, and `own-redis`, which was started for this one alone: nobody else may run on the database. `redis`, a given one: others may who count there too. */
+  /** `memory`, and `own-redis` (started for this installation only): nobody else may use the database. `redis` (given by the operator): others that count in the same Redis may use it too. */
   readonly counters: 'memory' | 'own-redis' | 'redis';
   readonly clock: Clock;
   readonly log: Log;
@@ -24,10 +24,10 @@ export interface ClaimDatabaseOptions {
 }
 
 const WHO = { memory: 'npm start', 'own-redis': 'npm run start:split', redis: 'npm run start:split' } as const;
-/** Where they count who take the database alone; of another nobody knows but that he does. */
+/** Where an exclusive user of the database counts; about another user, only that it is exclusive is known. */
 const WHERE = { memory: 'this one counts in its own memory', 'own-redis': 'this one counts in a Redis of its own', redis: 'it counts by itself' } as const;
 
-/** Takes the database for as long as its connection lasts, and again where it was lost. Rejects with a ConfigError when another has it, or a Fault when it is away. */
+/** Locks the database while its connection lasts, and again after a lost connection. Rejects with a ConfigError if another process has the lock, or a Fault if the database is unreachable. */
 export async function claimDatabase({ url, counters, clock, log, tell, signal }: ClaimDatabaseOptions): Promise<SessionLock> {
   const apart = (by: string): string => `${by} runs on the database at DATABASE_URL too, and ${WHERE[counters]}, so that caps are counted apart`;
   const onChange = (change: LockChange): void => {

@@ -1,4 +1,4 @@
-/** Every service in one process: real rpc on loopback, embedded Postgres, counters and bus in memory. */
+/** All services in one process, with embedded Postgres, and counters and bus in memory. */
 import type { Bus } from '@signalbox/bus/bus';
 import { createMemoryBus } from '@signalbox/bus/memory';
 import { composeAccounts } from '@signalbox/accounts/compose';
@@ -61,25 +61,25 @@ import { tellOperator } from './tell-operator.js';
 import { beginLateWorkers } from './late-workers.js';
 import { possibleWorkers, providerSettings, wantedWorkers, type Environment, type WantedWorker } from './wanted-workers.js';
 
-/** Where the build leaves the dashboard. */
+/** Build output of the dashboard. */
 const DASHBOARD_DIR = fileURLToPath(new URL('../../../services/dashboard/dist/site', import.meta.url));
 
 export interface Standalone {
   readonly baseUrl: string;
   readonly adminUrl: string;
   readonly adminToken: string;
-  /** Undefined where there is none, as where it could not be built. */
+  /** Undefined if there is no dashboard, for example because it was not built. */
   readonly dashboardUrl: string | undefined;
-  /** Set where METRICS_PORT is. */
+  /** Set if METRICS_PORT is. */
   readonly metricsUrl: string | undefined;
-  /** Set at the first start only. */
+  /** Set only at the first start. */
   readonly firstKey: string | undefined;
   readonly services: readonly Service[];
   /** Drains every service, then stops the store. Safe to call twice. */
   stop(): Promise<void>;
 }
 
-/** Of the one door for all services; none unless it is set. */
+/** Port of the metrics of all services; not opened unless set. */
 const metricsDoorSchema = z.object({ METRICS_PORT: optionalPortField() });
 
 interface Started {
@@ -88,8 +88,8 @@ interface Started {
 }
 
 /**
- * Starts everything on the store that is being opened; whatever was started is stopped again when a part of it cannot start.
- * `signal` aborted: the call rejects, unless clients may have been answered already.
+ * Starts all services on the store that is being opened. If one fails to start, stops everything again.
+ * If `signal` is aborted, the call rejects, unless clients may have been answered already.
  */
 export async function startStandalone(environment: Environment, opening: Promise<EmbeddedStore>, signal?: AbortSignal): Promise<Standalone> {
   const dataDir = resolve(environment['DATA_DIR'] || '.data');
@@ -124,25 +124,25 @@ export async function startStandalone(environment: Environment, opening: Promise
   const doors: ProcessDoors = new Map();
   const surroundings = (service: string): Surroundings => ({ clock: systemClock, randomBytes, log: createLog({ service, level }), withProcessMetrics: service === 'edge', doors, tracer: tracing?.tracer(service) });
   const common = { HOST: '127.0.0.1', LOG_LEVEL: level, BILLING_PERIOD_SECONDS: environment['BILLING_PERIOD_SECONDS'], KEY_PEPPER: secrets.keyPepper, SECRETS_KEY: secrets.secretsKey };
-  /** Services stop in reverse: one that comes late is put before those that need it while they drain. */
+  /** Services stop in reverse order: one that starts late is inserted before those that need it while they drain. */
   const start = (service: Service, before?: Service): Promise<Started> => {
     running.splice(before === undefined ? running.length : running.indexOf(before), 0, service);
     const started = service.start().then(() => ({ service, address: `127.0.0.1:${service.ports()['grpc'] ?? 0}` }));
-    // It may fail once another's mistake has ended the start, when nobody waits for it any more.
+    // It may reject after another failure has ended the start, when nothing awaits it any more.
     started.catch(() => undefined);
     return started;
   };
 
-  // Without its store everything that is starting fails at once.
+  // Stopping the store makes all starting services fail at once.
   const giveUp = (): void => void opening.then((opened) => opened.stop()).catch(() => undefined);
   signal?.addEventListener('abort', giveUp);
-  // Asked while the store opens.
+  // In parallel with the opening of the store.
   const findingOllama = findOllama(environment);
   const findingVllm = findVllmModels(environment);
   try {
     store = await opening;
     signal?.throwIfAborted();
-    // Before anything counts, or writes.
+    // Before anything counts or writes.
     database = await claimDatabase({ url: store.databaseUrl, counters: 'memory', clock: systemClock, log: createLog({ service: 'database', level }), tell: tellOperator, signal });
     if (metricsPort !== undefined) metricsDoor = await openMetricsDoor({ host: '127.0.0.1', port: metricsPort, services: running });
     const stores = { ...common, DATABASE_URL: store.databaseUrl };
@@ -166,7 +166,7 @@ export async function startStandalone(environment: Environment, opening: Promise
     ]);
     const quota = await start(composeQuota(loadQuotaConfig({ ...common, ...serviceSettings('quota', environment), QUOTA_STORE: 'memory', BILLING_ADDRS: billing.address }), surroundings('quota'), { bus, isAlone: true }));
 
-    // Before any worker: whatever an earlier process left open is in the ledger, whose totals fill the empty counters.
+    // Before any worker starts: books what an earlier process left open, so that the ledger's totals for the empty counters are complete.
     await recoverLeftDirectories({ walDir, quotaAddress: quota.address, billingAddress: billing.address, bus, log: createLog({ service: 'recovery', level }) });
     const ollama = await findingOllama;
     const settings = { ...common, ...serviceSettings('worker', environment), WAL_DIR: walDir, ACCOUNTS_ADDRS: accounts.address, QUOTA_ADDRS: quota.address, BILLING_ADDRS: billing.address };
@@ -216,12 +216,12 @@ function dashboardUrlOf(baseUrl: string, folder: string | undefined): string | u
   return folder !== undefined && existsSync(join(folder, 'index.html')) ? `${baseUrl}/dashboard` : undefined;
 }
 
-/** Those of the variables that are set. */
+/** The variables that are set. */
 function present(environment: Environment, names: readonly string[]): Environment {
   return Object.fromEntries(names.filter((name) => environment[name] !== undefined).map((name) => [name, environment[name]]));
 }
 
-/** A worker as a service, not yet started; `port` of its rpc door, else any. */
+/** Composes a worker without starting it; `port` for RPC, any free port if absent. */
 function workerComposer(
   environment: Environment,
   ollama: FoundOllama | undefined,

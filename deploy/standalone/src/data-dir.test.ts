@@ -17,7 +17,7 @@ test('a folder that cannot be made is told with its setting', () => {
   const root = mkdtempSync(join(tmpdir(), 'signalbox-data-dir-'));
   writeFileSync(join(root, 'file'), '');
   for (const name of ['file', join('file', 'data')]) expect(() => makeDataDir(join(root, name))).toThrow(/^DATA_DIR: /);
-  // Where the system makes no folders at all, and asking for all at once never ends.
+  // A place where the system creates no folders, and a recursive mkdir never returns.
   if (existsSync('/proc/self')) expect(() => makeDataDir('/proc/signalbox/data')).toThrow(/^DATA_DIR: /);
   rmSync(root, { recursive: true, force: true });
 });

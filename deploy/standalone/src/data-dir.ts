@@ -1,4 +1,4 @@
-/** What `npm start` keeps between runs: secrets made at the first start, readable by their owner only. */
+/** Data that `npm start` keeps between runs: secrets generated at the first start, readable only by their owner. */
 import { randomBytes } from '@signalbox/runtime/random';
 import { ConfigError } from '@signalbox/runtime/config';
 import { makeFolder } from '@signalbox/runtime/folder';
@@ -14,7 +14,7 @@ export interface KeptSecrets {
   readonly adminToken: string;
 }
 
-/** The secret in that file, made and written atomically when it is not there yet. */
+/** Reads the secret in that file; creates it atomically if the file does not exist. */
 function keep(directory: string, name: string): string {
   const file = join(directory, name);
   if (existsSync(file)) {
@@ -23,7 +23,7 @@ function keep(directory: string, name: string): string {
     return kept;
   }
   const secret = Buffer.from(randomBytes(32)).toString('base64url');
-  // On the disk before its name is, and that before anything is made under it.
+  // Sync the content before the rename, and the folder before the secret is used.
   const descriptor = openSync(`${file}.new`, 'w', 0o600);
   writeSync(descriptor, `${secret}\n`);
   fsyncSync(descriptor);
@@ -36,7 +36,7 @@ function keep(directory: string, name: string): string {
 /** Traversable, since the embedded Postgres may run as another user; every secret in it is mode 0600. */
 export const makeDataDir = (directory: string): void => makeFolder(directory, 'DATA_DIR', 0o755);
 
-/** Makes the folder and takes it for this process and all that it starts; answers what gives it back. Throws ConfigError, and StoreError naming the process that has it. */
+/** Creates the folder and locks it for this process and its children; returns a function that unlocks it. Throws a ConfigError, or a StoreError that names the process that has the lock. */
 export function claimDataDir(directory: string): () => void {
   makeDataDir(directory);
   claimFolder(directory);

@@ -24,7 +24,7 @@ afterEach(() => {
   rmSync(walDir, { recursive: true, force: true });
 });
 
-/** A worker's log, held by the process that was left behind. */
+/** A worker's log, locked by a process of an earlier start. */
 function holdLog(): string {
   const directory = join(walDir, '0', 'simulator');
   mkdirSync(directory, { recursive: true });
@@ -71,7 +71,7 @@ test('a second start is refused at once, and told whose the logs are', async () 
   release();
   writeFileSync(join(walDir, 'owner.json'), JSON.stringify({ pid: left.pid, birth: startTimeOf(left.pid ?? 0) }));
   expect(() => claimLogs(walDir)).toThrow(`in use by process ${left.pid ?? 0}`);
-  // Logs that nobody holds are waited for by nobody.
+  // Unlocked logs cause no wait.
   await begin();
   expect(told).toEqual([]);
 });
@@ -80,7 +80,7 @@ test('logs that cannot be written are told with their setting', () => {
   const root = mkdtempSync(join(tmpdir(), 'signalbox-logs-'));
   writeFileSync(join(root, 'file'), '');
   expect(() => claimLogs(join(root, 'file', 'wal'))).toThrow(/^WAL_DIR: /);
-  // As for DATA_DIR: asked for all at once, these never come.
+  // As for DATA_DIR: a recursive mkdir never returns here.
   if (existsSync('/proc/self')) expect(() => claimLogs('/proc/signalbox/wal')).toThrow(/^WAL_DIR: /);
   rmSync(root, { recursive: true, force: true });
 });

@@ -1,4 +1,4 @@
-/** One start at a time writes to a folder of logs; what a killed launcher left there may finish first. */
+/** Only one start at a time may write to a folder of logs; services left by a killed launcher may finish first. */
 import type { Clock } from '@signalbox/kernel/clock';
 import { claimFolder, releaseFolder } from '@signalbox/local-stores/owner';
 import { makeFolder } from '@signalbox/runtime/folder';
@@ -9,21 +9,21 @@ const LOOK_EVERY_MS = 200;
 export interface EarlierStartOptions {
   readonly walDir: string;
   readonly clock: Clock;
-  /** How long services of an earlier start may take to finish. */
+  /** Longest wait for services of an earlier start to finish. */
   readonly limitMs: number;
-  /** One line for a person, said once, and only when there is somebody to wait for. */
+  /** Prints a line for a person, once, and only if there is something to wait for. */
   readonly tell: (line: string) => void;
   readonly signal?: AbortSignal | undefined;
 }
 
-/** Takes the logs for this process; answers what gives them back. Throws StoreError, naming its number, when a living process has them, ConfigError where they cannot be written. */
+/** Locks the logs for this process; returns a function that unlocks them. Throws a StoreError with the pid if a living process has the lock, a ConfigError if the folder is not writable. */
 export function claimLogs(walDir: string): () => void {
   makeFolder(walDir, 'WAL_DIR', 0o700);
   claimFolder(walDir);
   return () => releaseFolder(walDir);
 }
 
-/** Services whose launcher was killed end their streams, then themselves: resolves when none of them writes a log here any more. Throws an Error for a person at the limit. */
+/** Services whose launcher was killed finish their streams and then exit. Resolves when none of them writes a log here any more; rejects with an Error for a person after `limitMs`. */
 export async function waitForEarlierStart({ walDir, clock, limitMs, tell, signal }: EarlierStartOptions): Promise<void> {
   const end = clock.monotonicMs() + limitMs;
   for (let hasTold = false; ; hasTold = true) {

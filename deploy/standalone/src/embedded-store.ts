@@ -1,19 +1,19 @@
-/** The database of the all-in-one: the given one, else a private Postgres in the data folder. */
+/** The database of the all-in-one process: the given one, else a private Postgres in the data folder. */
 import { startPostgres } from '@signalbox/local-stores/postgres';
 import { logLevelOf } from '@signalbox/runtime/config';
 import { createLog } from '@signalbox/runtime/log';
 import { resolve } from 'node:path';
 
-/** What is booked in batches may wait for what answers a request, and does not take its place in the middle. A seventh of a full core stays its own, twice what it needs. */
+/** Lower priority: booking happens in batches and may wait for code that answers requests, without preempting it. On a fully used core Postgres still gets a seventh, twice what it needs. */
 const NICENESS = 8;
 
 export interface EmbeddedStore {
-  /** Holds a password: do not log it. */
+  /** May contain a password: do not log it. */
   readonly databaseUrl: string;
   stop(): Promise<void>;
 }
 
-/** Begins at once: Postgres starts in its own process while this one still loads the services. */
+/** Call early: Postgres starts in its own process while this one still loads the services. */
 export async function openEmbeddedStore(environment: Readonly<Record<string, string | undefined>>): Promise<EmbeddedStore> {
   const given = environment['DATABASE_URL'] ?? '';
   if (given !== '') return { databaseUrl: given, stop: () => Promise.resolve() };

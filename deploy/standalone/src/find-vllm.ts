@@ -1,4 +1,4 @@
-/** vLLM: what a server of the operator's holds, asked at the start. */
+/** Lists the models of the operator's vLLM server, at the start. */
 import { isObject } from '@signalbox/wires/canonical';
 import { request } from '@signalbox/runtime/http-client';
 import type { Environment } from './wanted-workers.js';
@@ -10,7 +10,7 @@ function modelsOf(told: unknown): readonly string[] | undefined {
   return Array.isArray(models) ? (models as readonly unknown[]).flatMap((model) => (isObject(model) && typeof model['id'] === 'string' ? [model['id']] : [])) : undefined;
 }
 
-/** Models that the server at VLLM_BASE_URL holds; undefined = there is none, or it does not say (yet). Never rejects; settles within half a second. */
+/** Models of the server at VLLM_BASE_URL; undefined = there is no server, or it does not answer (yet). Never rejects; settles within half a second. */
 export async function findVllmModels(environment: Environment, { answerMs = ANSWER_MS } = {}): Promise<readonly string[] | undefined> {
   const baseUrl = environment['VLLM_BASE_URL'] ?? '';
   if (baseUrl === '') return undefined;
@@ -19,14 +19,14 @@ export async function findVllmModels(environment: Environment, { answerMs = ANSW
     const { statusCode, body } = await request(`${baseUrl.replace(/\/+$/, '')}/models`, { signal: AbortSignal.timeout(answerMs), headers: key === '' ? {} : { authorization: `Bearer ${key}` } });
     const text = await body.text();
     const models = statusCode === 200 ? modelsOf(JSON.parse(text)) : undefined;
-    // None at all is what a server says that is not up yet.
+    // A server that is still starting lists no models.
     return models?.length === 0 ? undefined : models;
   } catch {
     return undefined;
   }
 }
 
-/** The models for routing's OFFERED_MODELS; empty = it did not say. */
+/** Value of routing's OFFERED_MODELS; empty = unknown. */
 export function offeredByVllm(models: readonly string[] | undefined): string {
   return models === undefined ? '' : models.map((model) => `vllm/${model}`).join(',');
 }

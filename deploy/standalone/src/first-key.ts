@@ -6,7 +6,7 @@ import { randomBytes } from '@signalbox/runtime/random';
 
 const DEADLINE_MS = 10_000;
 
-/** Makes account `dev`, tier enterprise, when there is no account at all; the secret of its key, else undefined. */
+/** Creates account `dev`, tier enterprise, if there is no account at all, and returns the secret of its key; else returns undefined. */
 export async function makeFirstKey(accountsAddress: string): Promise<string | undefined> {
   const client = createRpcClient({ area: 'accounts', addresses: [accountsAddress], door: 'unary', clock: systemClock, randomBytes, defaultDeadlineMs: DEADLINE_MS });
   try {

@@ -1,4 +1,4 @@
-/** What workers of OpenAI's wire leave out of a request, held against what routing knows of their hosts: else an answer would lack it without a word. */
+/** Compares the fields that workers of OpenAI's wire leave out with what routing knows about their hosts: a mismatch would drop a field silently. */
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from '@jest/globals';
 import { AUTO_TOOL_CHOICE_PROVIDERS, CHOICES_PROVIDERS, NO_LOGPROBS_PROVIDERS, NO_SINGLE_CALLS_PROVIDERS, ONE_STOP_PROVIDERS } from '@signalbox/routing/host-limits';
@@ -15,17 +15,17 @@ const { models } = read('models.json') as { models: readonly ModelRow[] };
 const { providers } = read('providers.json') as { providers: readonly { readonly id: string; readonly unsupported_params?: readonly string[] }[] };
 
 const presets = Object.keys(PRESETS).filter(isPresetId).map((id): readonly [string, Preset] => [id, presetOf(id)]);
-/** Hosts of presets of which `is` says so. */
+/** Hosts of the presets for which `is` returns true. */
 const hosts = (is: (preset: Preset) => boolean): readonly string[] => presets.filter(([, preset]) => is(preset)).map(([id]) => id).sort();
 const drops = (field: string) => hosts(({ quirks }) => quirks.dropFields.includes(field));
 const among = (ids: ReadonlySet<string>): readonly string[] => presets.map(([id]) => id).filter((id) => ids.has(id)).sort();
 
-/** Fields that have an effect only at OpenAI: routing names them in the answer of every other endpoint. */
+/** Fields that only OpenAI supports: routing reports them as ignored for every other endpoint. */
 const OPENAI_ALONE = ['service_tier', 'metadata', 'verbosity', 'modalities'];
-/** Those that change what an answer is: a request that needs one is kept away from hosts that lack it. */
+/** Fields that change the meaning of an answer: requests that need one avoid hosts without it. */
 const KEPT_AWAY = ['logprobs', 'top_logprobs', 'n', 'tools', 'tool_choice', 'parallel_tool_calls'];
 
-/** True when no model is known to have tools there. */
+/** True if no model is known to support tools there. */
 const isToolless = (id: string): boolean => models.every(({ capabilities, endpoints }) => endpoints.every(({ provider, supports_tools: has }) => provider !== id || (has ?? capabilities.tools) !== true));
 
 describe('routing knows', () => {

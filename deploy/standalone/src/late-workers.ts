@@ -1,6 +1,6 @@
 /**
- * Workers of providers without a credential of the operator's. Their addresses are fixed at the start, and each is
- * started when the first account brings a credential of its own there: one that nobody asks for costs a port number.
+ * Workers of providers for which the operator has no credential. Their addresses are fixed at the start, but each worker is
+ * started only when the first account has its own credential there. Until then a worker costs only a port number.
  */
 import type { Bus, Subscription } from '@signalbox/bus/bus';
 import type { ListProviderKeysRequest, ListProviderKeysResponse__Output } from '@signalbox/contracts/accounts';
@@ -21,14 +21,14 @@ export interface LateWorkersOptions {
   readonly log: Log;
   /** Providers whose worker may be started. */
   readonly providers: ReadonlySet<string>;
-  /** Starts the worker of a provider; asked for once, and again only after it failed. */
+  /** Starts the worker of a provider; called once, and again only after a failure. */
   readonly start: (provider: string) => Promise<void>;
 }
 
 export interface LateWorkers {
-  /** Starts those that some account needs already, and watches for more. */
+  /** Starts the workers that accounts need already, and watches for more. */
   begin(): Promise<void>;
-  /** Starts no more. */
+  /** Stops watching; starts no more workers. */
   stop(): Promise<void>;
 }
 
@@ -51,7 +51,7 @@ export function createLateWorkers({ accounts, bus, log, providers, start }: Late
     return starting;
   };
 
-  /** `accountId` empty = of all accounts. */
+  /** `accountId` empty = all accounts. */
   const look = async (accountId: string): Promise<void> => {
     const wanted = new Set<string>();
     let after = '';
@@ -80,7 +80,7 @@ export function createLateWorkers({ accounts, bus, log, providers, start }: Late
         }
         if (event.reason === 'provider_key') lookLater(event.accountId);
       });
-      // Events may have been missed while the connection was away.
+      // Events may have been missed while the connection was down.
       unwatch = bus.onConnectionChange((isConnected) => {
         if (isConnected) lookLater('');
       });
@@ -95,7 +95,7 @@ export function createLateWorkers({ accounts, bus, log, providers, start }: Late
   };
 }
 
-/** Begins with a client of its own; answers how to stop. */
+/** Begins with its own client of accounts; returns a function that stops it. */
 export async function beginLateWorkers(accountsAddress: string, bus: Bus, log: Log, providers: ReadonlySet<string>, start: (provider: string) => Promise<void>): Promise<() => Promise<void>> {
   const accounts = createRpcClient({ area: 'accounts', addresses: accountsAddress.split(','), door: 'unary', clock: systemClock, randomBytes, defaultDeadlineMs: DEADLINE_MS });
   const late = createLateWorkers({ accounts, bus, log, providers, start });

@@ -29,14 +29,14 @@ const endWith = (stopped: Promise<void>): void => {
 onStopSignals({
   clock: systemClock,
   begin: () => {
-    // Before it is ready what starts gives up, and ends below.
+    // Not ready yet: abort the start, which then ends below.
     starting.abort();
     if (standalone !== undefined) endWith(standalone.stop());
   },
   onWait: () => tellOperator('signalbox: stopping once running streams have finished; Ctrl-C again stops at once'),
   end: () => {
     tellOperator('signalbox: stopped at once; usage that is not booked yet is in the logs of the workers, and is booked at the next start');
-    // It is told in this turn; nobody waits for it.
+    // The store is signalled in this turn; do not wait for it.
     void store?.stop();
     process.exit(ENDED_BY_CTRL_C);
   },
@@ -45,7 +45,7 @@ onStopSignals({
 try {
   process.once('exit', claimDataDir(resolve(process.env['DATA_DIR'] || '.data')));
   opening = openEmbeddedStore(process.env);
-  // Its failure is reported where it is awaited.
+  // A failure is reported where `opening` is awaited.
   opening.then((opened) => (store = opened), () => undefined);
   const { startStandalone } = await import('./compose.js');
   standalone = await startStandalone(process.env, opening, starting.signal);
@@ -58,7 +58,7 @@ try {
     process.stdout.write(`ready ${baseUrl} admin ${adminUrl}${told('key', firstKey)}${told('dashboard', dashboardUrl)}${told('metrics', metricsUrl)} try: ${curl}\n`);
   }
 } catch (error) {
-  // Postgres outlives its parent: one that came up, or still does, is stopped before.
+  // Postgres outlives its parent, so stop it first, even if it is still starting.
   await opening?.then((store) => store.stop()).catch(() => undefined);
   if (starting.signal.aborted) process.exit(0);
   process.stderr.write(`signalbox could not start: ${wordsOfStartFailure(error, process.env)}\n`);

@@ -13,8 +13,8 @@ const SCRAPE_MS_MAX = 5_000;
 const CONTENT_TYPE = 'text/plain; version=0.0.4; charset=utf-8';
 
 /**
- * Expositions of several services as one (Prometheus text format 0.0.4): each metric has its HELP and TYPE once, and
- * its samples in one block, which the format demands. Samples are told apart by their label `service`.
+ * Joins the expositions of several services (Prometheus text format 0.0.4): each metric has its HELP and TYPE once, and
+ * its samples in one block, as the format requires. The label `service` distinguishes the samples.
  */
 export function joinExpositions(texts: readonly string[]): string {
   const blocks = new Map<string, { readonly head: string[]; readonly samples: string[] }>();
@@ -43,7 +43,7 @@ async function scrape(service: Service): Promise<string> {
   return statusCode === 200 ? text : '';
 }
 
-/** Opens the door on `host`:`port`; rejects where it cannot listen. `services` is looked at anew at each request. A service that does not answer is left out of that scrape. */
+/** Listens on `host`:`port`; rejects if it cannot. `services` is read at each request. A service that does not answer is left out of that scrape. */
 export async function openMetricsDoor({ host, port, services }: { readonly host: string; readonly port: number; readonly services: readonly Service[] }): Promise<MetricsDoor> {
   const server = createServer((asked, response) => {
     const path = (asked.url ?? '').split('?')[0];

@@ -1,4 +1,4 @@
-/** What an operator says of providers, or of stores, and would do nothing: told at the start, by the name of the setting. */
+/** Reports settings of providers and stores that have no effect, by name, at the start. */
 import { ConfigError } from '@signalbox/runtime/config';
 import { PRESETS as MESSAGES_PRESETS } from '@signalbox/worker-anthropic/presets';
 import { azureLack } from '@signalbox/worker-azure/config';
@@ -14,7 +14,7 @@ const OWN: Readonly<Record<string, ProviderVariables>> = {
   openai: { credentials: ['OPENAI_API_KEY'], baseUrl: 'OPENAI_BASE_URL', defaultBaseUrl: 'its own' },
 };
 
-/** Providers of which something is said, and not enough, by catalog id. */
+/** Providers with incomplete settings, by catalog id. */
 function lackingProviders(environment: Environment): ReadonlyMap<string, Lack> {
   const lacks: (readonly [string, Lack | undefined])[] = [
     ...Object.entries(OWN).map(([provider, variables]) => [provider, lackOf(variables, environment)] as const),
@@ -29,15 +29,15 @@ function lackingProviders(environment: Environment): ReadonlyMap<string, Lack> {
   return new Map(lacks.filter((entry): entry is readonly [string, Lack] => entry[1] !== undefined));
 }
 
-/** Stores that a process of its own for each service has; here the counters are in memory, and events stay in the process. */
+/** Stores that only the split system uses; in the all-in-one process, counters are in memory and events stay in the process. */
 const STORES_OF_THE_SPLIT = ['REDIS_URL', 'NATS_URL'] as const;
 
-/** Tells in a line each, where everything is one process, which stores are set and not used. */
+/** For the all-in-one process: prints a line for each store that is set but not used. */
 export function tellUnusedStores(environment: Environment, tell: (line: string) => void): void {
   for (const name of STORES_OF_THE_SPLIT) if ((environment[name] ?? '').trim() !== '') tell(`signalbox: ${name} is set and not used: npm start counts in its own memory; npm run start:split uses it`);
 }
 
-/** Tells in a line each which providers stay off though something is said of them. Throws ConfigError where a setting names what does not exist. */
+/** Prints a line for each provider that stays off because its settings are incomplete. Throws a ConfigError if a setting names a provider that does not exist. */
 export function checkProviderSettings(environment: Environment, tell: (line: string) => void): void {
   const problems: string[] = [];
   const named = (environment['BYOK_PROVIDERS'] ?? '').split(',').map((part) => part.trim()).filter((part) => part !== '');

@@ -1,4 +1,4 @@
-/** All logs are booked to their end before a worker starts, also of providers that are no longer configured: their charges are money, and no edge is left that could tell of them. */
+/** Books all logs to their end before a worker starts, also logs of providers that are no longer configured: their charges are money, and no running edge knows of them. */
 import type { Bus } from '@signalbox/bus/bus';
 import { createRpcClient } from '@signalbox/rpc/client';
 import { systemClock } from '@signalbox/runtime/clock';

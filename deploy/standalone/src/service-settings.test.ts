@@ -2,7 +2,7 @@ import { expect, test } from '@jest/globals';
 import { readFileSync } from 'node:fs';
 import { serviceSettings } from './service-settings.js';
 
-/** Addresses, doors and secrets, which the start sets itself or passes on under rules of their own. */
+/** Addresses, ports and secrets, which the start sets itself or passes on by special rules. */
 const SET_BY_THE_START = new Set(['DATABASE_URL', 'KEY_PEPPER', 'SECRETS_KEY', 'ADMIN_TOKEN', 'PORT', 'ADMIN_PORT', 'WORKERS', 'PROVIDERS', 'BYOK_PROVIDERS', 'OFFERED_MODELS', 'EDGE_REPLICAS', 'DASHBOARD_DIR', 'QUOTA_STORE', 'REDIS_URL', 'WAL_DIR']);
 
 /** Variables of a section of docs/configuration.md. */

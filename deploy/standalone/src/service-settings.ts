@@ -1,4 +1,4 @@
-/** What the operator's environment says to each service. Addresses, ports and secrets are set by who starts them. */
+/** Selects the settings of each service from the operator's environment. Addresses, ports and secrets are set by the launcher. */
 import { PLUGIN_SETTINGS } from '@signalbox/plugins/config';
 import type { Environment } from './wanted-workers.js';
 
@@ -10,11 +10,11 @@ const SETTINGS = {
   quota: ['REDIS_TIMEOUT_MS'],
   routing: ['SIMULATOR', 'CATALOG_DIR', 'ZDR_AGREEMENTS', 'QUALITY_FILE', 'QUALITY_CANARY_FILE', 'QUALITY_CANARY_SHARE', 'SNAPSHOT_DIR', 'DECISIONS_PER_SECOND_MAX', 'EXPLORATION'],
   sandbox: ['SANDBOX_CONCURRENCY', 'SANDBOX_NETWORK_FENCE'],
-  /** Of every worker; those of one are in `providerSettings`. */
+  /** For all workers; those of a single provider are in `providerSettings`. */
   worker: ['DRAIN_MS', 'FETCH_ALLOW'],
 } as const;
 
-/** Settings of that service that are set; those of no other are among them. */
+/** The settings of that service that are set, without those of other services. */
 export function serviceSettings(service: keyof typeof SETTINGS, environment: Environment): Readonly<Record<string, string>> {
   return Object.fromEntries(SETTINGS[service].flatMap((name): (readonly [string, string])[] => ((environment[name] ?? '') === '' ? [] : [[name, environment[name] ?? '']])));
 }

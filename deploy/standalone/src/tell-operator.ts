@@ -1,2 +1,2 @@
-/** A line for a person; stdout is for what the start answers. */
+/** Prints a line for a person to stderr; stdout is for the `ready` line. */
 export const tellOperator = (line: string): void => void process.stderr.write(`${line}\n`);

@@ -1,10 +1,10 @@
-/** Which workers an environment asks for: one for each provider whose credential is set, else the simulator. */
+/** Workers to start for an environment: one for each provider whose credential is set, else the simulator. */
 import { isAzureWanted } from '@signalbox/worker-azure/config';
 import { isBedrockWanted } from '@signalbox/worker-bedrock/config';
 import { GOOGLE_PROVIDERS, isGoogleProviderWanted, type GoogleProvider } from '@signalbox/worker-google/config';
 import { isConfigured, isPresetId, PRESETS, presetOf, type PresetId } from '@signalbox/worker-openai-compatible/presets';
 
-/** Providers with a service of their own, and the variables of their credential: the first one set counts. */
+/** Providers with their own worker service, and the variables of their credential: the first one set counts. */
 const OWN_WORKERS = [
   { service: 'worker-anthropic', provider: 'anthropic', credentials: ['ANTHROPIC_API_KEY'] },
   { service: 'worker-anthropic', provider: 'minimax', credentials: ['MINIMAX_API_KEY'] },
@@ -27,7 +27,7 @@ export type Environment = Readonly<Record<string, string | undefined>>;
 
 const isSet = (environment: Environment, name: string): boolean => (environment[name] ?? '') !== '';
 
-/** `hasOllama`: it answers, or the operator says where it is. One that was only come upon leaves the simulator in its place. */
+/** `hasOllama`: Ollama answers, or its address is configured. If it was only discovered, the simulator stays enabled. */
 export function wantedWorkers(environment: Environment, hasOllama = false): readonly WantedWorker[] {
   const wanted: WantedWorker[] = [];
   for (const { service, provider, credentials } of OWN_WORKERS) if (credentials.some((name) => isSet(environment, name))) wanted.push({ service, provider });
@@ -45,8 +45,8 @@ export function wantedWorkers(environment: Environment, hasOllama = false): read
 }
 
 /**
- * Workers that accounts' own credentials may call for, beside those that are wanted anyway. BYOK_PROVIDERS names them,
- * with commas; `off` = none; by default every provider whose address needs nothing of the operator's. What names none is refused before (provider-settings.ts).
+ * Workers that accounts' own credentials may need, besides those that are started anyway. BYOK_PROVIDERS lists them,
+ * separated by commas; `off` = none; default: every provider whose address does not depend on the operator. Unknown names were refused before (provider-settings.ts).
  */
 export function possibleWorkers(environment: Environment, wanted: readonly WantedWorker[]): readonly WantedWorker[] {
   const named = (environment['BYOK_PROVIDERS'] ?? '').split(',').map((part) => part.trim()).filter((part) => part !== '');
@@ -54,13 +54,13 @@ export function possibleWorkers(environment: Environment, wanted: readonly Wante
     ...OWN_WORKERS.map(({ service, provider }) => ({ service, provider })),
     { service: 'worker-bedrock', provider: 'amazon-bedrock' },
     { service: 'worker-google', provider: 'google-ai-studio' },
-    // A host without a credential is the operator's own machine: what an account says must never lead there.
+    // A host without a credential is the operator's own machine: an account's settings must never lead there.
     ...Object.keys(PRESETS).filter(isPresetId).filter((id) => presetOf(id).baseUrl !== '' && presetOf(id).isCredentialOptional !== true).map((provider) => ({ service: 'worker-openai-compatible', provider }) as const),
   ];
   return possible.filter(({ provider }) => !wanted.some((other) => other.provider === provider) && (named.length === 0 || named.includes(provider)));
 }
 
-/** What a worker reads of its provider, beside the presets, which say it themselves. */
+/** Variables that a worker reads for its provider; presets name theirs themselves. */
 const VARIABLES: Readonly<Record<Exclude<WantedWorker['provider'], PresetId>, readonly string[]>> = {
   'amazon-bedrock': ['AWS_BEARER_TOKEN_BEDROCK', 'AWS_ACCESS_KEY_ID', 'AWS_SECRET_ACCESS_KEY', 'AWS_SESSION_TOKEN', 'AWS_REGION', 'AWS_DEFAULT_REGION', 'BEDROCK_BASE_URL'],
   anthropic: ['ANTHROPIC_API_KEY', 'ANTHROPIC_BASE_URL'],
@@ -80,7 +80,7 @@ function variablesOf(provider: WantedWorker['provider']): readonly string[] {
   return [...credentials, baseUrlVariable];
 }
 
-/** Credential, address and settings of that provider, as far as they are set: for its own worker alone. */
+/** Credential, address and settings of that provider, as far as they are set, for its own worker only. */
 export function providerSettings(provider: WantedWorker['provider'], environment: Environment): Readonly<Record<string, string>> {
   return Object.fromEntries(variablesOf(provider).flatMap((name): (readonly [string, string])[] => ((environment[name] ?? '') === '' ? [] : [[name, environment[name] ?? '']])));
 }
