@@ -1,6 +1,6 @@
-/** Fees of plugins in a price card's id: what of `requestNanoUsd` is no price of the provider's. */
+/** Plugin fees, encoded in a price card's id: the part of `requestNanoUsd` that is not the provider's price. */
 
-/** What a tool had another provider do, images say: part of the fee, and of that provider's bill. */
+/** What a tool bought from another provider, such as images: part of the fee, and on that provider's bill. */
 export interface Bought {
   /** Lower case letters, digits and hyphens. */
   readonly provider: string;
@@ -9,7 +9,7 @@ export interface Bought {
 }
 
 export interface CardFees {
-  /** All of it, what was bought included. */
+  /** The whole fee, including what was bought. */
   readonly feeNanoUsd: bigint;
   readonly bought: readonly Bought[];
 }
@@ -19,12 +19,12 @@ const MARK = '+plugins.';
 const FEES = /\+plugins\.(\d{1,16})((?:\+bought\.[a-z\d-]{1,64}\.\d{1,16})*)$/;
 const BOUGHT = /\+bought\.([a-z\d-]{1,64})\.(\d{1,16})/g;
 
-/** The id of a card to whose fee per request these were added. */
+/** The id of a card after these fees were added to its fee per request. */
 export function cardIdWith(id: string, { feeNanoUsd, bought }: CardFees): string {
   return `${id}${MARK}${feeNanoUsd}${bought.map(({ provider, nanoUsd }) => `+bought.${provider}.${nanoUsd}`).join('')}`;
 }
 
-/** The fees that a card's id tells of; none where it tells of none. */
+/** Reads the fees from a card's id; zero if it has none. */
 export function feesIn(cardId: string): CardFees {
   if (!cardId.includes(MARK)) return NO_FEES;
   const [, fee, bought = ''] = FEES.exec(cardId) ?? [];
@@ -32,7 +32,7 @@ export function feesIn(cardId: string): CardFees {
   return { feeNanoUsd: BigInt(fee), bought: [...bought.matchAll(BOUGHT)].map(([, provider = '', nanoUsd = '0']) => ({ provider, nanoUsd: BigInt(nanoUsd) })) };
 }
 
-/** What of an attempt's cost are fees: all of the card's, unless it cost nothing. */
+/** The part of an attempt's cost that is fees: all of the card's, unless the attempt cost nothing. */
 export function feesOfAttempt(costNanoUsd: bigint, cardId: string): CardFees {
   if (costNanoUsd <= 0n) return NO_FEES;
   const fees = feesIn(cardId);

@@ -1,4 +1,4 @@
-/** Time as an argument. The only real clock lives in runtime; tests move a fake one by hand. */
+/** Time as an argument. The only real clock is in libs/runtime; tests use a fake clock. */
 
 /** Milliseconds since the Unix epoch. */
 export type EpochMs = number;
@@ -13,7 +13,7 @@ export interface Clock {
   nowMs(): EpochMs;
   /** Monotonic milliseconds with fractions, for durations and deadlines. */
   monotonicMs(): number;
-  /** Calls `fire` once after at least `delayMs` (≤ 2^31−1) monotonic milliseconds. Does not keep the process alive when `unref`. */
+  /** Calls `fire` once after at least `delayMs` (≤ 2^31−1) monotonic milliseconds. With `unref` it does not keep the process alive. */
   setTimer(delayMs: number, fire: () => void, options?: { readonly unref?: boolean }): Timer;
 }
 

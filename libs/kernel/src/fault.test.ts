@@ -28,7 +28,7 @@ describe('a fault is expected, and has no frames', () => {
     ['a bug as a fault', () => toFault(new TypeError('a bug'))],
   ])('%s: its stack is one line, and the limit is as before', (_what, make) => {
     const fault = make();
-    // Whether the class is in it depends on who formats stacks.
+    // Whether the stack begins with the class name depends on the formatter.
     expect((fault.stack ?? '').replace(/^Error: /, 'Fault: ')).toBe(`Fault: ${fault.message}`);
     expect(Error.stackTraceLimit).toBe(7);
     expect(fault).toBeInstanceOf(Fault);
@@ -36,7 +36,7 @@ describe('a fault is expected, and has no frames', () => {
   });
 
   test('the limit is as before when it cannot be made', () => {
-    // `cause` is asked for by Error itself.
+    // Error itself reads `cause`.
     const throwing = new Proxy({}, { has: () => { throw new RangeError('no cause'); } });
     expect(() => Reflect.construct(Object.getPrototypeOf(Fault) as new (...given: unknown[]) => Error, ['x', throwing, false])).toThrow(RangeError);
     expect(Error.stackTraceLimit).toBe(7);

@@ -1,16 +1,16 @@
 /**
- * Faults: the world failed us. One closed table of codes; adapters throw them, only rpc carries them
- * across services, only edge renders them. Expected outcomes are answers (values), not faults.
+ * Faults: failures of the environment. One closed table of codes. Adapters throw them, only libs/rpc carries them
+ * between services, only edge renders them. Expected outcomes are answers (values), not faults.
  */
 
 interface FaultMeaning {
   /** Number of the gRPC status that carries the code between services. */
   readonly grpcStatus: number;
-  /** What a client sees. Never 401, 402, 403 or 429: a fault of ours is not the caller's doing. */
+  /** Status that a client sees. Never 401, 402, 403 or 429: a failure on our side is not the client's fault. */
   readonly httpStatus: 500 | 503 | 408 | 413;
   /** Public `code` of the OpenAI-shaped error body. */
   readonly publicCode: string;
-  /** True when the same call may be tried again, provided it did no work yet. */
+  /** True if the same call may be retried, provided that it did no work yet. */
   readonly retryable: boolean;
   readonly publicMessage: string;
 }
@@ -19,30 +19,30 @@ export const FAULTS = {
   routing_unavailable: { grpcStatus: 14, httpStatus: 500, publicCode: 'routing_unavailable', retryable: true, publicMessage: 'The routing service is unavailable. Please retry.' },
   quota_unavailable: { grpcStatus: 14, httpStatus: 503, publicCode: 'quota_unavailable', retryable: true, publicMessage: 'Limits cannot be checked right now. Please retry.' },
   accounts_unavailable: { grpcStatus: 14, httpStatus: 503, publicCode: 'accounts_unavailable', retryable: true, publicMessage: 'The key cannot be checked right now. Please retry.' },
-  /** Accounts does not say whose an Idempotency-Key is: nothing runs under it. */
+  /** Accounts cannot say who owns an Idempotency-Key, so nothing runs under it. */
   claims_unavailable: { grpcStatus: 14, httpStatus: 503, publicCode: 'accounts_unavailable', retryable: true, publicMessage: 'The Idempotency-Key cannot be looked up right now, and nothing runs under it until it can. Please retry.' },
   billing_unavailable: { grpcStatus: 14, httpStatus: 503, publicCode: 'billing_unavailable', retryable: true, publicMessage: 'Billing data cannot be read right now. Please retry.' },
   overloaded: { grpcStatus: 8, httpStatus: 503, publicCode: 'overloaded', retryable: true, publicMessage: 'The service is overloaded. Please retry.' },
-  /** The peer is not there, or went away; nothing says whether a sent call did work. */
+  /** The peer is unreachable, or went away; it is unknown whether a sent call did work. */
   peer_unavailable: { grpcStatus: 14, httpStatus: 503, publicCode: 'overloaded', retryable: true, publicMessage: 'A service is unavailable. Please retry.' },
   /** The link broke after the call was sent: it may or may not have run. */
   link_lost: { grpcStatus: 14, httpStatus: 503, publicCode: 'overloaded', retryable: false, publicMessage: 'A service is unavailable. Please retry.' },
   deadline_exceeded: { grpcStatus: 4, httpStatus: 503, publicCode: 'overloaded', retryable: false, publicMessage: 'A service took too long. Please retry.' },
   cancelled: { grpcStatus: 1, httpStatus: 503, publicCode: 'overloaded', retryable: false, publicMessage: 'The request was cancelled.' },
-  /** As `cancelled`, for the one reason that money looks at: the client of the request hung up by itself. */
+  /** Like `cancelled`, for the one reason that matters for billing: the client of the request hung up by itself. */
   client_left: { grpcStatus: 1, httpStatus: 503, publicCode: 'overloaded', retryable: false, publicMessage: 'The request was cancelled.' },
   store_unavailable: { grpcStatus: 14, httpStatus: 503, publicCode: 'overloaded', retryable: true, publicMessage: 'A store is unavailable. Please retry.' },
-  /** A message broke a bound or could not be read. */
+  /** A message exceeded a bound or could not be read. */
   bad_message: { grpcStatus: 3, httpStatus: 500, publicCode: 'internal_error', retryable: false, publicMessage: 'The request could not be processed.' },
   unknown_method: { grpcStatus: 12, httpStatus: 500, publicCode: 'internal_error', retryable: false, publicMessage: 'The request could not be processed.' },
-  /** A service's certificate does not entitle it to the call: the deployment is at fault, never a client. */
+  /** A service's certificate does not permit the call: a mistake in the deployment, never a client's. */
   caller_refused: { grpcStatus: 7, httpStatus: 500, publicCode: 'internal_error', retryable: false, publicMessage: 'The request could not be processed.' },
   internal_error: { grpcStatus: 13, httpStatus: 500, publicCode: 'internal_error', retryable: false, publicMessage: 'An internal error occurred.' },
 } as const satisfies Record<string, FaultMeaning>;
 
 export type FaultCode = keyof typeof FAULTS;
 
-/** Without frames in its stack, unless it keeps them. Where `Error.stackTraceLimit` cannot be written, as with frozen intrinsics, it has them all the same. */
+/** An error without stack frames, unless it keeps them. If `Error.stackTraceLimit` is read-only, as with frozen intrinsics, it has frames all the same. */
 class StacklessError extends Error {
   constructor(message: string, options: ErrorOptions | undefined, keepsStack: boolean) {
     const limit = keepsStack ? undefined : Error.stackTraceLimit;
@@ -57,8 +57,8 @@ class StacklessError extends Error {
 
 /**
  * Thrown by adapters. `message` is internal; it must never hold a secret, prompt or completion.
- * What is expected has no frames: they cost ten times the rest, when a store is silent thousands of times a second. A cause
- * keeps its own, and so does an `internal_error` without one, which is a bug that somebody is to find.
+ * Expected faults have no stack frames, which cost ten times as much as the rest: an unreachable store may cause thousands
+ * of faults a second. A cause keeps its frames, and so does an `internal_error` without a cause, since it is a bug to be found.
  */
 export class Fault extends StacklessError {
   override readonly name = 'Fault';
@@ -77,7 +77,7 @@ export function isFaultCode(text: string): text is FaultCode {
   return Object.hasOwn(FAULTS, text);
 }
 
-/** Anything thrown, as a Fault: unknown errors are bugs and become `internal_error`. */
+/** Converts anything thrown to a Fault: unknown errors are bugs and become `internal_error`. */
 export function toFault(error: unknown): Fault {
   return error instanceof Fault ? error : new Fault('internal_error', error instanceof Error ? error.name : 'unknown', { cause: error });
 }

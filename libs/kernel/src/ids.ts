@@ -9,11 +9,11 @@ export type AccountId = Id<'account'>;
 export type KeyId = Id<'key'>;
 export type WriterId = Id<'writer'>;
 export type DecisionId = Id<'decision'>;
-/** Of an HTTP call that is not a chat completion. */
+/** Id of an HTTP call that is not a chat completion. */
 export type CallId = Id<'call'>;
-/** Of a hold that serves many requests. */
+/** Id of an advance, a hold that serves many requests. */
 export type AdvanceId = Id<'advance'>;
-/** Of an account's own credential at a provider: names it without telling it. */
+/** Id of an account's own credential at a provider: identifies it without revealing it. */
 export type CredentialId = Id<'credential'>;
 
 const PREFIXES = { request: 'chatcmpl-', account: 'acct_', key: 'key_', writer: 'wrt_', decision: 'dec_', call: 'req_', credential: 'cred_', advance: 'adv_' } as const;
@@ -61,7 +61,7 @@ export type IdSource = <Kind extends IdKind>(kind: Kind) => IdTypes[Kind];
 
 const POOL_BYTES = 2_560;
 
-/** Makes ids. Random bytes are drawn in pools of 2,560 since one call to the system for each id costs more than the id. */
+/** Creates ids. Random bytes are drawn in pools of 2,560, since a system call for each id would cost more than the id. */
 export function createIdSource(clock: Clock, randomBytes: RandomBytes): IdSource {
   let pool: Uint8Array = new Uint8Array(0);
   let offset = 0;
@@ -75,13 +75,13 @@ export function createIdSource(clock: Clock, randomBytes: RandomBytes): IdSource
   };
 }
 
-/** The id when `text` is a well-formed id of that kind, else undefined. */
+/** Returns `text` if it is a well-formed id of that kind, else undefined. */
 export function parseId<Kind extends IdKind>(kind: Kind, text: string): IdTypes[Kind] | undefined {
   const prefix = PREFIXES[kind];
   return text.startsWith(prefix) && ULID_PATTERN.test(text.slice(prefix.length)) ? (text as IdTypes[Kind]) : undefined;
 }
 
-/** Milliseconds since the epoch at which an id was made. */
+/** Creation time of an id, in milliseconds since the Unix epoch. */
 export function idTimeMs(id: string): number {
   const ulid = id.slice(-26);
   let time = 0;

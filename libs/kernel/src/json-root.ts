@@ -1,8 +1,8 @@
-/** Whether a text is JSON, told without making anything of it: values of a hostile text take a dozen times its memory, and as much more time. */
+/** Checks whether a text is JSON without creating its values: those of a hostile text take a dozen times its memory, and as much more time. */
 
 export type JsonRoot = 'object' | 'array' | 'scalar';
 
-/** Deeper nesting is nobody's JSON: whoever is given it next may read it recursively. */
+/** Deeper nesting is refused, since the next reader may parse it recursively. */
 export const JSON_TEXT_DEPTH_MAX = 1_000;
 
 const SPACE = 0x20;
@@ -26,7 +26,7 @@ const OPEN_OBJECT = 0x7b;
 const CLOSE_OBJECT = 0x7d;
 const HEX_DIGITS = 4;
 
-/** Answers of NaN, beyond the end, are false everywhere. */
+/** Beyond the end the code is NaN, for which all these comparisons are false. */
 const isDigit = (code: number): boolean => code >= ZERO && code <= NINE;
 const isHex = (code: number): boolean => isDigit(code) || ((code | SPACE) >= 0x61 && (code | SPACE) <= LOWER_F);
 
@@ -42,7 +42,7 @@ function skipDigits(text: string, from: number): number {
   return at;
 }
 
-/** One past the escape whose backslash is at `from`; -1 when it is none of JSON's. */
+/** Index after the escape whose backslash is at `from`; -1 if it is not a JSON escape. */
 function skipEscape(text: string, from: number): number {
   switch (text.charCodeAt(from + 1)) {
     case QUOTE:
@@ -62,7 +62,7 @@ function skipEscape(text: string, from: number): number {
   }
 }
 
-/** One past the closing quote of the string that opens at `from`; -1 when it is malformed. */
+/** Index after the closing quote of the string that opens at `from`; -1 if it is malformed. */
 function skipString(text: string, from: number): number {
   const { length } = text;
   for (let at = from + 1; at < length; ) {
@@ -94,7 +94,7 @@ function skipNumber(text: string, from: number): number {
   return at;
 }
 
-/** One past the string, number or word at `from`; -1 when it is malformed. */
+/** Index after the string, number or literal at `from`; -1 if it is malformed. */
 function skipScalar(text: string, from: number): number {
   switch (text.charCodeAt(from)) {
     case QUOTE:
@@ -110,22 +110,22 @@ function skipScalar(text: string, from: number): number {
   }
 }
 
-/** One past the key, its colon and the space around them; -1 when there is none at `from`. */
+/** Index after the key, its colon and the space around them; -1 if there is none at `from`. */
 function skipKey(text: string, from: number): number {
   const end = text.charCodeAt(from) === QUOTE ? skipString(text, from) : -1;
   const colon = end === -1 ? -1 : skipSpace(text, end);
   return colon !== -1 && text.charCodeAt(colon) === COLON ? skipSpace(text, colon + 1) : -1;
 }
 
-/** By depth: 1 = object. Of the text that is being read: made anew for each, most of the time would go into that. */
+/** By depth: 1 = object. For the text being read; shared by all calls, since allocating it each time would take most of the time. */
 const levels = new Uint8Array(JSON_TEXT_DEPTH_MAX);
 
-/** Reads a list or object whose bracket is at `from`; one past its end, -1 when it is malformed or too deep. */
+/** Index after the array or object whose bracket is at `from`; -1 if it is malformed or too deep. */
 function skipNested(text: string, from: number): number {
   let depth = 0;
   let at = from;
   for (;;) {
-    // At a value.
+    // Before a value.
     const code = text.charCodeAt(at);
     if (code === OPEN_OBJECT || code === OPEN_ARRAY) {
       if (depth === JSON_TEXT_DEPTH_MAX) return -1;
@@ -143,7 +143,7 @@ function skipNested(text: string, from: number): number {
       if (at === -1) return -1;
       at = skipSpace(text, at);
     }
-    // Behind a value, or at the end of what was empty.
+    // After a value, or at the end of an empty array or object.
     for (;;) {
       const isObject = levels[depth - 1] === 1;
       const next = text.charCodeAt(at);
@@ -161,7 +161,7 @@ function skipNested(text: string, from: number): number {
   }
 }
 
-/** What JSON.parse would make of `text`; undefined when it would throw, or nesting is deeper than JSON_TEXT_DEPTH_MAX. Looks at each character once, and makes no object. */
+/** The kind of value that JSON.parse would return for `text`; undefined if it would throw, or nesting is deeper than JSON_TEXT_DEPTH_MAX. Reads each character once, and creates no object. */
 export function jsonRootOf(text: string): JsonRoot | undefined {
   const start = skipSpace(text, 0);
   const first = text.charCodeAt(start);

@@ -1,12 +1,12 @@
 /**
- * Collections of what is in work right now: thousands of entries come and go in a second, few are there at a time.
+ * Collections for items that are being processed: thousands of entries come and go in a second, few are there at a time.
  *
- * A `Map` or `Set` is wrong for it but for the garbage collector alone: it is rebuilt every few dozen deletions, V8 links each
- * discarded table to the next for iterators, and a discarded table in old space so keeps every later table, and all that was in
- * work when one was discarded, until the next collection of old space. Here a discarded table holds keys and numbers only.
+ * A `Map` or `Set` is unsuitable only because of garbage collection: V8 rebuilds its table every few dozen deletions and links
+ * each discarded table to the next for iterators. So a discarded table in old space keeps alive every later table, and all
+ * items in them at that time, until the next collection of old space. Here a discarded table holds only keys and numbers.
  */
 
-/** Items by the slot they were given; slots are used again. */
+/** Items by slot number; slots are reused. */
 export class LiveList<T> {
   private readonly items: (T | undefined)[] = [];
   private readonly free: number[] = [];
@@ -15,7 +15,7 @@ export class LiveList<T> {
     return this.items.length - this.free.length;
   }
 
-  /** The item's slot: 0 or more, its own until it is removed. `undefined` is no item. */
+  /** Adds an item and returns its slot, 0 or more, which is its own until it is removed. `undefined` is not allowed. */
   add(item: T & ({} | null)): number {
     const slot = this.free.pop();
     if (slot === undefined) return this.items.push(item) - 1;
@@ -23,7 +23,7 @@ export class LiveList<T> {
     return slot;
   }
 
-  /** Undefined when nothing is in the slot. */
+  /** Undefined if the slot is empty. */
   get(slot: number): T | undefined {
     return this.items[slot];
   }
@@ -32,21 +32,21 @@ export class LiveList<T> {
     this.items[slot] = item;
   }
 
-  /** Frees the slot of an item that is in the list; call it once. */
+  /** Frees the slot of an item in the list; call it once. */
   remove(slot: number): void {
     this.items[slot] = undefined;
     this.free.push(slot);
   }
 
-  /** A picture, in no order that means something. */
+  /** A snapshot, in arbitrary order. */
   all(): T[] {
     return this.items.filter((item) => item !== undefined);
   }
 }
 
-/** As a `Map` in what it answers and in which order; `undefined` is no value. */
+/** Behaves like a `Map`, including the order; `undefined` values are not allowed. */
 export class LiveMap<K, V extends {} | null> {
-  private readonly slots = new Map<K, number>(); // kept: keys and numbers alone, which is what this class is for.
+  private readonly slots = new Map<K, number>(); // kept: keys and numbers only, which is the purpose of this class.
   private readonly list = new LiveList<V>();
 
   get size(): number {
@@ -68,7 +68,7 @@ export class LiveMap<K, V extends {} | null> {
     else this.list.replace(slot, value);
   }
 
-  /** True when it was there. */
+  /** True if the key was there. */
   delete(key: K): boolean {
     const slot = this.slots.get(key);
     if (slot === undefined) return false;
@@ -84,7 +84,7 @@ export class LiveMap<K, V extends {} | null> {
     for (const [, value] of this) yield value;
   }
 
-  /** In the order in which the keys were set; entries may be deleted on the way. */
+  /** In the order in which the keys were set; entries may be deleted during iteration. */
   *[Symbol.iterator](): IterableIterator<[K, V]> {
     for (const [key, slot] of this.slots) {
       const value = this.list.get(slot);

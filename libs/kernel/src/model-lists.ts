@@ -1,13 +1,13 @@
 /**
- * Allow lists of models, as an account's policy and a key have them. An empty list allows all. `auto` alone allows `auto`
- * to choose among all, and no model by its name; beside other names those are what is allowed, of `auto` too. A name
- * may end with `*`. Capitals make no difference.
+ * Allow lists of models, of an account's policy and of a key. An empty list allows all. `auto` alone allows `auto` to
+ * choose among all models, and no model by name. With other names, `auto` may choose only among those. A name may end
+ * with `*`. Case is ignored.
  */
 
-/** No model has this id: where nothing is left, an empty list would allow all. */
+/** No model has this id. Used if nothing is allowed, since an empty list would allow all. */
 const NO_MODEL = '-';
 
-/** A name of a list, as it is compared. */
+/** Normalises a list's name for comparison. */
 export function listName(name: string): string {
   return name.toLowerCase();
 }
@@ -21,7 +21,7 @@ function namesOf(list: readonly string[]): string[] {
   return list.map(listName).filter((name) => !isAutoModelId(name));
 }
 
-/** The narrower of two names, if one holds all that the other does. */
+/** The narrower of two names, if one of them covers the other. */
 function narrower(one: string, other: string): string | undefined {
   if (one === other || (other.endsWith('*') && one.startsWith(other.slice(0, -1)))) return one;
   return one.endsWith('*') && other.startsWith(one.slice(0, -1)) ? other : undefined;
@@ -34,7 +34,7 @@ export interface AllowedModels {
   readonly byName: readonly string[];
 }
 
-/** What both lists allow, as lists again; one name that no model has where they have none in common. */
+/** The intersection of both lists, as lists; contains one name that no model has if they have nothing in common. */
 export function bothAllow(one: readonly string[], other: readonly string[]): AllowedModels {
   if (one.length === 0) return { viaAuto: other, byName: other };
   if (other.length === 0) return { viaAuto: one, byName: one };
@@ -47,16 +47,16 @@ export function bothAllow(one: readonly string[], other: readonly string[]): All
   return { viaAuto: left, byName: left };
 }
 
-/** True when `wanted` may allow what `bound` does not: all it names must be named there, letter for letter. */
+/** True if `wanted` may allow more than `bound`: each of its names must be in `bound`, literally. */
 export function mayAllowMore(wanted: readonly string[], bound: readonly string[]): boolean {
   if (bound.length === 0) return false;
   const named = new Set(bound.map(listName));
   if (wanted.length === 0 || !wanted.every((name) => named.has(listName(name)))) return true;
-  // `auto` alone is any model, also where it stands beside names in `bound`.
+  // `auto` alone means any model, even if `bound` has `auto` with other names.
   return namesOf(wanted).length === 0 && namesOf(bound).length > 0;
 }
 
-/** What a list may call a model by. */
+/** The names by which a list may refer to a model. */
 export interface NamedModel {
   readonly id: string;
   readonly aliases?: readonly string[];
@@ -65,15 +65,15 @@ export interface NamedModel {
 export type ModelMatcher = (model: NamedModel) => boolean;
 type ListKind = 'allow' | 'deny';
 
-/** The models of one catalog, as lists name them. */
+/** Resolves names in lists to models of one catalog. */
 export interface ModelNames {
-  /** Models that one of the names stands for: what forbids takes every model of that name, what allows only one that is alone in it. */
+  /** Matches models that one of the names refers to. A deny list matches all models with an ambiguous name, an allow list none of them. */
   matcher(names: readonly string[], kind: ListKind): ModelMatcher;
-  /** Of the names, those that stand for nothing. Behind a maker that is known (`openai/gpt-9*`) may come what is not there yet. */
+  /** Names that match nothing. A pattern of a known maker (`openai/gpt-9*`) counts as known, since it may mean future models. */
   unknown(names: readonly string[], kind: ListKind): string[];
 }
 
-/** Ids of the models that go by a name: the one with that id, else with that alias, else all whose bare id it is. */
+/** Ids of the models with a name: the model with that id, else with that alias, else all with that bare id. */
 function idsByName(models: readonly NamedModel[]): ReadonlyMap<string, readonly string[]> {
   const ids = new Map<string, readonly string[]>();
   const namesBy: readonly ((model: NamedModel) => readonly string[])[] = [({ id }) => [id], ({ aliases = [] }) => aliases, ({ id }) => [id.slice(id.indexOf('/') + 1)]];
@@ -118,8 +118,8 @@ export interface ModelLists {
 }
 
 /**
- * Which models the allow and deny lists leave. The name `auto` in an allow list permits `auto` itself: alone, it permits
- * `auto` over every model and nothing pinned; beside other names, those bound what `auto` may choose.
+ * The models that the allow and deny lists permit. The name `auto` in an allow list permits `auto` itself: alone, over every
+ * model, and no pinned model; with other names, `auto` may choose only among those.
  */
 export function modelsLeft(names: ModelNames, { allowModels, denyModels }: ModelLists, viaAuto: boolean): ModelMatcher {
   if (allowModels.length === 0 && denyModels.length === 0) return () => true;

@@ -10,7 +10,7 @@ export type NanoUsdPerMillionTokens = bigint & { readonly [nanoUsdPerMillionToke
 
 const TOKENS_PER_PRICE_UNIT = 1_000_000n;
 const NANO_PER_USD = 1_000_000_000n;
-/** Redis Lua holds numbers as doubles: amounts beyond this would lose nanos (BILLING, section 1). */
+/** Redis Lua holds numbers as doubles: larger amounts would lose nano-dollars. */
 export const CAP_NANO_USD_MAX = 9_000_000_000_000_000n;
 
 export const ZERO_NANO_USD = 0n as NanoUsd;
@@ -35,14 +35,14 @@ export function reservationCost(tokensTimesPrices: bigint): NanoUsd {
   return ((tokensTimesPrices + TOKENS_PER_PRICE_UNIT - 1n) / TOKENS_PER_PRICE_UNIT) as NanoUsd;
 }
 
-/** Plain decimal with exactly nine decimals and no exponent, for headers: `0.000014550`. */
+/** Exactly nine decimals and no exponent, for headers: `0.000014550`. */
 export function formatUsd(amount: bigint): string {
   const sign = amount < 0n ? '-' : '';
   const digits = (amount < 0n ? -amount : amount).toString().padStart(10, '0');
   return `${sign}${digits.slice(0, -9)}.${digits.slice(-9)}`;
 }
 
-/** The shortest JSON number literal of the same integer, to be spliced into JSON text: `0.00001455`. */
+/** The shortest JSON number literal of the same value, to be inserted into JSON text: `0.00001455`. */
 export function formatUsdJson(amount: bigint): string {
   const text = formatUsd(amount);
   let end = text.length;
@@ -51,7 +51,7 @@ export function formatUsdJson(amount: bigint): string {
   return text.slice(0, end);
 }
 
-/** A price as dollars for one token, exactly, without an exponent: `0.00000015`. */
+/** A price in dollars per token, exact, without an exponent: `0.00000015`. */
 export function formatUsdPerToken(price: bigint): string {
   const digits = price.toString().padStart(16, '0');
   const fraction = digits.slice(-15).replace(/0+$/, '');
@@ -67,7 +67,7 @@ export function parseUsd(text: string): NanoUsd {
   return (sign === '-' ? -nano : nano) as NanoUsd;
 }
 
-/** A JSON number's shortest decimal text: all of its digits, and how many nano-dollars one of the last is, as a power of ten. */
+/** Splits a JSON number's shortest decimal text into its digits and the power of ten, in nano-dollars, of the last digit. */
 function digitsOf(text: string): { readonly digits: string; readonly scale: number } {
   const [mantissa = '0', exponent = '0'] = text.split('e');
   const [whole = '0', fraction = ''] = mantissa.replace('-', '').split('.');
@@ -75,9 +75,9 @@ function digitsOf(text: string): { readonly digits: string; readonly scale: numb
 }
 
 /**
- * Dollars that a provider says it took to whole nano-dollars, rounded once, half up: by the number's shortest decimal text,
- * which is what was written wherever that has 15 digits or fewer, as every amount below a million dollars has that is whole
- * in nano-dollars. Throws RangeError for what is not finite or below zero.
+ * Converts dollars reported by a provider to whole nano-dollars, rounded once, half up. Uses the number's shortest decimal
+ * text, which equals the original text if that has 15 digits or fewer; every amount below a million dollars in whole
+ * nano-dollars does. Throws RangeError if it is not finite or below zero.
  */
 export function roundedNano(value: number): NanoUsd {
   if (!Number.isFinite(value) || value < 0) throw new RangeError('Expected a finite amount of zero or more.');

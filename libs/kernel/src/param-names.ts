@@ -1,30 +1,30 @@
-/** Names by which edge and routing speak of what a request holds, beside those of its fields. */
+/** Names, beyond those of fields, by which edge tells routing about details of a request that some endpoints do not accept. */
 
-/** A stop sequence of blank space alone, such as a line's end: some wires refuse it, and are not sent it. */
+/** A stop sequence of white space only, such as a line break: not sent to wires that refuse it. */
 export const BLANK_STOP = 'stop.blank';
-/** `top_p` of a request that has a temperature too: some models refuse both together, and are not sent it. */
+/** `top_p` in a request that also has a temperature: not sent to models that refuse both together. */
 export const SECOND_SAMPLING = 'top_p.second';
 
-/** A stop sequence beside another: some hosts take one, and are sent the first. */
+/** A second stop sequence: hosts that accept only one are sent the first. */
 export const SECOND_STOP = 'stop.second';
-/** Sampling of a request that asks for thoughts: some models fix it while they think, and are not sent it. By field. */
+/** Sampling fields of a request with reasoning: not sent to models that fix sampling while they think. By field. */
 export const THINKING_SAMPLING: Readonly<Record<'temperature' | 'top_p', string>> = { temperature: 'temperature.thinking', top_p: 'top_p.thinking' };
 
-/** A penalty that rewards, or one above 1, which Cohere does not have: it is sent 0 or 1. By field. */
+/** A negative penalty, or one above 1, which Cohere does not support: it is sent 0 or 1. By field. */
 export const WIDE_PENALTIES: Readonly<Record<'presence_penalty' | 'frequency_penalty', string>> = { presence_penalty: 'presence_penalty.wide', frequency_penalty: 'frequency_penalty.wide' };
-/** A `user` that is a mail address, a telephone number or very long: Anthropic refuses it, and is not sent it. */
+/** A `user` that is a mail address, a telephone number or very long: not sent to Anthropic, which refuses it. */
 export const PERSONAL_USER = 'user.personal';
-/** An effort to think beside a limit that leaves no room for thoughts: models that are told how many tokens to think do not. */
+/** `reasoning_effort` with a token limit that leaves no room for reasoning: models that take a reasoning budget in tokens then do not think. */
 export const CRAMPED_EFFORT = 'reasoning_effort.cramped';
-/** An effort to think of an answer that is not streamed: some models think in streams alone, and else do not. */
+/** `reasoning_effort` of an answer that is not streamed: some models think only in streams. */
 export const WHOLE_EFFORT = 'reasoning_effort.whole';
-/** `parallel_tool_calls: false`: some wires have no word for it, and their models may make several calls at once. */
+/** `parallel_tool_calls: false`: some wires cannot express it, and their models may make several calls at once. */
 export const SINGLE_CALLS = 'parallel_tool_calls.single';
-/** Before the word of an effort to think: endpoints that lack it are sent the nearest. */
+/** Prefix of an effort's value: endpoints that lack it are sent the nearest. */
 const EFFORT = 'reasoning_effort.of.';
-/** By how much a model thinks. */
+/** In ascending order. */
 const EFFORTS: readonly string[] = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max'];
-/** Before the figure of a temperature: endpoints that take less are sent the most that they take. */
+/** Prefix of a temperature's value: endpoints with a lower maximum are sent that. */
 const WARM = 'temperature.of.';
 
 const FIELDS: ReadonlyMap<string, string> = new Map([
@@ -41,23 +41,23 @@ const FIELDS: ReadonlyMap<string, string> = new Map([
   [THINKING_SAMPLING.top_p, 'top_p'],
 ]);
 
-/** The name under which a temperature says how high it is. */
+/** Encodes a temperature as such a name. */
 export const warmthParam = (temperature: number): string => `${WARM}${String(temperature)}`;
 
-/** The temperature that a name tells; undefined = it tells none. */
+/** Decodes a temperature from a name; undefined = the name has none. */
 export function warmthOf(name: string): number | undefined {
   return name.startsWith(WARM) ? Number(name.slice(WARM.length)) : undefined;
 }
 
-/** The name under which an effort says which it is; undefined = a word that says nothing here. */
+/** Encodes an effort as such a name; undefined = not a known effort. */
 export const effortParam = (effort: unknown): string | undefined => (typeof effort === 'string' && EFFORTS.includes(effort) ? `${EFFORT}${effort}` : undefined);
 
-/** The effort that a name tells; undefined = it tells none. */
+/** Decodes an effort from a name; undefined = the name has none. */
 export function effortOf(name: string): string | undefined {
   return name.startsWith(EFFORT) ? name.slice(EFFORT.length) : undefined;
 }
 
-/** Of those that an endpoint has, the one to send for `effort`: the next that thinks less, else the next that thinks more. No thought at all is sent only where it was asked for. */
+/** The effort to send for `effort`, of those that an endpoint supports: the next lower one, else the next higher one. `none` is used only if it was asked for. */
 export function nearestEffort(effort: string, known: readonly string[]): string | undefined {
   if (known.includes(effort)) return effort;
   const rank = EFFORTS.indexOf(effort);
@@ -65,7 +65,7 @@ export function nearestEffort(effort: string, known: readonly string[]): string 
   return EFFORTS.slice(0, rank).findLast(has) ?? EFFORTS.slice(rank + 1).find(has);
 }
 
-/** The field of the request that a name stands for. */
+/** The request's field to which a name belongs. */
 export function fieldOfParam(name: string): string {
   if (effortOf(name) !== undefined) return 'reasoning_effort';
   return FIELDS.get(name) ?? (warmthOf(name) === undefined ? name : 'temperature');

@@ -1,4 +1,4 @@
-/** Which `user` of a request Anthropic's wire does not take. */
+/** Values of `user` that Anthropic's wire does not accept. */
 
 const LENGTH_MAX = 256;
 /** Mail addresses and telephone numbers are refused there. */

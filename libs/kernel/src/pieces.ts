@@ -1,40 +1,40 @@
-/** Bytes that come in pieces of any size and are kept until they are whole: whoever sends them one by one takes little more memory than their number. */
+/** Collects bytes that arrive in pieces of any size. Even if they arrive one by one, memory use stays close to their number. */
 
-/** A smaller piece is copied: what Node keeps about each comes to some hundred bytes. */
+/** Smaller pieces are copied, since each Buffer costs some hundred bytes of overhead. */
 const SMALL_BYTES = 4_096;
-/** So many small ones on end are copied together: what comes in a few pieces is copied once, when it is whole. */
+/** This many consecutive small pieces are copied together, so that a body of only a few pieces is copied just once, when it is complete. */
 const LOOSE_MAX = 8;
-/** What small pieces are copied into has room for as much as has come, within these bounds. */
+/** Buffers for small pieces have room for as much as has arrived so far, within these bounds. */
 const SLAB_BYTES_MIN = 4_096;
 const SLAB_BYTES_MAX = 65_536;
 
 const NOTHING = Buffer.alloc(0);
 
-/** In use it holds less than twice the bytes that were given, and a few kilobytes. */
+/** Holds less than twice the bytes that were pushed, plus a few kilobytes. */
 export class Pieces {
   private parts: Buffer[] = [];
   private count = 0;
   private held = 0;
-  /** Small pieces at the end of the parts, as they came. */
+  /** Number of uncopied small pieces at the end of the parts. */
   private loose = 0;
   private slab = NOTHING;
   private slabTo = 0;
-  /** Where the part begins that shows what was copied last. */
+  /** Start of the part that is a view of the bytes copied last. */
   private viewFrom = 0;
-  /** That part is there, and only loose ones stand behind it. */
+  /** That part exists, and only loose pieces follow it. */
   private isShown = false;
 
-  /** Of all pieces together. */
+  /** Total bytes of all pieces. */
   get bytes(): number {
     return this.count;
   }
 
-  /** Memory that is taken up for them. */
+  /** Memory used for them. */
   get heldBytes(): number {
     return this.held;
   }
 
-  /** It may be kept as it is: its bytes must not change any more. */
+  /** The piece may be kept without a copy, so its bytes must not change any more. */
   push(piece: Buffer): void {
     const bytes = piece.length;
     if (bytes === 0) return;
@@ -51,7 +51,7 @@ export class Pieces {
     if (this.loose === LOOSE_MAX) this.copyLoose();
   }
 
-  /** All bytes, of which nothing is kept: the piece itself where only one came. */
+  /** Returns all bytes and clears the collection; returns the piece itself if there was only one. */
   take(): Buffer {
     const [only] = this.parts;
     const whole = only !== undefined && this.parts.length === 1 ? only : Buffer.concat(this.parts, this.count);

@@ -1,11 +1,11 @@
-/** Price cards as messages carry them, read to whole numbers. */
+/** Parses price cards of messages. */
 import { asNanoUsd, asPrice } from './money.js';
 import type { PriceCard } from './tokens.js';
 
 /** Decimal strings of nano-USD, as in the contract's PriceCard. */
 export type PriceCardText = { readonly [Field in keyof PriceCard]: string };
 
-/** Cards in use at once are a few thousand; beyond it all are read anew. */
+/** A few thousand cards are in use at once; beyond this the cache is cleared. */
 const CARDS_MAX = 8_192;
 
 interface Known {
@@ -13,7 +13,7 @@ interface Known {
   readonly card: PriceCard;
 }
 
-const cards = new Map<string, Known>(); // kept: by card; nothing leaves but all of it.
+const cards = new Map<string, Known>(); // kept: by card; only cleared as a whole.
 
 function isSame(a: PriceCardText, b: PriceCardText): boolean {
   return (
@@ -23,8 +23,8 @@ function isSame(a: PriceCardText, b: PriceCardText): boolean {
 }
 
 /**
- * The card of a message, read once for each id and content: equal cards are the same object.
- * Throws RangeError on a negative price, SyntaxError on what is no number.
+ * The card of a message, parsed once per id and content: equal cards are the same object.
+ * Throws RangeError for a negative price, SyntaxError for text that is not a number.
  */
 export function priceCardOf(text: PriceCardText): PriceCard {
   const known = cards.get(text.id);

@@ -1,11 +1,11 @@
 /**
- * Names of providers as clients write them. Lists that come along from another gateway must keep their meaning: an
- * `ignore` whose name is not known here would be passed over without a word.
+ * Names of providers as clients write them. Lists written for another gateway must keep their meaning: an unknown name
+ * in `ignore` would silently have no effect.
  */
 
 /**
- * Names that others have for providers of the catalog: OpenRouter's ids, the words that its answers and its own clients
- * call the same providers by, makers as the models are named after them, and what LiteLLM writes before a model.
+ * Other names of the catalog's providers: OpenRouter's ids, the names in its answers and its own clients, makers that
+ * models are named after, and LiteLLM's model prefixes.
  */
 const ELSEWHERE: ReadonlyMap<string, string> = new Map([
   ['azure', 'azure-openai'],
@@ -34,10 +34,10 @@ const ELSEWHERE: ReadonlyMap<string, string> = new Map([
   ['z.ai', 'zai'],
 ]);
 
-/** A name that may mean more than one here: a list that forbids leaves out all of them, so that a wish is never read too narrowly. */
+/** Names that may mean several providers here: a deny list excludes all of them, so that it never excludes too little. */
 const WIDER: ReadonlyMap<string, readonly string[]> = new Map([['google', ['google-vertex', 'google-ai-studio']]]);
 
-/** `Amazon Bedrock` is `amazon-bedrock`. */
+/** `Amazon Bedrock` becomes `amazon-bedrock`. */
 const joined = (name: string): string => name.trim().toLowerCase().replaceAll(' ', '-');
 
 function idOf(name: string): string {
@@ -46,12 +46,12 @@ function idOf(name: string): string {
   return ELSEWHERE.get(id) ?? ELSEWHERE.get(id.replaceAll('_', '-')) ?? id;
 }
 
-/** Ids of the catalog; what it does not have stays as it is. */
+/** Converts names to ids of the catalog; unknown names stay unchanged. */
 export function providersNamed(names: readonly string[]): readonly string[] {
   return names.length === 0 ? names : names.map(idOf);
 }
 
-/** Of a list that forbids: a part of a provider (`deepinfra/turbo`) forbids all of it, since parts are not told apart here. */
+/** For deny lists: a part of a provider (`deepinfra/turbo`) excludes the whole provider, since parts are not distinguished here. */
 export function providersForbidden(names: readonly string[]): readonly string[] {
   return names.length === 0 ? names : names.flatMap((name) => {
     const whole = name.split('/', 1)[0] ?? name;

@@ -2,7 +2,7 @@ import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
 import { Shares } from './shares.js';
 
-/** Takes places as long as there is room; answers how many. */
+/** Takes places as long as there is room; returns how many. */
 function fill(shares: Shares, accountId: string): number {
   let taken = 0;
   for (; shares.hasRoom(accountId); taken += 1) shares.take(accountId);

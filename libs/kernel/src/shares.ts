@@ -1,25 +1,25 @@
-/** Places that all accounts use together, of which none may take so many that others find none (ADR 73). */
+/** Places shared by all accounts. No account may take so many that others find none (ADR 73). */
 import { LiveMap } from './live-map.js';
 
-/** Alone four places in five, of two each four in nine. */
+/** A single account may take four places in five; two accounts, four in nine each. */
 const TIMES_FREE_MAX = 4;
 
-/** Until a second account asks for a place, the only one may have them all. */
+/** Until a second account asks for a place, the first one may take all. */
 export class Shares {
-  /** Of those accounts alone that have any. */
+  /** Places taken by account, without zeros. */
   private readonly taken = new LiveMap<string, number>();
   private total = 0;
   /** The account that asked first. */
   private first: string | undefined;
   private hasOthers = false;
 
-  /** An account may have one more while it has fewer than `timesFreeMax` times as many as are free. */
+  /** An account may take one more place while it has fewer than `timesFreeMax` times the free ones. */
   constructor(
     private readonly placesMax: number,
     private readonly timesFreeMax = TIMES_FREE_MAX,
   ) {}
 
-  /** Places that are taken. */
+  /** Number of taken places. */
   get size(): number {
     return this.total;
   }
@@ -28,13 +28,13 @@ export class Shares {
     return this.taken.get(accountId) ?? 0;
   }
 
-  /** The account is there: from the second on each leaves some to the others. */
+  /** Registers the account: from the second account on, each must leave places for others. */
   meet(accountId: string): void {
     this.first ??= accountId;
     this.hasOthers ||= accountId !== this.first;
   }
 
-  /** Whether the account, which is met by that, may have one more. */
+  /** Registers the account, and returns whether it may take one more place. */
   hasRoom(accountId: string): boolean {
     this.meet(accountId);
     const free = this.placesMax - this.total;
@@ -46,7 +46,7 @@ export class Shares {
     this.taken.set(accountId, this.takenBy(accountId) + 1);
   }
 
-  /** Gives back one that was taken; call it once for each. */
+  /** Returns a taken place; call it once for each. */
   leave(accountId: string): void {
     this.total -= 1;
     const left = this.takenBy(accountId) - 1;

@@ -1,4 +1,4 @@
-/** Tiers of both contract variants: rates, allotments, overage. Source: interface specification, Limits; contract, section 8. */
+/** Tiers of both contract variants: rates, allotments, overage. */
 
 export type Variant = 'A' | 'B';
 export type Tier = 'free' | 'team' | 'business' | 'enterprise' | 'pro';
@@ -7,15 +7,15 @@ export interface TierTerms {
   /** null = unlimited until set on the account. */
   readonly requestsPerMinute: number | null;
   readonly burstPerSecond: number | null;
-  /** Fee of a calendar month; null = agreed with the customer, not billed from here. */
+  /** Fee per calendar month; null = agreed with the customer, not billed by the gateway. */
   readonly subscriptionNanoUsd: bigint | null;
-  /** Tokens included in a calendar month; null = no allotment. */
+  /** Tokens included per calendar month; null = no allotment. */
   readonly includedTokens: bigint | null;
   /** Price of tokens beyond the allotment, nano-USD per 1,000,000; null = not offered. */
   readonly overageNanoUsdPerMillion: bigint | null;
   /** One-time credit for managed keys; null = none. */
   readonly trialCreditNanoUsd: bigint | null;
-  /** Tokens a month over the customer's own provider keys; null = unlimited. */
+  /** Tokens per month over the customer's own provider keys; null = unlimited. */
   readonly byokTokens: bigint | null;
   /** May use paid plugins. */
   readonly isPaid: boolean;

@@ -14,7 +14,7 @@ export interface TokenCounts {
 
 export const NO_TOKENS: TokenCounts = { inputUncached: 0, cacheRead: 0, cacheWrite: 0, outputText: 0, outputReasoning: 0, audio: 0, image: 0 };
 
-/** Immutable and versioned: its id stands in the reservation, the event and the ledger row. */
+/** Immutable and versioned: its id is recorded in the reservation, the event and the ledger row. */
 export interface PriceCard {
   readonly id: string;
   readonly inputUncached: NanoUsdPerMillionTokens;
@@ -28,14 +28,14 @@ export interface PriceCard {
   readonly requestNanoUsd: NanoUsd;
 }
 
-/** A price card and the prompt size from which it holds, for the whole request. */
+/** A price card, and the prompt size from which on it applies to the whole request. */
 export interface PriceStep<Card = PriceCard> {
   /** Prompt tokens; 0 for the ordinary price. */
   readonly fromPromptTokens: number;
   readonly card: Card;
 }
 
-/** The card in force for a prompt of that many tokens, of ascending steps; undefined without a price. */
+/** The card that applies to a prompt of that many tokens, of ascending steps; undefined without a price. */
 export function cardFor<Card>(steps: readonly PriceStep<Card>[], prompt: number): Card | undefined {
   let card: Card | undefined;
   for (const step of steps) if (prompt >= step.fromPromptTokens) card = step.card;
@@ -54,7 +54,7 @@ export function costOf(tokens: TokenCounts, card: PriceCard): NanoUsd {
   return asNanoUsd(attemptCost(raw) + card.requestNanoUsd);
 }
 
-/** `usage.prompt_tokens`: everything that was read. Audio and image buckets are counted as input. */
+/** `usage.prompt_tokens`: all input tokens, including audio and image buckets. */
 export function promptTokens(tokens: TokenCounts): number {
   return tokens.inputUncached + tokens.cacheRead + tokens.cacheWrite + tokens.audio + tokens.image;
 }
@@ -68,7 +68,7 @@ export function totalTokens(tokens: TokenCounts): number {
   return promptTokens(tokens) + completionTokens(tokens);
 }
 
-/** 10^9 tokens in one bucket of one attempt: a thousand times the longest context on offer. */
+/** 10^9 tokens per bucket of one attempt: a thousand times the longest context available. */
 export const BUCKET_TOKENS_MAX = 1_000_000_000;
 /** 10^6 USD for one attempt. */
 export const ATTEMPT_COST_NANO_USD_MAX = 1_000_000_000_000_000n;
@@ -77,7 +77,7 @@ function isTokenCount(count: number): boolean {
   return Number.isInteger(count) && count >= 0 && count <= BUCKET_TOKENS_MAX;
 }
 
-/** True for whole numbers in 0..10^9: what the ledger takes. */
+/** True for whole numbers in 0..10^9, which the ledger accepts. */
 export function areTokenCounts({ inputUncached, cacheRead, cacheWrite, outputText, outputReasoning, audio, image }: TokenCounts): boolean {
   return isTokenCount(inputUncached) && isTokenCount(cacheRead) && isTokenCount(cacheWrite) && isTokenCount(outputText) && isTokenCount(outputReasoning) && isTokenCount(audio) && isTokenCount(image);
 }

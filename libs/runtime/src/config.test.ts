@@ -18,7 +18,7 @@ test('a port that is taken is told by its setting', async () => {
 });
 
 test('an address that is not of this machine is told as HOST', async () => {
-  // Documentation's own network (RFC 5737): nobody has it.
+  // A network reserved for documentation (RFC 5737), which no machine has.
   await expect(doorAt('192.0.2.1', 0).start()).rejects.toThrow('HOST: 192.0.2.1 is no address of this machine (EADDRNOTAVAIL).');
 });
 
@@ -27,7 +27,7 @@ test.each([
   ['gateway.example', 'gateway.example'],
   ['::1', '[::1]'],
   ['[::1]', '[::1]'],
-  // Every address of the machine: loopback is one.
+  // All addresses of the machine, including loopback.
   ['0.0.0.0', '127.0.0.1'],
   ['::', '127.0.0.1'],
 ])('what listens on %s is reached at %s', (host, shown) => {

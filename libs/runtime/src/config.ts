@@ -4,27 +4,27 @@ import { Secret } from './secret.js';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** Settings are wrong or missing: `message` has one line a problem and is meant for a person's eyes. */
+/** Settings are wrong or missing: `message` has one line per problem, for a person. */
 export class ConfigError extends Error {
   override readonly name = 'ConfigError';
 }
 
-/** Why a door could not be opened, naming the setting that is to be changed: `variable` has the port, HOST the address. */
+/** Explains why a listener failed, and names the setting to change: `variable` for the port, HOST for the address. */
 export function doorError(error: Error, { host, port, variable }: { readonly host: string; readonly port: number; readonly variable: string }): ConfigError {
-  // gRPC tells the system's code in its message only.
+  // gRPC gives the system's error code only in its message.
   const code = /\bE[A-Z]{3,20}\b/.exec('code' in error ? String(error.code) : error.message)?.[0] ?? 'unknown';
   const isAddress = code === 'EADDRNOTAVAIL' || code === 'ENOTFOUND' || code === 'EAI' || code === 'EINVAL';
   const line = code === 'EADDRINUSE' ? `${variable}: port ${port} on ${host} is taken by another process.` : isAddress ? `HOST: ${host} is no address of this machine (${code}).` : `${variable}: cannot listen on ${bracketed(host)}:${port} (${code}).`;
   return new ConfigError(line, { cause: error });
 }
 
-/** `host` as a URL and as an address with a port have it: an IPv6 address in brackets. */
+/** `host` for a URL or an address with a port: puts an IPv6 address in brackets. */
 export const bracketed = (host: string): string => (host.includes(':') && !host.startsWith('[') ? `[${host}]` : host);
 
-/** Host of the URL at which this machine reaches a door that listens on `host`. */
+/** Host of the URL at which this machine reaches a listener on `host`. */
 export const hostInUrl = (host: string): string => (host === '0.0.0.0' || host === '::' ? '127.0.0.1' : bracketed(host));
 
-/** Parses `environment` by the schema and freezes the result. Variables that are empty or blank count as absent: a blank would be read as 0. Throws ConfigError. */
+/** Parses `environment` by the schema and freezes the result. Empty and blank variables count as absent, since a blank would be read as 0. Throws a ConfigError. */
 export function loadConfig<Shape extends z.ZodRawShape>(schema: z.ZodObject<Shape>, environment: Environment): Readonly<z.infer<z.ZodObject<Shape>>> {
   const present = Object.fromEntries(Object.entries(environment).filter(([, value]) => value !== undefined && value.trim() !== ''));
   const parsed = schema.safeParse(present);
@@ -32,7 +32,7 @@ export function loadConfig<Shape extends z.ZodRawShape>(schema: z.ZodObject<Shap
     const lines = new Map<string, string>();
     for (const { code, path, message } of parsed.error.issues) {
       const name = path.join('.');
-      // What else is wrong with the same text helps nobody.
+      // One problem per variable is enough.
       if (!lines.has(name)) lines.set(name, `${name}: ${code === 'custom' || String(path[0]) in present ? message : 'is required, and is not set'}`);
     }
     throw new ConfigError([...lines.values()].join('\n'));
@@ -40,7 +40,7 @@ export function loadConfig<Shape extends z.ZodRawShape>(schema: z.ZodObject<Shap
   return Object.freeze(parsed.data);
 }
 
-/** What a number was to be, for its line: itself, where it is short and begins as one. Anything else may be a secret in the wrong place, and is told by its length. */
+/** Describes an invalid number in a problem's line. Shows the text if it is short and begins like a number. Anything else may be a misplaced secret, so only its length is shown. */
 function foundOf(text: string): string {
   return /^(?:[-+.]?\d[\w.+-]{0,11}|[-+]?Infinity|NaN)$/.test(text) ? text : `a text of ${String(text.length)} characters`;
 }
@@ -70,10 +70,10 @@ export const wholeNumberField = (minimum: number, maximum: number, fallback: num
 /** Whole number in decimal digits, within bounds, which may be absent. */
 export const optionalWholeNumberField = (minimum: number, maximum: number) => numberBetween(minimum, maximum, 'a whole number', WHOLE).optional();
 
-/** Share from text, 0 to 1. */
+/** Share (0 to 1) from text. */
 export const shareField = (fallback: number) => numberBetween(0, 1, 'a number', DECIMAL).default(fallback);
 
-/** `host:port`, or `[address]:port`, several separated by commas. Required without a fallback; an empty one may stay empty. */
+/** `host:port`, or `[address]:port`, several separated by commas. Required without a fallback; an empty fallback permits an empty value. */
 export const addressesField = (fallback?: string) => {
   const text = fallback === undefined ? z.string() : z.string().default(fallback);
   return text
@@ -83,14 +83,14 @@ export const addressesField = (fallback?: string) => {
 
 export const secretField = () => z.string().min(1, 'must not be empty').transform((value) => new Secret(value));
 
-/** Where Postgres is, with a password as may be: a URL, or the folder of its socket as the driver takes it. */
+/** Address of Postgres, possibly with a password: a URL, or the folder of its socket in the driver's format. */
 export const postgresUrlField = () => secretField().refine((url) => /^(?:postgres(?:ql)?:\/\/|socket:|\/)/i.test(url.unwrap()), 'must begin with postgres:// (or postgresql://)');
 
 const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const;
 
 export const logLevelField = (fallback: (typeof LOG_LEVELS)[number] = 'info') => z.enum(LOG_LEVELS).default(fallback);
 
-/** LOG_LEVEL alone, for what is logged before a service has its settings. Throws ConfigError. */
+/** Reads only LOG_LEVEL, for logs before a service has its settings. Throws a ConfigError. */
 export function logLevelOf(environment: Environment, fallback: (typeof LOG_LEVELS)[number]): string {
   return loadConfig(z.object({ LOG_LEVEL: logLevelField(fallback) }), environment).LOG_LEVEL;
 }

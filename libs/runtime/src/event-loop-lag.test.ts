@@ -6,15 +6,15 @@ import { systemClock } from './clock.js';
 import { BUSY_MS, LOOK_MS, systemLoop, watchEventLoopLag, type Loop } from './event-loop-lag.js';
 import { handClock } from './testing/hand-clock.js';
 
-/** Works all the time. */
+/** A loop that is always busy. */
 const busy = (clock: Clock): Loop => ({ workedMs: () => clock.monotonicMs(), inNextTurn: () => undefined });
 
 interface HandLoop extends Loop {
-  /** One turn that works so long. */
+  /** Runs one turn that works for `workMs`. */
   turn(workMs: number): void;
 }
 
-/** Waits but for the turns that it is given. */
+/** A loop that is idle except for the turns that the test runs. */
 function handLoop(): HandLoop {
   let workedMs = 0;
   let due: (() => void)[] = [];

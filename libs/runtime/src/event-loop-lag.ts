@@ -1,34 +1,34 @@
 /**
- * How late the event loop is, under the names that prom-client gives it and its dashboards read. prom-client looks every
- * 10 ms, which wakes an idle process a hundred times a second: 1 % of a core for each of them (measured, Node 20). A look
- * of an idle process costs it up to half a millisecond, since all it needs is cold: one that has next to nothing to do is
- * not woken at all, and the turns of its loop are measured as they come.
+ * Measures event-loop lag, with prom-client's metric names, which dashboards expect. prom-client itself checks every 10 ms,
+ * which wakes an idle process a hundred times a second: 1 % of a core per process (measured, Node 20). A check of an idle
+ * process costs up to half a millisecond, since its code and data are out of the caches. So a nearly idle process is
+ * not woken at all; instead the turns of its loop are measured as they happen.
  */
 import type { Clock } from '@signalbox/kernel/clock';
 import { createHistogram, performance, type RecordableHistogram } from 'node:perf_hooks';
 import { Gauge, type Registry } from 'prom-client';
 
-/** What the event loop says of itself. */
+/** Measurements of the event loop. */
 export interface Loop {
-  /** Milliseconds that it has not waited for something to happen, since it began. */
+  /** Milliseconds since its start in which it did not wait for events. */
   workedMs(): number;
-  /** Calls back once in the next turn, after what its sockets brought. No turn begins for this, and no process lives on for it. */
+  /** Calls back once in the next turn, after socket events. Does not wake the loop, and does not keep the process alive. */
   inNextTurn(callback: () => void): void;
 }
 
 export const systemLoop: Loop = {
   workedMs: () => performance.eventLoopUtilization().active,
-  // Looked at in every turn, but only one that is referenced keeps the loop from waiting.
+  // An immediate runs in every turn, but only a referenced one keeps the loop from waiting.
   inNextTurn: (callback) => void setImmediate(callback).unref(),
 };
 
-/** Between two looks. A loop that stood still for longer is always noticed; the alert begins there. */
+/** Interval between checks. A loop that was blocked for longer is always noticed; the alert's threshold is the same. */
 export const LOOK_MS = 250;
-/** Work between two looks with less than which looking ends; and work after which it begins again. */
+/** With less work than this between two checks, checking stops; after this much work, it resumes. */
 export const BUSY_MS = 25;
-/** An hour: a longer one counts as that. */
+/** An hour; a longer lag counts as one. */
 const LAG_NS_MAX = 3_600_000_000_000;
-/** Three, of more than an hour, are 0.4 MB of every process. */
+/** Significant digits of the histogram. Three, with more than an hour, would take 0.4 MB of each process. */
 const FIGURES = 2;
 const NS_PER_MS = 1e6;
 const NS_PER_SECOND = 1e9;
@@ -51,14 +51,14 @@ const nsOf = (lags: RecordableHistogram, what: (typeof LAGS)[number]): number =>
 };
 
 /**
- * Registers a gauge for each of `LAGS`: how much later than due a timer fired, of the looks since the last scrape, and how
- * long the turns took that stood still for longer than from one look to the next while nobody looked. A scrape without a
- * look before it repeats the last, or tells of a loop on time where there was nothing to look at.
+ * Registers a gauge for each of `LAGS`. They cover the checks since the last scrape, each of which measures how late a timer
+ * fired; and, while checking is stopped, the duration of turns that took longer than the check interval. A scrape without
+ * a check since the last one repeats the last values, or reports no lag if there was nothing to check.
  */
 export function watchEventLoopLag(registry: Registry, clock: Clock, loop: Loop): void {
   const lags = createHistogram({ highest: LAG_NS_MAX, figures: FIGURES });
   let isResting = false;
-  // The histogram takes whole numbers from 1.
+  // The histogram accepts only whole numbers from 1.
   const note = (lagMs: number): void => lags.record(Math.min(LAG_NS_MAX, Math.max(1, Math.round(lagMs * NS_PER_MS))));
 
   const look = (): void => {
@@ -97,7 +97,7 @@ export function watchEventLoopLag(registry: Registry, clock: Clock, loop: Loop):
       name: lagName(what),
       help: `Delay of the event loop in seconds, ${what}.`,
       registers: [registry],
-      // Gauges are read in the order in which they were registered.
+      // Gauges are collected in the order of registration.
       collect: () => {
         if (what === LAGS[0]) {
           if (isResting && lags.count === 0) note(0);

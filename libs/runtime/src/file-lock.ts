@@ -1,6 +1,6 @@
 /**
- * A file that one process at a time has. The kernel keeps the lock: it knows of processes in other containers, whose
- * numbers mean nothing here, and it gives the lock back however a process ends, a reboot included.
+ * A lock on a file, held by one process at a time. The kernel manages the lock: that works across containers, where pids mean
+ * nothing, and the lock is released however a process ends, including by a reboot.
  */
 import { spawnSync } from 'node:child_process';
 import { closeSync, ftruncateSync, openSync, readFileSync, writeSync } from 'node:fs';
@@ -10,19 +10,19 @@ export type FileLock =
   | { readonly state: 'taken'; readonly release: () => void }
   /** `by` names the holder for a person, such as `process 12`, or `process 12 of host 3f2a`. */
   | { readonly state: 'held'; readonly by: string }
-  /** This system, or this file's, has no such locks. */
+  /** The system, or the file system, does not support such locks. */
   | { readonly state: 'unknown' };
 
-/** Number of the descriptor in the program that asks. */
+/** Number of the descriptor in the helper program. */
 const DESCRIPTOR = 3;
 const ASK_MS_MAX = 5_000;
-/** What asks for a lock on a descriptor that it was handed: Node has no call for it. Exit 0: it is ours, 1: another has it. */
+/** Programs that lock an inherited descriptor, since Node has no call for that. Exit code 0 = locked, 1 = another process has the lock. */
 const PROGRAMS: readonly (readonly [string, ...string[]])[] = [
   ['flock', '-n', String(DESCRIPTOR)],
   ['perl', '-MFcntl=:flock', '-e', `open(my $file, "+<&=", ${DESCRIPTOR}) or exit 2; exit(flock($file, LOCK_EX | LOCK_NB) ? 0 : $!{EWOULDBLOCK} ? 1 : 2)`],
 ];
 
-/** The lock belongs to the open file, which the program shares with us: it is ours still when the program has ended. */
+/** The lock belongs to the open file description, which the program shares with us, so it stays ours when the program has ended. */
 function askFor(descriptor: number): FileLock['state'] {
   for (const [program, ...args] of PROGRAMS) {
     const { status, error } = spawnSync(program, args, { stdio: ['ignore', 'ignore', 'ignore', descriptor], timeout: ASK_MS_MAX });
@@ -39,8 +39,8 @@ function holderOf(path: string): string {
 }
 
 /**
- * Takes the file at `path`, which is made where it is missing and stays for ever: who removed it could hand it out twice.
- * Throws what the system says where it cannot be opened.
+ * Locks the file at `path`, creating it if it is missing. The file is never removed, since two processes could then hold
+ * locks on different files of the same name. Throws the system's error if it cannot be opened.
  */
 export function lockFile(path: string): FileLock {
   const descriptor = openSync(path, 'a+', 0o644);
@@ -53,7 +53,7 @@ export function lockFile(path: string): FileLock {
     ftruncateSync(descriptor);
     writeSync(descriptor, `${process.pid} ${hostname()}\n`);
   } catch {
-    // A full disk: it is ours all the same, and another process is told of no number.
+    // The disk is full: we have the lock all the same, but others cannot read our pid.
   }
   return { state, release: () => closeSync(descriptor) };
 }

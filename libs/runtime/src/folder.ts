@@ -1,20 +1,20 @@
-/** Folders that settings name, made and tried at the start. */
+/** Creates and checks folders named in settings, at the start. */
 import { accessSync, constants, existsSync, mkdirSync, opendirSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { ConfigError } from './config.js';
 
-/** The folder and those above it, one by one: where the system refuses to make any, as below /proc, Node's own way never ends. */
+/** Creates the folder and its parents one by one: where the system permits no folders, as below /proc, Node's recursive mkdir never returns. */
 function makeFolders(directory: string, mode: number): void {
   if (existsSync(directory)) return;
   makeFolders(dirname(directory), mode);
   if (!existsSync(directory)) mkdirSync(directory, { mode });
 }
 
-/** Makes the folder that the setting `variable` names when it is missing. Throws ConfigError where it cannot be written. */
+/** Creates the folder named by the setting `variable` if it is missing. Throws a ConfigError if it is not writable. */
 export function makeFolder(directory: string, variable: string, mode: number): void {
   try {
     makeFolders(resolve(directory), mode);
-    // Of a file it says that it is none.
+    // Fails with ENOTDIR if it is a file.
     opendirSync(directory).closeSync();
     accessSync(directory, constants.W_OK | constants.X_OK);
   } catch (error) {
@@ -22,5 +22,5 @@ export function makeFolder(directory: string, variable: string, mode: number): v
   }
 }
 
-/** A name as it stands in a line: what would break it, or move the cursor, as JSON has it. */
+/** A name for a one-line message: escapes characters that break the line or move the cursor, as in JSON. */
 const onOneLine = (name: string): string => name.replace(/[\p{Cc}\p{Zl}\p{Zp}]/gu, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`);

@@ -1,12 +1,12 @@
-/** A histogram kept as plain counts, in the form that prom-client scrapes. */
+/** A histogram with plain counts, in the format that prom-client scrapes. */
 import { Histogram } from 'prom-client';
 
 export class HistogramTally {
   sum = 0;
-  /** Observations in each bucket alone; the last is what lies above all bounds. */
+  /** Observations per bucket, not cumulative; the last one is for values above all bounds. */
   readonly counts: number[];
 
-  /** `bounds` ascend; an observation counts to the first that is not below it. */
+  /** `bounds` are ascending; an observation counts in the first bucket whose bound is not below it. */
   constructor(readonly bounds: readonly number[]) {
     this.counts = new Array<number>(bounds.length + 1).fill(0);
   }
@@ -35,7 +35,7 @@ export class TalliedHistogram extends Histogram {
     super({ name: metric, help, buckets: [...tally.bounds], registers: [] });
   }
 
-  /** What a registry asks of its histograms, in place of what was observed on this one. */
+  /** Called by the registry; returns our counts in place of prom-client's own. */
   getForPromString(): Promise<{ readonly name: string; readonly help: string; readonly type: 'histogram'; readonly values: readonly ScrapedValue[] }> {
     const { metric, help, tally } = this;
     const values: ScrapedValue[] = [];

@@ -1,6 +1,6 @@
 /**
- * undici without what nobody here uses of it: its entry loads fetch, WebSocket, mocks and caches as well, which is 9 MB
- * of every process and a tenth of a second of its start. The version is pinned, since these paths are not promised.
+ * undici without its unused parts: its main module also loads fetch, WebSocket, mocks and caches, which costs 9 MB per
+ * process and a tenth of a second at the start. The version is pinned, since these paths are not part of its public API.
  */
 import type * as undici from 'undici';
 import requestOf from 'undici/lib/api/api-request.js';
@@ -22,7 +22,7 @@ export const buildConnector: typeof undici.buildConnector = connect;
 
 let agent: Agent | undefined;
 
-/** One request to an address of the operator's: never to one that a client gave, which is what `net-guard` is for. Rejects with undici's errors; the body has to be read or dumped. */
+/** One request to an address chosen by the operator, never by a client (use `net-guard` for those). Rejects with undici's errors; the body must be read or dumped. */
 export function request(url: string | URL, options: Omit<undici.Dispatcher.RequestOptions, 'origin' | 'path' | 'method'> & { readonly method?: undici.Dispatcher.HttpMethod } = {}): Promise<undici.Dispatcher.ResponseData> {
   const { origin, pathname, search } = new URL(url);
   agent ??= new Agent();

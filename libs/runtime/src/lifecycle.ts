@@ -1,4 +1,4 @@
-/** What every composed service is: something that starts, is ready or not, and stops. */
+/** Lifecycle of a composed service: start, readiness, stop. */
 import type { Clock, RandomBytes } from '@signalbox/kernel/clock';
 import { systemClock } from './clock.js';
 import type { Environment } from './config.js';
@@ -9,40 +9,40 @@ import { ENDED_BY_CTRL_C, onStopSignals } from './stop-signals.js';
 import { openRpcTls, type RpcTls } from './tls-files.js';
 import { loadTracingConfig, openTracing } from './tracing.js';
 
-/** What every composition root is given; stores and neighbours come from its own config. */
+/** Passed to every composition root; stores and neighbours come from its own config. */
 export interface Surroundings {
   readonly clock: Clock;
   readonly randomBytes: RandomBytes;
   readonly log: Log;
-  /** True for one service of a process: process metrics are collected once. */
+  /** True for one service per process, since process metrics are collected once. */
   readonly withProcessMetrics: boolean;
-  /** Given when several services share the process: they call each other through it. */
+  /** Present if several services share the process: they call each other through it. */
   readonly doors?: ProcessDoors;
-  /** Absent: nothing is traced. */
+  /** Absent = no tracing. */
   readonly tracer?: Tracer | undefined;
-  /** Absent: the doors between services are plain, and on loopback only. */
+  /** Absent = RPC without TLS, on loopback only. */
   readonly tls?: RpcTls;
 }
 
-/** What a process has once, whatever its service is. */
+/** What exists once per process, for any service. */
 export interface ProcessCommons {
   readonly tracing: Tracing | undefined;
   readonly tls: RpcTls;
 }
 
-/** The rpc doors of a process by `host:port`; what stands behind one is known to libs/rpc only. */
+/** The RPC servers of a process by `host:port`; only libs/rpc knows their type. */
 export type ProcessDoors = Map<string, object>;
 
 export interface Service {
-  /** Name as in the table of services, such as `quota` or `worker-openai`. */
+  /** Name in the table of services, such as `quota` or `worker-openai`. */
   readonly name: string;
-  /** Opens the doors; resolves once they answer. Rejects with a ConfigError or Fault that a person can read. */
+  /** Starts listening; resolves once the service answers. Rejects with a ConfigError or Fault that a person can read. */
   start(): Promise<void>;
   /** Drains and closes, in reverse order of start. Safe to call twice. */
   stop(): Promise<void>;
   /** True while the service can do its job. */
   ready(): boolean;
-  /** Port numbers by door once started: `grpc`, `http`, `admin`, `metrics`. */
+  /** Port numbers by listener, once started: `grpc`, `http`, `admin`, `metrics`. */
   ports(): Readonly<Record<string, number>>;
 }
 
@@ -51,10 +51,10 @@ const complain = (name: string, error: unknown): void => {
 };
 
 /**
- * Runs a service as a process: SIGTERM and SIGINT drain it and exit 0, a second SIGINT ends it at once. Settings that are
- * wrong and a start that fails print what is wrong for a person and exit 1. A launcher's channel is told `ready`; when the
- * launcher is gone, the service drains too, so that nothing is left behind. Ctrl-C is then the launcher's: it reaches the
- * whole terminal, and neighbours that all end together would cut the streams they serve.
+ * Runs a service as a process: SIGTERM and SIGINT drain it and exit 0, a second SIGINT ends it at once. Wrong settings or
+ * a failed start print the problem for a person and exit 1. If there is a launcher's channel, sends `ready` to it, and
+ * drains when the launcher is gone, so that no process is left behind. Under a launcher, SIGINT is ignored here: Ctrl-C
+ * reaches all processes of the terminal, and if all services stopped together, running streams would be cut.
  */
 export async function runService(name: string, environment: Environment, compose: (commons: ProcessCommons) => { readonly service: Service; readonly log: Log }): Promise<void> {
   tuneProcess();

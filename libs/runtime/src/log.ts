@@ -30,7 +30,7 @@ interface Sink {
 const framesOf = (error: Error): readonly string[] => (error.stack ?? '').split('\n').filter((line) => line.startsWith('    at ')).slice(0, 6).map((line) => line.trim());
 const codeOf = (error: Error): string | undefined => ('code' in error && typeof error.code === 'string' ? error.code : undefined);
 
-/** A fault has no frames: those of what caused it say where it came from. */
+/** A Fault has no stack frames, so those of its cause are logged. */
 function describe(cause: unknown): object {
   if (!(cause instanceof Error)) return { error: typeof cause };
   const own = { error: cause.name, error_code: codeOf(cause), frames: framesOf(cause) };

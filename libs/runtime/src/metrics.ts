@@ -5,12 +5,12 @@ import { lagName, LAGS, systemLoop, watchEventLoopLag } from './event-loop-lag.j
 import { HistogramTally, TalliedHistogram } from './histogram.js';
 import { certificateEndMs } from './tls-files.js';
 
-/** What a request touches are plain numbers: prom-client, which hashes labels at each step, reads them when it is scraped. */
+/** Requests update only plain numbers; prom-client, which would hash labels at each update, reads them at the scrape. */
 export interface Metrics {
   readonly registry: Registry;
   counter<Label extends string>(name: string, help: string, labelNames: readonly Label[]): Counter<Label>;
   gauge(name: string, help: string): Gauge;
-  /** What is looked at when it is scraped and costs nothing before. `read` gives each combination of labels once; what it throws leaves the metric out of that scrape. */
+  /** A metric that is read at the scrape and costs nothing in between. `read` returns each combination of labels once; if it throws, the metric is left out of that scrape. */
   observed<Label extends string>(kind: 'gauge' | 'counter', name: string, help: string, labelNames: readonly Label[], read: () => Observed<Label> | Promise<Observed<Label>>): void;
   /** Buckets in the metric's base unit (seconds, bytes), ascending. */
   histogram(name: string, help: string, buckets: readonly number[]): Histogram;
@@ -21,19 +21,19 @@ export type LabelValues<Label extends string> = Readonly<Record<Label, string>>;
 /** Values by their labels. */
 export type Observed<Label extends string> = readonly { readonly labels: LabelValues<Label>; readonly value: number }[];
 
-/** Values of one label at most; what comes later is counted as `other`, so that no input can fill a store of metrics. */
+/** Most values per label; later ones are counted as `other`, so that no input can fill a metrics store. */
 export const LABEL_VALUES_MAX = 100;
 const OTHER = 'other';
 
 /** The count of one combination of labels. */
 export interface Tally {
-  /** By 1 unless told; `by` ≥ 0. */
+  /** Adds `by` ≥ 0, by default 1. */
   inc(by?: number): void;
 }
 
 export interface Counter<Label extends string> {
   inc(labels: LabelValues<Label>, by?: number): void;
-  /** The same one for the same labels: to be kept where counting is frequent. */
+  /** Returns the same object for the same labels; keep it where counting is frequent. */
   labels(labels: LabelValues<Label>): Tally;
 }
 
@@ -47,7 +47,7 @@ export interface Histogram {
 
 export interface MetricsOptions {
   readonly service: string;
-  /** Process metrics (CPU, memory, event-loop lag): once a process. */
+  /** Process metrics (CPU, memory, event-loop lag), once per process. */
   readonly withProcessMetrics: boolean;
 }
 
@@ -68,11 +68,11 @@ export function createMetrics({ service, withProcessMetrics }: MetricsOptions): 
   };
 }
 
-/** As far away as a timer can be, in milliseconds. */
+/** Longest delay of a timer, in milliseconds. */
 const NEVER_MS = 2_147_483_647;
 
 function watchProcess(registry: Registry): void {
-  // Its own look at the event loop cannot be left out, only put off.
+  // prom-client's own event-loop check cannot be turned off, only delayed.
   collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: NEVER_MS });
   for (const what of LAGS) registry.removeSingleMetric(lagName(what));
   watchEventLoopLag(registry, systemClock, systemLoop);
@@ -90,7 +90,7 @@ class Count implements Tally {
   }
 }
 
-/** Counts by the values of their labels, one level of maps for each label: a joined key would have to be hashed each time. */
+/** Counts by label values, with one level of maps per label: a joined key would have to be built and hashed each time. */
 interface Level {
   readonly count: Count;
   readonly next: Map<string, Level>;
@@ -145,7 +145,7 @@ function observe<Label extends string>(registry: Registry, kind: 'gauge' | 'coun
   const collect = async (metric: { reset(): void; remove(): void }, put: (labels: LabelValues<Label>, value: number) => void): Promise<void> => {
     const values = await Promise.resolve().then(read).catch(() => []);
     metric.reset();
-    // Gauges and counters without labels are set to zero by a reset: what could not be read is not zero.
+    // A reset sets gauges and counters without labels to zero; remove the value instead if it could not be read.
     if (labelNames.length === 0 && values.length === 0) metric.remove();
     for (const { labels, value } of values) put(labels, value);
   };

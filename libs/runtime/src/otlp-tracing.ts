@@ -1,4 +1,4 @@
-/** Spans by the OpenTelemetry SDK, exported over OTLP. Loaded by `tracing.ts` only when there is where to send them. */
+/** Spans by the OpenTelemetry SDK, exported over OTLP. Loaded by `tracing.ts` only if a collector is configured. */
 import { ROOT_CONTEXT, SpanKind, SpanStatusCode, TraceFlags, trace, type Attributes, type Context, type SpanContext, type Span as SdkSpan, type Tracer as SdkTracer } from '@opentelemetry/api';
 import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http';
 import { resourceFromAttributes } from '@opentelemetry/resources';
@@ -8,15 +8,15 @@ import { LiveMap } from '@signalbox/kernel/live-map';
 import type { Log } from './log.js';
 import type { Span, SpanAttributes, Tracer, Tracing } from './span.js';
 
-/** Spans that wait for the collector; one more is dropped. A span is about a kilobyte. */
+/** Most spans that wait for the collector; further ones are dropped. A span is about a kilobyte. */
 const QUEUED_SPANS_MAX = 2_048;
 const BATCH_SPANS_MAX = 512;
 const BATCH_WAIT_MS = 1_000;
 const EXPORT_TIMEOUT_MS = 5_000;
 const STOP_MS_MAX = 2_000;
-/** Requests whose calls find their parent; those beyond are recorded without the calls they make. */
+/** Most requests whose calls find their parent span; further requests are recorded without the calls they make. */
 const LIVE_REQUESTS_MAX = 10_000;
-/** Ids and names are shorter. */
+/** Longer values are cut; ids and names are shorter. */
 const VALUE_LENGTH_MAX = 256;
 
 const TRACEPARENT = /^[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(?:-|$)/;
@@ -24,13 +24,13 @@ const KINDS = { server: SpanKind.SERVER, consumer: SpanKind.CONSUMER };
 
 export interface OtlpOptions {
   readonly endpoint: string;
-  /** Of requests that begin here, 0 to 1. */
+  /** Share of requests that begin here, 0 to 1. */
   readonly share: number;
   readonly clock: Clock;
   readonly log: Log;
 }
 
-/** Undefined for what is no traceparent. */
+/** Undefined if the text is not a traceparent. */
 function readTraceparent(text: string): SpanContext | undefined {
   const [, traceId = '', spanId = '', flags = ''] = TRACEPARENT.exec(text) ?? [];
   const context = { traceId, spanId, traceFlags: Number.parseInt(flags, 16) & TraceFlags.SAMPLED, isRemote: true };
@@ -91,7 +91,7 @@ function createTracer(sdk: SdkTracer): Tracer {
   };
 }
 
-/** Says once that the collector does not take spans, and once that it does again. */
+/** Logs once that the collector does not accept spans, and once that it does again. */
 function reporting(exporter: SpanExporter, log: Log): SpanExporter {
   let isFailing = false;
   return {

@@ -6,7 +6,7 @@ const DELAY_MS = 1_000;
 
 const oneTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
-/** Rounds that end when the test says so. */
+/** Rounds whose end the test controls. */
 function rig() {
   const clock = handClock();
   const rounds: { readonly end: () => void; readonly fail: () => void }[] = [];

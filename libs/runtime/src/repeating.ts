@@ -1,21 +1,21 @@
-/** Background work that is done again and again for as long as a service runs. */
+/** Periodic background work, for as long as a service runs. */
 import type { Clock, Timer } from '@signalbox/kernel/clock';
 
 export interface RepeatingOptions {
   readonly clock: Clock;
-  /** Milliseconds from the end of one round, or from the beginning, to the next; asked anew each time. */
+  /** Milliseconds from the start, or the end of a round, to the next round; called each time. */
   readonly delayMs: () => number;
   readonly work: () => Promise<unknown>;
-  /** Hears of a round that failed; the next comes all the same. */
+  /** Called if a round fails; the next one follows all the same. */
   readonly onFailure: (error: unknown) => void;
 }
 
 export interface Repeating {
-  /** No further round begins, also where one is in work now: that one is left to end by itself. Safe to call twice. */
+  /** No further round begins; a running one is left to finish. Safe to call twice. */
   stop(): void;
 }
 
-/** Rounds never overlap. Waiting for the next keeps no process alive. */
+/** Rounds never overlap. Waiting for the next one does not keep the process alive. */
 export function repeat({ clock, delayMs, work, onFailure }: RepeatingOptions): Repeating {
   let isStopped = false;
   let timer: Timer | undefined;

@@ -1,4 +1,4 @@
-/** Settings of the run that makes a service's schema and ends: `node services/<name>/dist/main.js migrate`. */
+/** Settings of the migration job of a service: `node services/<name>/dist/main.js migrate`. */
 import { z } from 'zod';
 import { loadConfig, secretField, type Environment } from './config.js';
 
@@ -11,7 +11,7 @@ const schema = z.object({
 
 export type SchemaJobConfig = Readonly<z.infer<typeof schema>>;
 
-/** Throws a ConfigError naming every setting that is wrong. */
+/** Throws a ConfigError that names every wrong setting. */
 export function loadSchemaJobConfig(environment: Environment): SchemaJobConfig {
   return loadConfig(schema, environment);
 }

@@ -1,4 +1,4 @@
-/** A value that never prints itself: unwrap at the last moment. */
+/** A value that never appears in output; unwrap it at the last moment. */
 import { inspect } from 'node:util';
 
 export class Secret {

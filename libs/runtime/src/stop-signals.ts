@@ -1,22 +1,22 @@
-/** What SIGTERM and Ctrl-C mean to a process that drains before it ends. */
+/** Handling of SIGTERM and Ctrl-C in a process that drains before it ends. */
 import type { Clock } from '@signalbox/kernel/clock';
 
-/** npm hands a Ctrl-C on to whom the terminal has told already: what comes so soon is the same one. */
+/** npm forwards a Ctrl-C that the terminal has already sent to the process: a second SIGINT within this time is the same one. */
 const SAME_MS = 1_000;
 
 export interface StopSignalsOptions {
   readonly clock: Pick<Clock, 'monotonicMs' | 'setTimer'>;
-  /** Ends the process in good order. Called once. */
+  /** Begins the orderly shutdown. Called once. */
   readonly begin: () => void;
-  /** Somebody at the terminal who begins to wait. */
+  /** Called when somebody at the terminal begins to wait for the shutdown. */
   readonly onWait?: () => void;
-  /** Somebody at the terminal will not wait: what is to be done at once, before the process is over. */
+  /** Called when somebody at the terminal does not want to wait: does what must happen before the process ends now. */
   readonly end: () => void;
-  /** Sends the signals; `process` but in tests. */
+  /** Source of signals; `process`, except in tests. */
   readonly source?: Pick<NodeJS.EventEmitter, 'on'>;
 }
 
-/** SIGTERM and SIGINT begin the end, and a second Ctrl-C (SIGINT) cuts it short. SIGTERM never does: supervisors repeat themselves. */
+/** SIGTERM and SIGINT begin the shutdown, and a second Ctrl-C (SIGINT) ends the process at once. A second SIGTERM does not, since supervisors may repeat it. */
 export function onStopSignals({ clock, begin, onWait, end, source = process }: StopSignalsOptions): void {
   let begunMs: number | undefined;
   let isOver = false;
@@ -37,5 +37,5 @@ export function onStopSignals({ clock, begin, onWait, end, source = process }: S
   });
 }
 
-/** What a shell reports of a process that Ctrl-C ended. */
+/** Exit code of a process ended by Ctrl-C, by shell convention. */
 export const ENDED_BY_CTRL_C = 130;

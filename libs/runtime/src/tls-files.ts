@@ -1,4 +1,4 @@
-/** The certificates of a process: read once at the start, and again while it runs, so that they are renewed without a restart. */
+/** The certificates of a process: read at the start and again while it runs, so that they can be renewed without a restart. */
 import type { Clock, Timer } from '@signalbox/kernel/clock';
 import { X509Certificate } from 'node:crypto';
 import { readFileSync } from 'node:fs';
@@ -10,7 +10,7 @@ import type { Log } from './log.js';
 
 /** PEM texts. */
 export interface TlsMaterial {
-  /** Who is believed: of callers and of those called. */
+  /** Trusted authorities, for callers and for servers. */
   readonly ca: Buffer;
   readonly certificate: Buffer;
   readonly privateKey: Buffer;
@@ -18,18 +18,18 @@ export interface TlsMaterial {
 
 export interface TlsFiles {
   latest(): TlsMaterial;
-  /** Called with each set that replaces the latest. Answers how to stop. */
+  /** Calls the listener with each new set. Returns a function that stops this. */
   watch(listener: (material: TlsMaterial) => void): () => void;
-  /** Reads no more. */
+  /** Stops reading the files. */
   stop(): void;
 }
 
-/** How the doors between services are kept: with certificates; plain wherever they listen (`off`); absent = plain, on loopback only. */
+/** Security of RPC between services: with certificates; `off` = plaintext on any address; absent = plaintext, on loopback only. */
 export type RpcTls = TlsFiles | 'off' | undefined;
 
-/** Names as in a Kubernetes secret of type tls. */
+/** File names as in a Kubernetes secret of type tls. */
 const FILES = { ca: 'ca.crt', certificate: 'tls.crt', privateKey: 'tls.key' } as const;
-/** Certificates live for weeks: a new one is used long before the old one ends. */
+/** Certificates are valid for weeks, so a new one is used long before the old one ends. */
 const REREAD_MS = 10_000;
 
 const schema = z.object({
@@ -63,22 +63,22 @@ const PEM = /-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----/g;
 /** When the certificate ends, or the authority that signed it if that is sooner, in milliseconds since the epoch. */
 function endOf({ ca, certificate }: TlsMaterial): number {
   const own = new X509Certificate(certificate);
-  // While an authority is replaced, both are believed.
+  // While an authority is being replaced, both are trusted.
   const signers = (ca.toString('latin1').match(PEM) ?? []).map((pem) => new X509Certificate(pem)).filter((each) => own.checkIssued(each));
   return Math.min(...[own, ...signers].map(({ validTo }) => Date.parse(validTo)));
 }
 
-/** Of all sets that this process uses: which a service has is a matter of its process, as its memory is. */
+/** End dates of all certificate sets that this process uses: a metric of the process, like its memory. */
 const endsInUse = new Map<object, number>(); // kept: by set of files.
 
-/** When the first certificate in use ends, in milliseconds since the epoch; undefined = none is. */
+/** When the first certificate in use ends, in milliseconds since the Unix epoch; undefined = no certificates in use. */
 export function certificateEndMs(): number | undefined {
   return endsInUse.size === 0 ? undefined : Math.min(...endsInUse.values());
 }
 
 const isSame = (a: TlsMaterial, b: TlsMaterial): boolean => a.ca.equals(b.ca) && a.certificate.equals(b.certificate) && a.privateKey.equals(b.privateKey);
 
-/** Throws ConfigError when they cannot be used. Later, what cannot be used is told of once and changes nothing. */
+/** Throws a ConfigError if the files cannot be used. Later, unusable files are logged once and change nothing. */
 function openTlsFiles(directory: string, { clock, log }: { readonly clock: Clock; readonly log: Log }): TlsFiles {
   const listeners = new Set<(material: TlsMaterial) => void>();
   let latest = readMaterial(directory);
@@ -97,7 +97,7 @@ function openTlsFiles(directory: string, { clock, log }: { readonly clock: Clock
         for (const listener of listeners) listener(material);
       }
     } catch {
-      // Files of a set may be replaced one after another.
+      // The files of a set may be replaced one after the other, so this may be a set that is half replaced.
       if (!isBroken) log.warn('New certificates cannot be used; the ones before stay.');
       isBroken = true;
     }
@@ -120,7 +120,7 @@ function openTlsFiles(directory: string, { clock, log }: { readonly clock: Clock
   };
 }
 
-/** Throws ConfigError naming what is wrong. */
+/** Throws a ConfigError that names the problem. */
 export function openRpcTls(environment: Environment, surroundings: { readonly clock: Clock; readonly log: Log }): RpcTls {
   const { RPC_TLS_DIR: directory, RPC_TLS: mode, DEPLOYMENT: deployment } = loadConfig(schema, environment);
   if (mode === 'off' && deployment === 'production') throw new ConfigError('RPC_TLS: off is refused in production; give certificates in RPC_TLS_DIR.');

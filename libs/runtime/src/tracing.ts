@@ -1,6 +1,6 @@
 /**
- * Traces: one span a hop, made by hand. Without OTEL_EXPORTER_OTLP_ENDPOINT there is no tracer: whoever might trace
- * looks at one undefined and goes on, and nothing of OpenTelemetry is loaded.
+ * Traces: one span per hop, created explicitly. Without OTEL_EXPORTER_OTLP_ENDPOINT the tracer is undefined, which costs
+ * one check per use, and nothing of OpenTelemetry is loaded.
  */
 import type { Clock } from '@signalbox/kernel/clock';
 import { z } from 'zod';
@@ -22,7 +22,7 @@ export function loadTracingConfig(environment: Environment): TracingConfig {
   return loadConfig(schema, environment);
 }
 
-/** Undefined when no endpoint is set. A collector that is away costs spans, never a request. */
+/** Undefined if no endpoint is set. An unreachable collector loses spans, but never fails a request. */
 export async function openTracing({ OTEL_EXPORTER_OTLP_ENDPOINT: endpoint, OTEL_TRACES_SAMPLER_ARG: share }: TracingConfig, surroundings: { readonly clock: Clock; readonly log: Log }): Promise<Tracing | undefined> {
   if (endpoint === undefined) return undefined;
   const { openOtlpTracing } = await import('./otlp-tracing.js');

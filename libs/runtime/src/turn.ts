@@ -1,7 +1,7 @@
 /**
- * Work of one turn of the event loop, done in cohorts: first the sockets are read, then all that came of it is run, one
- * request after another through the same code, and then what they leave is written, once for all. A processor that goes
- * from one request's whole story to the next one's has lost code, branches and pages by the time it needs them again
+ * Does the work of one event-loop turn in cohorts: first all sockets are read, then all requests run through the same code
+ * one after the other, then their output is written together. Otherwise the processor would run each request from beginning
+ * to end, and its caches and branch predictors would have lost a step's code by the time the next request needs it
  * (J. Larus and M. Parkes, Using Cohort Scheduling to Enhance Server Performance, USENIX 2002; figures in ADR 30).
  */
 
@@ -13,7 +13,7 @@ export class Turn {
   private answers: Callback[] = [];
   private isArmed = false;
 
-  /** `schedule` is setImmediate: calls back once the sockets of this turn are read, in the order in which it was asked, with the microtasks run between. */
+  /** `schedule` is setImmediate: calls back once the sockets of this turn are read, in the order of the calls, with microtasks run in between. */
   constructor(private readonly schedule: (callback: Callback) => void) {}
 
   together(callback: Callback): void {
@@ -55,7 +55,7 @@ export class Turn {
     this.isArmed = false;
     const due = this.answers;
     this.answers = [];
-    // What came too late for its part of this turn.
+    // Callbacks that were added after their phase of this turn.
     if (this.cohort.length > 0 || this.leftovers.length > 0) this.arm();
     this.run(due, (left) => {
       this.answers = [...left, ...this.answers];
@@ -63,7 +63,7 @@ export class Turn {
     });
   };
 
-  /** `keep` gets those that are not called because one before them threw. */
+  /** `keep` receives the callbacks that were not called because an earlier one threw. */
   private run(due: readonly Callback[], keep: (left: readonly Callback[]) => void): void {
     let ran = 0;
     try {
@@ -77,20 +77,20 @@ export class Turn {
   }
 }
 
-/** A process has one event loop. */
+/** One per process, like the event loop. */
 const turn = new Turn(setImmediate);
 
-/** Calls back in this turn, once its sockets are read, with all others that wait for that. What `callback` throws is an uncaught exception, and keeps no other from being called. */
+/** Calls back in this turn, once its sockets are read, together with all other such callbacks. If `callback` throws, it is an uncaught exception, and the others are still called. */
 export function together(callback: Callback): void {
   turn.together(callback);
 }
 
-/** Calls back in this turn, after the cohort and all that its promises settled. What `callback` throws is as in `together`. */
+/** Calls back in this turn, after the cohort and everything that its promises settled. Exceptions as in `together`. */
 export function afterTurn(callback: Callback): void {
   turn.afterTurn(callback);
 }
 
-/** Calls back last of all in this turn: for what others wait for and nothing here does. What `callback` throws is as in `together`. */
+/** Calls back at the very end of this turn, for output that other processes wait for and nothing here does. Exceptions as in `together`. */
 export function atTurnEnd(callback: Callback): void {
   turn.atTurnEnd(callback);
 }

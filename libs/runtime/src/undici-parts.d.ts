@@ -1,4 +1,4 @@
-/** Modules of undici that its own types describe only as parts of the whole. */
+/** Types for single modules of undici, which its own types describe only as a whole. */
 declare module 'undici/lib/dispatcher/agent.js' {
   import { Agent } from 'undici';
   export default Agent;
@@ -17,6 +17,6 @@ declare module 'undici/lib/core/connect.js' {
 }
 declare module 'undici/lib/api/api-request.js' {
   import type { Dispatcher } from 'undici';
-  /** As `Dispatcher.request`, of the dispatcher that is `this`. */
+  /** Like `Dispatcher.request`, with `this` as the dispatcher. */
   export default function request(this: Dispatcher, options: Dispatcher.RequestOptions): Promise<Dispatcher.ResponseData>;
 }

@@ -1,17 +1,17 @@
 /**
- * Bodies lie outside V8's heap, and are freed when it collects the small objects that stand for them. It does so when the
- * space for new objects is full, or when 32 MB of bodies hang on it: a process that makes few objects for large prompts
- * held that much of dead ones. Whoever reads or writes a body says so here, and the collection comes sooner.
+ * Bodies are stored outside V8's heap and freed when V8 collects the small objects that refer to them. It does so when the
+ * young generation is full, or when 32 MB of external memory hang on it. A process with large prompts creates few objects,
+ * so it held that much memory of dead bodies. Code that reads or writes a body reports it here, to trigger an earlier collection.
  */
 import type { Clock } from '@signalbox/kernel/clock';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 
-/** Smaller ones weigh no more than the objects of their request. */
+/** Smaller bodies take no more memory than the objects of their request. */
 const BODY_BYTES_MIN = 16 * 1024;
-/** 2 MiB said, which are some 5 MiB: each body is read in pieces, put together, and written. */
+/** 2 MiB reported, which are about 5 MiB in memory: each body is read in pieces, joined, and written. */
 const DEAD_BYTES_MAX = 2 * 1024 * 1024;
-/** A collection takes a millisecond or two: never more than a fiftieth of the time. */
+/** A collection takes a millisecond or two, so at this interval at most a fiftieth of the time. */
 const INTERVAL_MS_MIN = 100;
 
 export interface BodyWatch {
@@ -19,7 +19,7 @@ export interface BodyWatch {
   note(bytes: number): void;
 }
 
-/** Calls `collect` by way of `later`, when enough was noted since it did so last. */
+/** Calls `collect` through `later` once enough bytes were noted since the last time. */
 export function createBodyWatch({ clock, collect, later }: { readonly clock: Pick<Clock, 'monotonicMs'>; readonly collect: () => void; readonly later: (callback: () => void) => void }): BodyWatch {
   let bytesNoted = 0;
   let isDue = false;
@@ -42,12 +42,12 @@ export function createBodyWatch({ clock, collect, later }: { readonly clock: Pic
 
 let watch: BodyWatch | undefined;
 
-/** A body, or a part of one, was read or written. Without `collectAfterBodies` nothing comes of it. */
+/** Reports that a body, or a part of one, was read or written. Without `collectAfterBodies` it has no effect. */
 export function noteBody(bytes: number): void {
   if (bytes >= BODY_BYTES_MIN) watch?.note(bytes);
 }
 
-/** For `main` modules only, by `tuneProcess`. */
+/** For `main` modules only, through `tuneProcess`. */
 export function collectAfterBodies(clock: Pick<Clock, 'monotonicMs'>): void {
   setFlagsFromString('--expose-gc');
   const gc = runInNewContext('gc') as (options: { readonly type: 'minor' }) => void;

@@ -1,4 +1,4 @@
-/** A clock for this library's own tests: testkit, which has the others' one, is built upon it. */
+/** A fake clock for this library's own tests; other packages use the one in testkit, which depends on this library. */
 import type { Clock } from '@signalbox/kernel/clock';
 
 export interface HandClock extends Clock {
@@ -6,7 +6,7 @@ export interface HandClock extends Clock {
   pendingTimers(): number;
 }
 
-/** Moves by hand; each timer fires so much later than due as `lateMs` has next, 0 when it has no more. */
+/** Advanced by the test. Each timer fires late by the next value of `lateMs`, or 0 if there are no more. */
 export function handClock(lateMs: number[] = []): HandClock {
   let nowMs = 0;
   const timers = new Map<number, { readonly atMs: number; readonly fire: () => void }>();
