@@ -1,4 +1,4 @@
-// Builds the dashboard, only when a content stamp says that it is needed. Alone: `npm run build:dashboard`.
+// Builds the dashboard if a content stamp shows that it is needed. Run alone: `npm run build:dashboard`.
 import { createHash } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -27,7 +27,7 @@ const isBuilt = (wanted) => existsSync(join(site, 'index.html')) && existsSync(s
 
 export const isDashboardBuilt = () => isBuilt(stamp());
 
-/** Answers whether the dashboard is built. The gateway works without it, so nothing is thrown. */
+/** Returns whether the dashboard is built. The gateway works without it, so nothing is thrown. */
 export async function ensureDashboard({ quiet = false, held } = {}) {
   const wanted = stamp();
   if (isBuilt(wanted)) return true;

@@ -1,5 +1,5 @@
-// npm run build: all packages and the dashboard, after whoever installs or builds here. npm run typecheck: the packages
-// alone. npm run clean: takes away what was built of them.
+// npm run build: builds all packages and the dashboard, after waiting for other installs and builds in this folder. npm run
+// typecheck: builds only the packages. npm run clean: removes their build output.
 import { join } from 'node:path';
 import { ensureDashboard } from './build-dashboard.mjs';
 import { forgetOtherBuild, root } from './ensure-built.mjs';
@@ -10,7 +10,7 @@ const given = process.argv.slice(2);
 const flags = given.filter((word) => word !== '--packages');
 
 process.exitCode = await alone(async (held) => {
-  // What a start believes to be built must not outlive it.
+  // Remove the stamps too, so that a start does not believe that the output is still there.
   forgetOtherBuild();
   const { status } = await run(process.execPath, [join(root, 'node_modules/typescript/bin/tsc'), '-b', ...flags], { cwd: root, held, to: 1 });
   if (status !== 0) return status ?? 1;

@@ -9,7 +9,7 @@ const EVERYWHERE = ['HOST', 'GRPC_PORT', 'METRICS_PORT', 'LOG_LEVEL', 'NATS_URL'
 
 const read = (path) => ts.createSourceFile(path, readFileSync(join(root, path), 'utf8'), ts.ScriptTarget.Latest, true);
 
-/** Text of the comment right before a node, without its stars. */
+/** Text of the comment directly before a node, without asterisks. */
 function commentOf(node, source) {
   const range = (ts.getLeadingCommentRanges(source.text, node.getFullStart()) ?? []).at(-1);
   if (range === undefined) return '';
@@ -17,7 +17,7 @@ function commentOf(node, source) {
   return text.startsWith('/**') ? text.replace(/^\/\*\*|\*\/$/g, '').replace(/^\s*\*\s?/gm, '').replace(/\s+/g, ' ').trim() : '';
 }
 
-/** Numbers that a file gives a name. */
+/** Named number constants of a file. */
 function constantsOf(source) {
   const constants = new Map();
   for (const statement of source.statements) {
@@ -70,7 +70,7 @@ function settingOf({ name, initializer }, source, constants) {
   return { name: name.getText(), kind, fallback: isOptional ? 'none' : fallback === undefined ? '**required**' : `\`${fallback}\``, text: commentOf(initializer.parent, source) };
 }
 
-/** Settings of the zod objects in a file, in their order. */
+/** Settings in the zod objects of a file, in order. */
 function settingsOf(path) {
   const source = read(path);
   const constants = constantsOf(source);
@@ -128,10 +128,10 @@ const SHARED = {
 };
 const everywhere = EVERYWHERE.map((name) => ({ ...described.get(name), name, fallback: name === 'NATS_URL' ? '`nats://127.0.0.1:4222`' : (described.get(name)?.fallback ?? 'none'), text: SHARED[name] }));
 
-/** Of the runs that make a schema and end. */
+/** Settings of the migration jobs. */
 const schemaJob = settingsOf('libs/runtime/src/schema-job.ts');
 
-/** Read once for a process, whatever its service is. */
+/** Settings read once per process, by every service. */
 const processWide = ['tracing', 'tls-files'].flatMap((name) => settingsOf(`libs/runtime/src/${name}.ts`));
 
 const presets = [...presetsOf('services/worker-openai-compatible/src/presets.ts'), ...presetsOf('services/worker-anthropic/src/presets.ts')].sort((a, b) => (a.id < b.id ? -1 : 1));

@@ -16,7 +16,7 @@ const SCALARS = {
 const dotted = (type) => type.fullName.replace(/^\./, '');
 const areaOf = (type) => dotted(type).split('.')[1];
 
-/** Every message of one area, with what it needs of others. */
+/** All messages of one area, and the types that it needs from other areas. */
 class Area {
   constructor(name) {
     this.name = name;
@@ -119,12 +119,12 @@ function readFunction(area, type) {
   }
   lines.push('      default: r.skip(tag, end);', '    }', '  }', '  r.check(end);');
   const members = [...fields.map((field) => `${field.name}: ${local(field)}`), ...oneofs.map(({ name }) => name)];
-  // Absent optional members are `undefined`, as their types have it without exactOptionalPropertyTypes.
+  // Absent optional members are set to `undefined`, which their types permit without exactOptionalPropertyTypes.
   lines.push(`  return { ${members.join(', ')} } as ${type.name}Out;`, '}');
   return lines;
 }
 
-/** What `read` makes of the bytes that `write` makes of a message, without the bytes. */
+/** Generates a copy function: the same result as `read` of the bytes of `write`, without the bytes. */
 function copyFunction(area, type) {
   const fields = [...type.fieldsArray].sort((a, b) => a.id - b.id);
   if (fields.length === 0) return [`function copy${type.name}(_m: ${type.name}): ${type.name}Out { return {} as ${type.name}Out; }`];
@@ -139,7 +139,7 @@ function copyFunction(area, type) {
     lines.push(`  const v${field.id} = ${value};`);
   }
   for (const { name, fieldsArray } of oneofs) {
-    // The last of the wire wins.
+    // The last one on the wire wins.
     const last = [...fieldsArray].sort((a, b) => b.id - a.id);
     lines.push(`  const ${name} = ${last.map((field) => `v${field.id} !== undefined ? '${field.name}' : `).join('')}undefined;`);
   }
@@ -161,7 +161,7 @@ function enumTable(type) {
   ];
 }
 
-/** Text of `codec/<area>.ts` by area. (libs/rpc writes the batches of the Link by hand; `link` is here as its measure.) */
+/** Text of `codec/<area>.ts` by area. (libs/rpc has a hand-written codec for batches of the Link; the one generated here is for comparison.) */
 export function generateCodecs(protoDir, areas, header) {
   const root = new protobuf.Root();
   root.resolvePath = (_origin, target) => join(protoDir, target);

@@ -29,7 +29,7 @@ for (const file of walk(join(out, 'gen'))) writeFileSync(file, header + readFile
 mkdirSync(join(out, 'gen/codec'));
 for (const [name, text] of Object.entries(generateCodecs(join(root, 'proto'), [...areas, 'link'], header))) writeFileSync(join(out, 'gen/codec', name), text);
 
-// One module an area: message types, and the name of the service.
+// One module per area: message types, and the name of the service.
 const files = {};
 for (const area of areas) {
   const dir = join(out, 'gen/signalbox', area, 'v1');

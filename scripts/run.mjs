@@ -1,14 +1,14 @@
-// Runs a tool of the build in a process group of its own. Ctrl-C must end all of it before it ends us: npm, left alone,
-// goes on installing for minutes into the folder that the next start installs into.
+// Runs a build tool in its own process group. Ctrl-C must end the whole group before this process: otherwise npm would go on
+// installing for minutes into the folder that the next start uses.
 import { spawn } from 'node:child_process';
 import { constants } from 'node:os';
 
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'];
 
 /**
- * Resolves with the exit code (null: a signal ended it, or it could not be started) and, where `quiet`, what it said;
- * else that goes to stderr, or to the descriptor `to`. A signal meanwhile kills the tool with all that it started, and ends this process with
- * 128 and the signal's number, as a shell tells it. What a tool leaves half-written has no stamp, and is made anew.
+ * Resolves with the exit code (null = ended by a signal, or could not be started) and, with `quiet`, its output; without, the
+ * output goes to stderr, or to the descriptor `to`. A signal meanwhile kills the tool and its children, and ends this process with
+ * 128 plus the signal's number, as in shells. Half-written output has no stamp, so the next run repeats the work.
  * `held` is a descriptor that the tool keeps open until it ends: that of `work-lock.mjs`.
  */
 export function run(command, args, { cwd, quiet = false, to = 2, held }) {
@@ -22,7 +22,7 @@ export function run(command, args, { cwd, quiet = false, to = 2, held }) {
       try {
         process.kill(-child.pid, 'SIGKILL');
       } catch {
-        // It has just ended.
+        // The group has just ended.
       }
     };
     for (const signal of SIGNALS) process.on(signal, stop);

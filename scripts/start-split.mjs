@@ -1,4 +1,4 @@
-// npm run start:split: every service its own process against real stores.
+// npm run start:split: every service in its own process, on real stores.
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { ensureBuilt, root } from './ensure-built.mjs';

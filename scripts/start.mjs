@@ -1,4 +1,4 @@
-// npm start: everything in one process, nothing installed beforehand.
+// npm start: everything in one process; needs nothing installed beforehand.
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { ensureBuilt, root } from './ensure-built.mjs';

@@ -1,19 +1,19 @@
-// One process at a time installs and builds in this folder: two would delete each other's files.
+// Lock so that only one process at a time installs and builds in this folder: two would delete each other's files.
 import { spawn } from 'node:child_process';
 import { closeSync, ftruncateSync, openSync, readFileSync, writeSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-/** Stays for ever: who removed it could hand it out twice. Not in node_modules, which an installation removes. */
+/** Never removed, since two processes could then lock different files of the same name. Not in node_modules, which an installation deletes. */
 const path = join(dirname(fileURLToPath(import.meta.url)), '..', '.stamp-lock');
-/** Number of the descriptor in the program that asks. */
+/** Number of the descriptor in the helper program. */
 const DESCRIPTOR = 3;
 const perl = (flags) => ['perl', '-MFcntl=:flock', '-e', `open(my $file, "+<&=", ${DESCRIPTOR}) or exit 2; exit(flock($file, ${flags}) ? 0 : $!{EWOULDBLOCK} ? 1 : 2)`];
-/** What asks the kernel for the lock, as libs/runtime/src/file-lock.ts does: at once, or until it is given. */
+/** Programs that take the kernel's lock, as in libs/runtime/src/file-lock.ts: without waiting; below, waiting. */
 const AT_ONCE = [['flock', '-n', `${DESCRIPTOR}`], perl('LOCK_EX | LOCK_NB')];
 const IN_TURN = [['flock', `${DESCRIPTOR}`], perl('LOCK_EX')];
 
-/** Whether the lock was given: undefined where this system, or this file's, has none. */
+/** Returns whether the lock was taken; undefined if the system, or the file system, has no such locks. */
 async function ask(programs, descriptor) {
   for (const [program, ...args] of programs) {
     const status = await new Promise((resolve) => {
@@ -27,10 +27,10 @@ async function ask(programs, descriptor) {
 }
 
 /**
- * Runs `work` while nobody else does in this folder; who has to wait says so in a line on stderr. `work` is given the
- * lock's descriptor for the tools that it starts: the lock is the kernel's and belongs to whoever still has it, so that
- * a tool which outlives its killed start is waited for too. Undefined: this system has no such locks, or the folder is
- * not to be written, and the work is done without.
+ * Runs `work` while no other process works in this folder; prints a line to stderr if it has to wait. `work` gets the lock's
+ * descriptor, to pass it to the tools that it starts: the kernel's lock lasts until the last holder closes it, so a tool
+ * that outlives its killed parent is waited for too. The descriptor is undefined if the system has no such locks, or the
+ * folder is not writable: the work is then done without a lock.
  */
 export async function alone(work) {
   let descriptor;
@@ -49,7 +49,7 @@ export async function alone(work) {
       ftruncateSync(descriptor);
       writeSync(descriptor, `${process.pid}\n`);
     } catch {
-      // A full disk: the others are told of no number.
+      // The disk is full: others will not see our pid.
     }
     return await work(descriptor);
   } finally {

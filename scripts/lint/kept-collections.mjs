@@ -1,21 +1,21 @@
-// ESLint rule: a Map or Set that outlives the call which made it says why, in rooms that every request goes through (ADR 86).
-// One that gets an entry a request and loses it again is linked from table to discarded table in old space, with all that it
-// held (ADR 63): LiveMap and LiveList of libs/kernel are for that.
+// ESLint rule: on the path of every request, a Map or Set that outlives the call that created it must give a reason (ADR 86).
+// If entries are added and deleted with each request, its discarded tables in old space keep dead entries alive (ADR 63):
+// use LiveMap and LiveList of libs/kernel for that.
 
-/** Functions by whose name what they declare or answer lives on. */
+/** Functions with such a name return long-lived objects, so their local collections live on too. */
 const MAKER = /^(?:create|compose|new)[A-Z]/;
 const REASON = /\bkept: \S/;
-/** What is written so, or has such a type, never changes. */
+/** Names of constants, and below, types of collections that never change. */
 const CONSTANT = /^[A-Z][A-Z0-9_]*$/;
 const UNCHANGING = new Set(['ReadonlyMap', 'ReadonlySet']);
 const FUNCTIONS = new Set(['FunctionDeclaration', 'FunctionExpression', 'ArrowFunctionExpression']);
 
-/** What a collection is the value of, or part of the value of: a variable, a field of a class, or the answer of a function. */
+/** Finds what a new collection becomes (part of) the value of: a variable, a field of a class, or the result of a function. */
 function placeOf(made) {
   for (let [node, child] = [made.parent, made]; node; [node, child] = [node.parent, node]) {
     if (node.type === 'VariableDeclarator' || node.type === 'PropertyDefinition' || node.type === 'ReturnStatement') return node;
     if (FUNCTIONS.has(node.type)) return node.body === child ? node : undefined;
-    // What is given to a call is the callee's to keep.
+    // Passed to a call: the callee decides how long it lives.
     if (node.type === 'CallExpression' || node.type === 'NewExpression' || /(?:Statement|Declaration)$/.test(node.type)) return undefined;
   }
   return undefined;
@@ -29,7 +29,7 @@ function functionAround(node) {
 
 const isMaker = (fn) => MAKER.test(fn?.id?.name ?? (fn?.parent.type === 'VariableDeclarator' ? fn.parent.id.name : undefined) ?? '');
 
-/** A field lives as long as its object, a variable of the module for ever, one of a maker and its answer as long as what that makes. */
+/** A field lives as long as its object, a module's variable for ever, and a variable or result of a maker as long as what it makes. */
 function outlives(place) {
   switch (place.type) {
     case 'PropertyDefinition':
@@ -57,7 +57,7 @@ export const keptCollections = {
   create(context) {
     const { sourceCode } = context;
     const standsAlone = ({ loc }) => sourceCode.lines[loc.start.line - 1].slice(0, loc.start.column).trim() === '';
-    /** In its own lines, or in a comment that ends above them. */
+    /** True if the comment is on the same lines, or ends on the line above. */
     const isBeside = (comment, made) => (comment.loc.end.line === made.start.line - 1 ? standsAlone(comment) : comment.loc.end.line >= made.start.line && comment.loc.start.line <= made.end.line);
     const hasReason = (made) => sourceCode.getAllComments().some((comment) => isBeside(comment, made.loc) && REASON.test(comment.value));
     return {

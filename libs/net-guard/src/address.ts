@@ -1,7 +1,7 @@
-/** IP addresses as bytes, and which of them no client's URL may lead to. */
+/** Parses IP addresses, and classifies those that clients' URLs must not lead to. */
 import { isIPv4, isIPv6 } from 'node:net';
 
-/** Why an address is not one of the public internet. */
+/** Why an address is not on the public internet. */
 export type SpecialRange =
   'unspecified' | 'loopback' | 'private' | 'cgnat' | 'link-local' | 'metadata' | 'multicast' | 'documentation' | 'benchmarking' | 'embedded-ipv4' | 'reserved';
 
@@ -11,14 +11,14 @@ export type AddressBytes = Uint8Array;
 /** A range of addresses of one family. */
 export interface Network {
   readonly base: AddressBytes;
-  /** Leading bits that count. */
+  /** Prefix length. */
   readonly bits: number;
 }
 
 function bytesOfV6(text: string): AddressBytes {
   const lastColon = text.lastIndexOf(':');
   const tail = text.slice(lastColon + 1);
-  // An embedded dotted IPv4 stands for the last two groups.
+  // An embedded dotted IPv4 address replaces the last two groups.
   const dotted = tail.includes('.') ? tail.split('.').map(Number) : undefined;
   const [a = 0, b = 0, c = 0, d = 0] = dotted ?? [];
   const groupsText = dotted === undefined ? text : `${text.slice(0, lastColon + 1)}${(a * 256 + b).toString(16)}:${(c * 256 + d).toString(16)}`;
@@ -30,13 +30,13 @@ function bytesOfV6(text: string): AddressBytes {
   return Uint8Array.from(all.flatMap((group) => [group >> 8, group & 0xff]));
 }
 
-/** Bytes of a dotted-decimal IPv4 or an IPv6 address; undefined for anything else, zone ids and odd spellings included. */
+/** Bytes of a dotted-decimal IPv4 or an IPv6 address; undefined for anything else, including zone ids and unusual notations. */
 export function parseAddress(text: string): AddressBytes | undefined {
   if (isIPv4(text)) return Uint8Array.from(text.split('.').map(Number));
   return isIPv6(text) && !text.includes('%') ? bytesOfV6(text) : undefined;
 }
 
-/** Parses `10.0.0.0/8` or a single address. undefined when it is neither, or has bits set beyond its length. */
+/** Parses `10.0.0.0/8` or a single address; undefined if it is neither, or has bits set beyond the prefix. */
 export function parseNetwork(text: string): Network | undefined {
   const [address = '', length, ...more] = text.split('/');
   const base = parseAddress(address);
@@ -57,7 +57,7 @@ export function isInNetwork(address: AddressBytes, { base, bits }: Network): boo
   return left === 0 || ((address[whole] ?? 0) ^ (base[whole] ?? 0)) >> (8 - left) === 0;
 }
 
-/** Answered by cloud hosts with credentials or settings; some stand in public ranges. */
+/** Metadata services of cloud hosts, which return credentials or settings; some are in public ranges. */
 const METADATA = [
   '169.254.169.254', // AWS, Azure, Google, DigitalOcean, Oracle, OpenStack.
   '169.254.170.2', // AWS ECS task credentials.
@@ -113,15 +113,15 @@ const SPECIAL_NETWORKS: readonly (readonly [Network, SpecialRange])[] = SPECIAL.
   return [network, range] as const;
 });
 
-/** IPv6 unicast that is routed in public; everything outside is reserved. */
+/** Publicly routed IPv6 unicast; everything outside is reserved. */
 const GLOBAL_UNICAST: Network = { base: Uint8Array.of(0x20, ...new Array<number>(15).fill(0)), bits: 3 };
 
-/** ISATAP writes an IPv4 address behind 0000:5efe or 0200:5efe, under any prefix. */
+/** ISATAP embeds an IPv4 address after 0000:5efe or 0200:5efe, under any prefix. */
 function isIsatap(address: AddressBytes): boolean {
   return address.length === 16 && ((address[8] ?? 0) & 0xfd) === 0 && address[9] === 0 && address[10] === 0x5e && address[11] === 0xfe;
 }
 
-/** undefined for an ordinary public address; else the range it is in. */
+/** The special range that contains the address; undefined for an ordinary public address. */
 export function specialRangeOf(address: AddressBytes): SpecialRange | undefined {
   for (const [network, range] of SPECIAL_NETWORKS) if (isInNetwork(address, network)) return range;
   if (address.length === 4) return undefined;

@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { createAllowList, type AllowList } from './allow-list.js';
 
-/** Entries of an allow list with commas; empty by default. */
+/** Entries of an allow list, separated by commas; empty by default. */
 export const allowListField = () =>
   z
     .string()

@@ -1,17 +1,17 @@
-/** What the operator lets client-supplied URLs reach beside the public internet. */
+/** Destinations besides the public internet that the operator permits for client-supplied URLs. */
 import { isInNetwork, parseNetwork, specialRangeOf, type AddressBytes, type Network } from './address.js';
 
 export interface AllowList {
-  /** The host was named, with that port. `hostname` as in `URL.hostname`. */
+  /** True if the list names the host with that port. `hostname` as in `URL.hostname`. */
   hasHost(hostname: string, port: number): boolean;
-  /** An ordinary public address, one in a range that the operator named, or any of a named host; metadata addresses never. */
+  /** True for a public address, one in a range that the operator named, or any address of a named host; never for metadata services. */
   permits(address: AddressBytes, isNamedHost: boolean): boolean;
 }
 
 const HOST = /^([a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?)*|\[[0-9a-f:.]+\])(?::(\d{1,5}))?$/;
 const DEFAULT_PORTS = [80, 443];
 
-/** What was to be a host, for its line: itself, unless it may hold a secret, as a URL with a user does, or more than a line. */
+/** Text of an invalid entry for an error message; only its length if it may contain a secret (such as a URL with a user) or several lines. */
 const shownOf = (text: string): string => (/^[\w.:/[\]* -]{1,80}$/.test(text) ? text : `a text of ${String(text.length)} characters`);
 
 /**

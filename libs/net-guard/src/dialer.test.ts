@@ -97,7 +97,7 @@ describe('dialing', () => {
     for (const close of closers.splice(0)) await close();
   });
 
-  /** A server on loopback that counts who comes. */
+  /** A server on loopback that counts its connections. */
   async function listen(host = '127.0.0.1'): Promise<{ port: number; visits: () => number }> {
     let visits = 0;
     const server = createServer((socket) => {
@@ -148,7 +148,7 @@ describe('dialing', () => {
   test('connects to the address that was looked at, after one look-up', async () => {
     const { port, visits } = await listen();
     let lookUps = 0;
-    // A name that means something else the second time finds nobody asking.
+    // The name is resolved only once, so a different second answer has no effect.
     const resolve = (): Promise<string[]> => Promise.resolve([lookUps++ === 0 ? '127.0.0.1' : '10.255.255.1']);
     const socket = await dial({ resolve, allow: createAllowList([`files.internal:${String(port)}`]) }, 'files.internal', port);
     expect([socket.remoteAddress, lookUps]).toEqual(['127.0.0.1', 1]);
@@ -207,7 +207,7 @@ describe('dialing', () => {
     expect(await refusalOf(dial({ resolve: () => Promise.reject(Object.assign(new Error('told'), { code })) }, 'gone.example', 80))).toBe(reason);
   });
 
-  /** A name server on loopback: `codes` by the type of the question (1 = IPv4, 28 = IPv6), undefined = it is silent. */
+  /** A name server on loopback: response code by query type (1 = IPv4, 28 = IPv6), undefined = no answer. */
   async function nameServer(codes: Readonly<Record<number, number | undefined>>): Promise<string> {
     const socket = createSocket('udp4');
     socket.on('message', (question, { port, address }) => {

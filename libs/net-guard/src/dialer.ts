@@ -1,6 +1,6 @@
 /**
- * The one dialer for addresses that a client supplies: it resolves a name once, refuses it when any of its addresses
- * is not public, and connects to the very addresses it looked at.
+ * The only dialer for addresses supplied by clients: resolves a name once, refuses it if any of its addresses is not
+ * public, and connects only to the addresses that it has checked.
  */
 import { lookup, Resolver } from 'node:dns/promises';
 import type { Clock } from '@signalbox/kernel/clock';
@@ -13,25 +13,25 @@ import { refusal, RefusedError, type Refusal } from './refusal.js';
 const CONNECT_MS = 3_000;
 const RESOLVE_MS = 2_000;
 const RESOLVE_TRIES = 2;
-/** Of one name, all servers and tries together: sooner than a fetch is called late, whose reason would be the client's. */
+/** Time limit for resolving one name, over all servers and attempts. Shorter than the time limit of a fetch, which would be reported as the client's fault. */
 const LOOK_UP_MS = 4_000;
-/** What is told of names that are wrong or have no address; anything else is told of servers that do not answer. */
+/** Error codes for names that are invalid or have no address; all others mean that name servers failed. */
 const NO_SUCH_NAME: ReadonlySet<unknown> = new Set(['ENOTFOUND', 'ENODATA', 'EBADNAME']);
-/** Of one name; tried in turn until one answers. */
+/** Most addresses of one name that are tried, one after the other. */
 const ADDRESSES_TRIED_MAX = 3;
 const URL_CHARS_MAX = 8_192;
 const PORTS_DEFAULT = [80, 443];
 
-/** All addresses of a name, IPv4 and IPv6, as text. Answers none when it has none, or rejects with a code of `node:dns`. */
+/** All addresses of a name, IPv4 and IPv6, as text. Resolves to an empty list or rejects with a code of `node:dns` if there are none. */
 export type Resolve = (hostname: string) => Promise<readonly string[]>;
 
 export interface DialerOptions {
   readonly allow?: AllowList;
-  /** Ports that a URL may name: 80 and 443 by default. Hosts of the allow list have their own. */
+  /** Ports that a URL may use: 80 and 443 by default. Hosts of the allow list have their own. */
   readonly ports?: readonly number[];
-  /** For tests. By default the name servers are asked, and for hosts of the allow list the system (its hosts file included). */
+  /** For tests. By default names are resolved by the name servers; hosts of the allow list by the system, including its hosts file. */
   readonly resolve?: Resolve;
-  /** For tests: in place of the system's name servers. */
+  /** For tests: replaces the system's name servers. */
   readonly nameServers?: readonly string[];
   readonly clock?: Clock;
 }
@@ -39,9 +39,9 @@ export interface DialerOptions {
 export type Checked = { readonly ok: true; readonly url: URL } | { readonly ok: false; readonly refusal: Refusal };
 
 export interface Dialer {
-  /** Everything that the text alone can tell; no name is looked up. A URL that passes may still be refused when it is dialed. */
+  /** Checks the URL's text without resolving its name. A URL that passes may still be refused when it is dialed. */
   check(text: string): Checked;
-  /** undici's `connect` option of a Client, Pool or Agent: every connection is checked anew. Refusals arrive as RefusedError. */
+  /** For undici's `connect` option of a Client, Pool or Agent: checks every connection. Refusals arrive as RefusedError. */
   readonly connect: Connector;
 }
 
@@ -49,12 +49,12 @@ function portOf(url: { readonly port: string; readonly protocol: string }): numb
   return url.port === '' ? (url.protocol === 'https:' ? 443 : 80) : Number(url.port);
 }
 
-/** `[::1]` of a URL, or `::1`, as bare text. */
+/** Removes the brackets of an IPv6 address in a URL. */
 function bare(hostname: string): string {
   return hostname.startsWith('[') ? hostname.slice(1, -1) : hostname;
 }
 
-/** Asks the name servers themselves: unlike getaddrinfo it holds no thread while a stranger's server is slow, and reads no hosts file. */
+/** Queries the name servers directly: unlike getaddrinfo, this does not block a thread while someone's name server is slow, and it ignores the hosts file. */
 async function askNameServers(hostname: string, clock: Clock, servers?: readonly string[]): Promise<readonly string[]> {
   const resolver = new Resolver({ timeout: RESOLVE_MS, tries: RESOLVE_TRIES });
   if (servers !== undefined) resolver.setServers(servers);
@@ -63,7 +63,7 @@ async function askNameServers(hostname: string, clock: Clock, servers?: readonly
   late.cancel();
   const addresses = answers.flatMap((answer) => (answer.status === 'fulfilled' ? answer.value : []));
   const failed = answers.find((answer) => answer.status === 'rejected' && !isNoSuchName(answer.reason));
-  // Half an answer is one: what it holds is looked at, and nothing else is connected to.
+  // One of the two answers is enough: only addresses in it are checked and connected to.
   if (addresses.length === 0 && failed?.status === 'rejected') throw failed.reason;
   return addresses;
 }
@@ -82,7 +82,7 @@ export function createDialer({ allow = createAllowList(), ports = PORTS_DEFAULT,
 
   const check = (text: string): Checked => {
     const refuse = (reason: Refusal['reason']): Checked => ({ ok: false, refusal: refusal(reason) });
-    // The parser drops tabs and newlines, turns backslashes round and trims: what it had to mend is refused.
+    // The URL parser drops tabs and newlines, replaces backslashes and trims. Refuse texts that it would change.
     if (text.length > URL_CHARS_MAX || /[\u0000- \\\u007f]/.test(text) || !URL.canParse(text)) return refuse('bad-url');
     const url = new URL(text);
     if (url.protocol !== 'http:' && url.protocol !== 'https:') return refuse('scheme');
@@ -92,7 +92,7 @@ export function createDialer({ allow = createAllowList(), ports = PORTS_DEFAULT,
     if (!isNamed && !ports.includes(port)) return refuse('port');
     const address = parseAddress(bare(url.hostname));
     if (address === undefined) return { ok: true, url };
-    // 0x7f.1, 2130706433, 127.1, 0177.0.0.1 and percent-encoded or full-width digits all become an IPv4 address.
+    // 0x7f.1, 2130706433, 127.1, 0177.0.0.1 and percent-encoded or full-width digits would all become an IPv4 address.
     if (address.length === 4 && !new RegExp(`^https?://${url.hostname.replaceAll('.', '\\.')}(?=[:/?#]|$)`, 'i').test(text)) return refuse('bad-url');
     return permits(bare(url.hostname), isNamed) ? { ok: true, url } : refuse('address');
   };
@@ -111,7 +111,7 @@ export function createDialer({ allow = createAllowList(), ports = PORTS_DEFAULT,
       }
     }
     if (addresses.length === 0) throw new RefusedError('unresolved');
-    // One address inside spoils the name: mixed answers are how a name is made to change its meaning.
+    // Refuse the name if any address is not permitted: mixed answers are used for DNS rebinding.
     if (!addresses.every((address) => permits(address, isNamed))) throw new RefusedError('address');
     return addresses.slice(0, ADDRESSES_TRIED_MAX);
   };
@@ -119,7 +119,7 @@ export function createDialer({ allow = createAllowList(), ports = PORTS_DEFAULT,
   const dial = buildConnector({ timeout: CONNECT_MS });
   const connect: Connector = (options, callback) => {
     const hostname = bare(options.hostname);
-    // Certificates are for the name, connections to the address.
+    // The certificate must match the name, although the connection goes to the address.
     const servername = options.servername ?? (parseAddress(hostname) === undefined ? hostname : undefined);
     const tryNext = (left: readonly string[]): void => {
       const [address, ...rest] = left;

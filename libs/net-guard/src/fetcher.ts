@@ -1,4 +1,4 @@
-/** Fetches a file from a URL that a client supplied: through the guarded dialer, bounded in size, time, redirects and type. */
+/** Fetches a file from a client-supplied URL, through the guarded dialer, with limits on size, time, redirects and type. */
 import type { Clock } from '@signalbox/kernel/clock';
 import { Pieces } from '@signalbox/kernel/pieces';
 import { Client, type DispatchHandler } from '@signalbox/runtime/http-client';
@@ -14,12 +14,12 @@ export interface FetchLimits {
   readonly bytesMax: number;
   /** From the call to the last byte, redirects included. */
   readonly timeoutMs: number;
-  /** Taken media types, lower case and without parameters, such as `image/png`. */
+  /** Accepted media types, in lower case and without parameters, such as `image/png`. */
   readonly mediaTypes: readonly string[];
 }
 
 export type Fetched =
-  /** `mediaType` is what the bytes are, where their format has a signature; else what the server said. One of the limits' types. */
+  /** `mediaType` is determined by the bytes if their format has a signature, else by the server's header. It is one of the accepted types. */
   { readonly ok: true; readonly bytes: Buffer; readonly mediaType: string } | { readonly ok: false; readonly refusal: Refusal };
 
 /** Never rejects. Sends nothing of the client's but the URL; follows at most 4 redirects, each checked like the first. Safe to call twice. */
@@ -33,7 +33,7 @@ function headerOf(headers: Headers, name: string): string {
   return typeof value === 'string' ? value : (value?.[0] ?? '');
 }
 
-/** What the head alone decides: a refusal, a redirect, or undefined to read on. */
+/** Decides by the response head: a refusal, a redirect, or undefined to read the body. */
 function judgeHead(status: number, headers: Headers, { bytesMax, mediaTypes }: FetchLimits): Hop | undefined {
   const refuse = (reason: RefusalReason): Hop => ({ ok: false, refusal: refusal(reason) });
   const location = headerOf(headers, 'location');
@@ -42,12 +42,12 @@ function judgeHead(status: number, headers: Headers, { bytesMax, mediaTypes }: F
   if (Number(headerOf(headers, 'content-length') || '0') > bytesMax) return refuse('too-large');
   const declared = essenceOf(headerOf(headers, 'content-type'));
   if (declared !== '' && !mediaTypes.includes(declared)) return refuse('media-type');
-  // Unpacking is not bounded by what was sent, and was not asked for.
+  // We asked for no compression, and the unpacked size would not be bounded by the bytes received.
   const encoding = headerOf(headers, 'content-encoding').trim().toLowerCase();
   return encoding === '' || encoding === 'identity' ? undefined : refuse('media-type');
 }
 
-/** One request; `onStart` is given the way to cut it short. */
+/** One request; `onStart` receives a function that aborts it. */
 function fetchOnce(dialer: Dialer, url: URL, limits: FetchLimits, onStart: (cut: (reason: RefusalReason) => void) => void): Promise<Hop> {
   const client = new Client(url.origin, { connect: dialer.connect, maxHeaderSize: HEADER_BYTES_MAX, headersTimeout: 0, bodyTimeout: 0 });
   return new Promise<Hop>((resolve) => {
@@ -118,7 +118,7 @@ export function createFetchFile({ dialer, clock }: { readonly dialer: Dialer; re
         if ('ok' in hop) return hop;
         if (!URL.canParse(hop.redirectTo, checked.url.href)) return { ok: false, refusal: refusal('bad-url') };
         const next = new URL(hop.redirectTo, checked.url);
-        // What was asked for over TLS does not arrive without it.
+        // Do not follow a redirect from https to http.
         if (checked.url.protocol === 'https:' && next.protocol !== 'https:') return { ok: false, refusal: refusal('scheme') };
         target = next.href;
       }

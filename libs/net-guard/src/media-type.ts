@@ -1,8 +1,8 @@
-/** What a file is by its first bytes, whatever its name or header says. */
+/** Determines a file's type from its first bytes, regardless of its name or header. */
 
 interface Signature {
   readonly type: string;
-  /** Latin-1 text at an offset; all must stand there. */
+  /** Latin-1 text at an offset; all marks must match. */
   readonly marks: readonly (readonly [number, string])[];
 }
 
@@ -26,7 +26,7 @@ const SIGNATURES: readonly Signature[] = [
 
 const SIGNED_TYPES: ReadonlySet<string> = new Set(SIGNATURES.map((signature) => signature.type));
 
-/** undefined when the bytes are none of the known binary formats. */
+/** Undefined if the bytes are not in a known binary format. */
 export function sniffMediaType(bytes: Uint8Array): string | undefined {
   const head = Buffer.from(bytes.buffer, bytes.byteOffset, Math.min(bytes.length, 16)).toString('latin1');
   return SIGNATURES.find(({ marks }) => marks.every(([at, text]) => head.startsWith(text, at)))?.type;
@@ -35,12 +35,12 @@ export function sniffMediaType(bytes: Uint8Array): string | undefined {
 const PDF = 'application/pdf';
 const PDF_SIGNATURE_WITHIN = 1_024;
 
-/** A PDF's signature may stand behind a little junk, such as the blank lines of a careless server: readers look for it. */
+/** A PDF's signature may follow a few other bytes, such as blank lines added by a server; PDF readers search for it too. */
 function isPdf(bytes: Uint8Array): boolean {
   return Buffer.from(bytes.buffer, bytes.byteOffset, Math.min(bytes.length, PDF_SIGNATURE_WITHIN)).includes('%PDF-');
 }
 
-/** The type without parameters, lower case; usual misspellings set right; '' when nothing is said. */
+/** The media type without parameters, in lower case, with common misspellings corrected; '' if there is none. */
 export function essenceOf(contentType: string): string {
   const essence = (contentType.split(';')[0] ?? '').trim().toLowerCase();
   if (essence === 'image/jpg' || essence === 'image/pjpeg') return 'image/jpeg';
@@ -48,11 +48,11 @@ export function essenceOf(contentType: string): string {
   return essence === 'application/octet-stream' || essence === 'binary/octet-stream' ? '' : essence;
 }
 
-/** The type that a file is taken as, of those that are accepted; undefined = it is none of them, or not what it says. */
+/** The accepted type of a file; undefined = not an accepted type, or the bytes do not match the declared type. */
 export function mediaTypeOf(bytes: Uint8Array, declared: string, accepted: readonly string[]): string | undefined {
   const sniffed = sniffMediaType(bytes);
   if (sniffed !== undefined) return accepted.includes(sniffed) ? sniffed : undefined;
-  // A format with a signature that is not there is something else under its name.
+  // The declared format has a signature that the bytes lack, so the declaration is wrong.
   const essence = essenceOf(declared);
   if ((essence === PDF || essence === '') && accepted.includes(PDF) && isPdf(bytes)) return PDF;
   return accepted.includes(essence) && !SIGNED_TYPES.has(essence) ? essence : undefined;

@@ -1,20 +1,20 @@
-/** Why a URL was not followed, or what it led to was not taken. */
+/** Why a URL was not followed, or its content not accepted. */
 
 export type RefusalReason =
-  /** Not an absolute URL, or with credentials, blanks or a host in an odd spelling. */
+  /** Not an absolute URL, or one with credentials, blanks or an unusual notation of the host. */
   | 'bad-url'
   | 'scheme'
   | 'port'
-  /** The host is, or its name stands for, an address that is not public. */
+  /** The host is, or resolves to, an address that is not public. */
   | 'address'
   /** The name has no address. */
   | 'unresolved'
-  /** Name servers did not answer, or could not: a fault of ours, whatever the name is. */
+  /** Name servers did not answer, or failed: our fault, whatever the name is. */
   | 'look-up-failed'
-  /** Refused, reset, or no trust in its certificate. */
+  /** Connection refused or reset, or the certificate is not trusted. */
   | 'unreachable'
   | 'too-many-redirects'
-  /** Answered with something else than 200. */
+  /** The status was not 200. */
   | 'status'
   | 'media-type'
   | 'too-large'
@@ -22,11 +22,11 @@ export type RefusalReason =
 
 export interface Refusal {
   readonly reason: RefusalReason;
-  /** For the client: ends a sentence such as "messages.[0].content.[1]: the URL …". Holds nothing of the URL or of our network. */
+  /** For the client: completes a sentence such as "messages.[0].content.[1]: the URL …". Reveals nothing about the URL or our network. */
   readonly sentence: string;
 }
 
-// A name that resolves to a private address and one that does not resolve read the same: else names inside could be told from others.
+// The same text for a name with a private address and for one that does not resolve, so that internal names cannot be discovered.
 const NOT_PUBLIC = 'does not lead to a public address.';
 
 const SENTENCES: Readonly<Record<RefusalReason, string>> = {
@@ -44,7 +44,7 @@ const SENTENCES: Readonly<Record<RefusalReason, string>> = {
   timeout: 'took too long to answer.',
 };
 
-/** Nothing is known of the URL: whoever asks may be answered otherwise a moment later, or elsewhere. */
+/** True if the failure is ours and says nothing about the URL: a retry, or another host, may succeed. */
 export function isOurs({ reason }: Refusal): boolean {
   return reason === 'look-up-failed';
 }
@@ -53,7 +53,7 @@ export function refusal(reason: RefusalReason): Refusal {
   return { reason, sentence: SENTENCES[reason] };
 }
 
-/** How the dialer hands a refusal through an HTTP client's error path. */
+/** Carries a refusal from the dialer through an HTTP client's error path. */
 export class RefusedError extends Error {
   override readonly name = 'RefusedError';
   readonly refusal: Refusal;
