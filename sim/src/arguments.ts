@@ -2,14 +2,14 @@
 
 export interface Arguments {
   readonly seeds: number;
-  /** First seed; with `seeds` 1 the run is told step by step. */
+  /** First seed; with `seeds` 1 the run is printed step by step. */
   readonly seed: number;
   readonly mutants: boolean;
 }
 
 export const USAGE = 'npm run sim -- [--seeds N] [--seed S] [--mutants]';
 
-/** Throws an Error for a person when an argument is unknown or no whole number. */
+/** Throws an Error for a person if an argument is unknown or not a whole number. */
 export function readArguments(given: readonly string[]): Arguments {
   const numbers = new Map<string, number>();
   let mutants = false;

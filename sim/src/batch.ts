@@ -1,4 +1,4 @@
-/** Many seeds in one thread, a few at a time: each run waits for turns of the event loop that they share. */
+/** Runs many seeds in one thread, a few at a time, since each run waits for turns of the event loop, which they share. */
 import { Coverage, type Transition } from './coverage.js';
 import type { Mutant } from './mutants.js';
 import { runSeed } from './run.js';
@@ -15,7 +15,7 @@ export interface BatchResult {
   readonly stepsMin: number;
   readonly faults: number;
   readonly faultsMin: number;
-  /** Seeds that violated an invariant, with what they violated first. */
+  /** Seeds that violated an invariant, each with its first violation. */
   readonly failures: readonly { readonly seed: number; readonly violation: string }[];
   readonly transitions: readonly (readonly [Transition, number])[];
   readonly struck: readonly (readonly [string, number])[];

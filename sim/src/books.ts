@@ -1,4 +1,4 @@
-/** The ledger's rows beside the providers' own bills, as the checks look at them. */
+/** The ledger's rows and the providers' own bills, prepared for the checks. */
 import type { LedgerEntry } from '@signalbox/billing/proof';
 import type { BillLine } from './provider.js';
 import type { World } from './world.js';
@@ -14,7 +14,7 @@ export const isCharge = ({ kind }: LedgerEntry): boolean => kind !== 'attempt';
 export interface Books {
   readonly world: World;
   readonly rows: readonly LedgerEntry[];
-  /** By request: all its rows, in order. */
+  /** All rows of each request, in order. */
   readonly byRequest: ReadonlyMap<string, readonly LedgerEntry[]>;
   readonly bill: ReadonlyMap<string, BillLine>;
 }
@@ -31,8 +31,8 @@ export function booksOf(world: World): Books {
 }
 
 export const rowsOf = ({ byRequest }: Books, requestId: string): readonly LedgerEntry[] => byRequest.get(requestId) ?? [];
-/** What they charge together. */
+/** Sum of their charges. */
 export const netOf = (rows: readonly LedgerEntry[]): bigint => sum(rows.filter(isCharge).map(({ amountNanoUsd }) => amountNanoUsd));
 
-/** Fees of plugins that the card of an attempt holds. */
+/** Plugin fees in the price card of an attempt. */
 export const feeOf = ({ cardId }: LedgerEntry): bigint => BigInt(/\+plugins\.(\d+)$/.exec(cardId)?.[1] ?? 0);

@@ -1,11 +1,11 @@
-/** A bus that keeps messages until they are acknowledged, doubles and reorders them, and is wiped at times. */
+/** A bus that keeps messages until they are acknowledged, duplicates and reorders them, and is sometimes wiped. */
 import type { Bus, BusMessage, ConsumeOptions, Verdict } from '@signalbox/bus/bus';
 import { Fault } from '@signalbox/kernel/fault';
 import type { Life } from './life.js';
 import type { Random } from './random.js';
 import type { Scheduler } from './scheduler.js';
 
-/** Patterns end with `>` here. */
+/** Only patterns that end with `>` are used here. */
 const subjectMatches = (pattern: string, subject: string): boolean => subject.startsWith(pattern.slice(0, -1));
 
 interface Stored {
@@ -21,19 +21,19 @@ interface Consumer {
   isBusy: boolean;
 }
 
-/** As JetStream's window for message ids. */
+/** JetStream's deduplication window for message ids. */
 const DEDUPLICATION_MS = 120_000;
 const AGAIN_MS = 200;
-/** A batch whose consumer died comes again after this. */
+/** A batch whose consumer died is redelivered after this. */
 const ACKNOWLEDGE_WAIT_MS = 5_000;
 
 export class SimBus {
   isUp = true;
-  /** Chances of one message. */
+  /** Probability that a message is duplicated; below, further faults of a message. */
   copy = 0;
   lostAcknowledgement = 0;
   lostAnnouncement = 0;
-  /** Messages that no delivery could handle. */
+  /** Messages that could not be handled in any delivery. */
   readonly poison: Stored[] = [];
   private queue: Stored[] = [];
   private readonly ids = new Map<string, number>();
@@ -53,7 +53,7 @@ export class SimBus {
     this.wake();
   }
 
-  /** Everything stored is gone, as after the loss of its disk. */
+  /** Deletes everything stored, as after the loss of its disk. */
   wipe(): void {
     this.queue = [];
     this.ids.clear();

@@ -1,9 +1,9 @@
-/** I4 while the run goes on: nothing is charged or held beyond a limit, and no answer is ended for a limit that has room. */
+/** I4, checked during the run: nothing is charged or held beyond a limit, and no answer is ended because of a limit that has room. */
 import type { SimClient } from './client.js';
 import { limitOf, METERS, NOTHING, type Meter } from './limits.js';
 import type { World } from './world.js';
 
-/** I4, after each commit: what is charged, as far as it was held, is within every limit; beyond it only what a loss made forgotten. */
+/** I4, after each commit: charges, as far as they were held, are within every limit. Only what a loss of state made the gateway forget may exceed it. */
 export function checkCaps(world: World): void {
   const spent = new Map<string, Record<Meter, bigint>>();
   for (const { accountId, requestId } of world.clients) {
@@ -25,7 +25,7 @@ export function checkCaps(world: World): void {
 
 const least = (a: bigint, b: bigint): bigint => (a < b ? a : b);
 
-/** Of an account whose terms changed the widest limit that it ever had; undefined = at a time it had none. */
+/** The widest limit that an account ever had, as its terms may change; undefined = at some time it had none. */
 function widestOf(world: World, accountId: string, meter: Meter): bigint | undefined {
   let widest = 0n;
   for (const caller of world.terms.get(accountId) ?? []) {
@@ -37,8 +37,8 @@ function widestOf(world: World, accountId: string, meter: Meter): bigint | undef
 }
 
 /**
- * I4, each time a hold begins or grows: what is booked, what counts as charged and what is held by requests that reached a
- * provider are within every limit of its admission. A charge counts up to its hold; `withinHold` looks at the rest.
+ * I4, each time a hold begins or grows: the sum of what is booked, counted as charged, and held by requests that reached a
+ * provider is within every limit of its admission. A charge counts only up to its hold; `withinHold` checks the rest.
  */
 export function checkHeld(world: World, heldId: string, grown: readonly Meter[]): void {
   const caller = world.clients.find(({ requestId }) => requestId === heldId)?.caller;
@@ -50,7 +50,7 @@ export function checkHeld(world: World, heldId: string, grown: readonly Meter[])
     let taken = 0n;
     for (const { requestId, accountId, traffic } of world.clients) {
       if (accountId !== id || world.revived.has(requestId) || !world.workers.some(({ provider }) => provider.reached.has(requestId))) continue;
-      // What edge was given for a round that has not begun is lost with the counters, and so is the round.
+      // Room that edge got for a round that has not begun is lost with the counters, and that round will not begin.
       const live = traffic.plugins === undefined ? undefined : world.counters.accounts.get(id)?.holds.get(requestId);
       const held = live === undefined ? (world.held.get(requestId) ?? NOTHING)[meter] : meter === 'charge' ? live.amount : live.tokens;
       const known = world.ledger.bookedFor(requestId) ?? world.finished.get(requestId);
@@ -61,18 +61,18 @@ export function checkHeld(world: World, heldId: string, grown: readonly Meter[])
   }
 }
 
-/** An answer that was ended before its time was ended for what it says: a cap that has no room, or a quota that was silent for long. */
+/** An answer that was cut short must have the cause that it reports: a cap without room, or a quota that was silent for long. */
 export function checkEnd(world: World, { requestId, stoppedBy, cutBy, traffic }: SimClient): void {
   const { coverage, growth } = world;
   if (stoppedBy === 'cost_cap') {
     coverage.took('stopped by a cap');
     const isWhole = world.workers.some(({ provider }) => [...provider.bill.values()].some(({ id, generated, asked }) => id.startsWith(`${requestId}/`) && generated === asked));
-    // Between rounds edge may know by itself that there is no room.
+    // Between rounds edge may know by itself, without a refusal, that there is no room.
     if (!isWhole && traffic.plugins === undefined && !growth.wasRefused(requestId)) world.violate(`I4: ${requestId} was stopped by a cap that never refused it`);
   }
   if (cutBy === 'QUOTA_AWAY') {
     coverage.took('ended: quota away');
-    // A round whose hold is lost does not begin.
+    // With plugins, a round whose hold is lost does not begin, which also cuts the answer.
     if (traffic.plugins === undefined && !growth.wasWaitedFor(requestId)) world.violate(`${requestId} was cut for a quota that was not away for long`);
   }
 }

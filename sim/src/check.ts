@@ -1,4 +1,4 @@
-/** The invariants of BILLING, section 10, against what the providers' own bills say, once the books are at rest. */
+/** Checks the invariants (docs/proof.md) against the providers' own bills, once the books are at rest. */
 import type { AttemptEnded__Output, OutcomeTold__Output } from '@signalbox/contracts/events';
 import { checkAttempt, checkOutcome, type CheckedAttempt, type CheckedOutcome, type LedgerEntry } from '@signalbox/billing/proof';
 import { reservationCost } from '@signalbox/kernel/money';
@@ -13,10 +13,10 @@ import { isOwn, limitOf, METERS, NOTHING, type Amounts } from './limits.js';
 import { TRANCHE_TOKENS, type BillLine } from './provider.js';
 import type { World } from './world.js';
 
-/** A stream whose hold does not grow stops so many tokens before its end (BILLING, section 4): room for one chunk. */
+/** A stream whose hold cannot grow stops this many tokens before the hold's end, which leaves room for one chunk. */
 const STOP_LEFT_TOKENS = 64;
 
-/** Tells the world of each that does not hold. */
+/** Reports each violated invariant to the world. */
 export function checkBooks(world: World): void {
   const books = booksOf(world);
   attemptsAreBilled(books);
@@ -29,12 +29,12 @@ export function checkBooks(world: World): void {
   for (const { provider } of world.workers) for (const id of provider.doubles) world.violate(`I1: ${id} was sent twice`);
 }
 
-/** A whole answer of a client that left is waited for so long (BILLING, section 5). */
+/** How long a worker waits for a non-streamed answer after its client left. */
 const DRAIN_MS = 60_000;
 
 /**
- * The provider had the whole request and had said no word yet when its worker gave it up because the client itself had hung up: it
- * bills the prompt. A stream is given up at once, a whole answer after the minute in which its provider may still be too slow.
+ * True if the account owes the prompt: the client hung up by itself, and the worker therefore abandoned a provider that had
+ * the whole request and had sent no word yet. A stream is abandoned at once, a non-streamed answer after a minute.
  */
 function isPromptOwed(world: World, { id, endedAtMs }: BillLine): boolean {
   const leftAtMs = world.left.get(id);
@@ -43,7 +43,7 @@ function isPromptOwed(world: World, { id, endedAtMs }: BillLine): boolean {
   return isStream === true ? endedAtMs === leftAtMs : endedAtMs >= leftAtMs + DRAIN_MS;
 }
 
-/** I8, I14: an answer that had not begun is booked at its prompt by our own count and not a token more where its client hung up, and else at nothing. */
+/** I8, I14: an answer that had not begun is booked at exactly its prompt, by our own count, if its client hung up, and otherwise at nothing. */
 function unbegunIsBookedRight(books: Books, line: BillLine, row: LedgerEntry): void {
   const { world, bill } = books;
   const provider = world.workers.find((one) => one.provider.name === line.provider)?.provider;
@@ -54,7 +54,7 @@ function unbegunIsBookedRight(books: Books, line: BillLine, row: LedgerEntry): v
   const isNothing = row.amountNanoUsd === 0n && row.tokens + row.byokTokens === 0n;
   const isPrompt = row.amountNanoUsd === prompt && row.tokens + row.byokTokens === BigInt(own);
   if (!isNothing && !isPrompt) world.violate(`I8: ${line.id} gave nothing, has a prompt of ${own} and is booked ${row.amountNanoUsd} for ${row.tokens + row.byokTokens} tokens`);
-  // What a link or a cut-off ended after the status is booked, too.
+  // An answer that was ended after its status by a lost link or by edge is booked too.
   if (isOwed ? isNothing : !isNothing && !line.isHeaded) world.violate(`I14: ${line.id} had not begun, its client ${isOwed ? 'hung up' : 'did not hang up'}, and it is booked ${row.amountNanoUsd}`);
   if (!isOwed) return;
   world.coverage.took(line.isHeaded ? 'left after the head: prompt alone' : 'left before the head: prompt alone');
@@ -81,17 +81,17 @@ function attemptsAreBilled(books: Books): void {
   }
 }
 
-/** Its edge was killed before a worker that was away could hear of it: two deaths, and what was told died with them. */
+/** Edge was killed before it could tell the outcome to a worker that was down: after two deaths the outcome is known to nobody. */
 function isNeverTold({ ledger }: World, { requestId, isEdgeDead }: SimClient, attempt: number): boolean {
   return isEdgeDead && ledger.requestOf(requestId)?.facts.outcomes.some((told) => told.attempt === attempt && told.toldByEdge) !== true;
 }
 
-/** An end waits so long until a worker that would conclude otherwise has it written down. */
+/** How long edge delays the end of an answer until a worker that would assume another outcome has recorded it. */
 const HEARD_MS = 2_000;
 /** Times of the scheduler are sums of fractions: two seconds can come out as 1,999.9999999999998 ms. */
 const ROUNDING_MS = 1e-6;
 
-/** It was given once its worker had written nothing down for as long as its client waits, and its edge died before it did. */
+/** The answer was delivered although its worker had recorded nothing within `HEARD_MS`, and edge died before the worker did. */
 function isGivenUnheard(world: World, client: SimClient, attempt: number): boolean {
   const toldAtMs = world.toldAtMs.get(`${client.requestId}/${attempt}`) ?? Infinity;
   return (client.endedAtMs ?? 0) - toldAtMs >= HEARD_MS - ROUNDING_MS && isNeverTold(world, client, attempt);
@@ -107,7 +107,7 @@ function clientIsChargedRight(books: Books, client: SimClient): void {
   if (charges.length > 1) world.violate(`I2: ${requestId} has ${charges.length} charge rows`);
   if (state === 'answered' && charges.length !== 1) world.violate(`I2: ${requestId} was answered and has ${charges.length} charge rows`);
   if (rows.length > 0 && charges.length === 0) world.violate(`I2: ${requestId} has attempts and no charge row`);
-  // Whoever reads the log takes what was made for given.
+  // Without an outcome, readers of the log assume that a finished answer was delivered.
   const isUntold = world.ledger.chargedAttempts(requestId).every((attempt) => isNeverTold(world, client, attempt));
   if (state === 'refused' && net !== 0n && !isUntold) world.violate(`I8: ${requestId} got no answer and is charged ${net}`);
   if (admission !== undefined && admission !== 'ADMITTED' && [...bill.keys()].some((id) => id.startsWith(`${requestId}/`))) world.violate(`I10: ${requestId} was refused and reached a provider`);
@@ -120,15 +120,15 @@ function clientIsChargedRight(books: Books, client: SimClient): void {
     running += row.amountNanoUsd;
     if (running < 0n) world.violate(`I12: ${requestId} is charged ${running}`);
   }
-  // No row says so where a late round over own credentials, of no tokens, changes nothing that is charged.
+  // On own credentials, a late round without tokens changes no charge, so no row counts it: fold the facts instead.
   const charged = isOurs ? world.ledger.chargedAttempts(requestId) : (fold(world.ledger.requestOf(requestId)?.facts ?? NO_FACTS)?.chargedAttempts ?? []);
   givenIsCharged(books, client, charged);
   roundsAreTogether(books, client, charged);
   feesAreCharged(books, client, rows.filter((row) => row.kind === 'attempt' && charged.includes(row.attempt)));
   const cost = sum(rows.filter((row) => row.kind === 'attempt' && charged.includes(row.attempt)).map(({ amountNanoUsd }) => amountNanoUsd));
-  // What own credentials cost is told, and charged by the provider.
+  // On own credentials the cost is reported too, although the provider charges it.
   const isReserve = cost === 0n && client.traffic.wantsJson && [...client.given].every((attempt) => isGivenUnheard(world, client, attempt));
-  // Rounds that only called tools are free where no log knows of an answer after them.
+  // Rounds that only called tools are free if no log knows of an answer after them.
   const isRound = client.traffic.plugins !== undefined && rows.some((row) => row.kind === 'attempt' && bill.get(`${requestId}/${row.attempt}`)?.isCall === true && isNeverTold(world, client, row.attempt) && !charged.some((attempt) => attempt > row.attempt));
   if (costTold !== undefined && BigInt(costTold) !== cost && !isReserve && !isRound) world.violate(`I7: ${requestId} was told ${costTold} and its attempts cost ${cost}`);
   if (net !== (isOurs ? cost : 0n)) world.violate(`I3: ${requestId} is charged ${net} and its attempts cost ${cost}`);
@@ -140,26 +140,26 @@ function clientIsChargedRight(books: Books, client: SimClient): void {
 }
 
 /**
- * What a client got words of is charged, each attempt once. Of what it got no words of only rounds are, which called tools:
- * those of a client that heard the end, and one attempt else.
+ * Attempts whose text a client got are charged, each once. Others are charged only if they are rounds that called tools; and
+ * one more attempt, unless the client received the end of its answer.
  */
 function givenIsCharged(books: Books, client: SimClient, charged: readonly number[]): void {
   const { requestId, state, given, traffic } = client;
   const { world, bill } = books;
-  // Of one whose worker died, what came after its last checkpoint is given away; what costs nothing needs no row that counts it.
+  // If the worker died, text after its last checkpoint is given away. An attempt that costs nothing needs no row that counts it.
   const isLost = (attempt: number): boolean => rowsOf(books, requestId).some((row) => row.kind === 'attempt' && row.attempt === attempt && row.amountNanoUsd === 0n && (row.source === 'orphan' || row.tokens + row.byokTokens === 0n));
-  // An answer that was given from reserve: for its worker the attempt after it has taken its place.
+  // An answer delivered from reserve: its worker believes that the later attempt superseded it.
   const isReserve = (attempt: number): boolean => traffic.wantsJson && charged.length === 0 && isGivenUnheard(world, client, attempt);
   const isRound = (attempt: number): boolean => bill.get(`${requestId}/${attempt}`)?.isCall === true && isGivenUnheard(world, client, attempt);
   for (const attempt of given) if (!charged.includes(attempt) && !isLost(attempt) && !isReserve(attempt) && !isRound(attempt)) world.violate(`I8: ${requestId} gave attempt ${attempt} away and is charged for ${charged.join(', ') || 'nothing'}`);
   const unseen = charged.filter((attempt) => !given.has(attempt) && bill.get(`${requestId}/${attempt}`)?.isCall !== true);
-  // One that its cap stopped may have no words.
+  // An answer stopped by its cap may have no text.
   const most = (state === 'answered' && client.stoppedBy === '') || state === 'cut' ? 0 : 1;
   if (unseen.length > most) world.violate(`I8: ${requestId} is charged for attempts ${charged.join(', ')} and got words of ${[...given].join(', ') || 'none'}`);
   if (traffic.plugins === undefined && charged.length > 1) world.violate(`I8: ${requestId} is charged for attempts ${charged.join(', ')}`);
 }
 
-/** I3: where a round of a request is charged, so is each before it that answered, in whatever log it stands. */
+/** I3: if a round of a request is charged, so is each earlier one that answered, in whatever log it is. */
 function roundsAreTogether({ world, bill }: Books, { requestId, traffic }: SimClient, charged: readonly number[]): void {
   const latest = charged.at(-1) ?? 0;
   const attempts = world.ledger.requestOf(requestId)?.facts.attempts ?? [];
@@ -171,7 +171,7 @@ function roundsAreTogether({ world, bill }: Books, { requestId, traffic }: SimCl
   }
 }
 
-/** Plugins' fees: never more than they told, and all of it with an answer that no limit stopped. */
+/** Plugin fees: never more than the plugins reported, and all of it with an answer that no limit stopped. */
 function feesAreCharged({ world }: Books, client: SimClient, charged: readonly LedgerEntry[]): void {
   const { requestId, state, stoppedBy, isEdgeDead } = client;
   const told = sum(world.plugins.fees.get(requestId) ?? []);
@@ -179,7 +179,7 @@ function feesAreCharged({ world }: Books, client: SimClient, charged: readonly L
   if (paid > told || (state === 'answered' && stoppedBy === '' && !isEdgeDead && paid < told)) world.violate(`I13: ${requestId} has fees of ${told} and is charged ${paid}`);
 }
 
-/** A provider that keeps to `max_tokens` and counts honestly never costs more than was held, and the tokens of one chunk beyond 64 where a hold grew. */
+/** If a provider respects `max_tokens` and counts honestly, a request never costs more than its hold, plus the tokens of one chunk beyond 64 if the hold grew. */
 function withinHold({ world, bill }: Books, { requestId, caller }: SimClient, charged: readonly number[], used: Amounts): void {
   const lines = charged.map((attempt) => bill.get(`${requestId}/${attempt}`));
   if (lines.some((line) => line === undefined || line.usage === 'absurd')) return;
@@ -189,7 +189,7 @@ function withinHold({ world, bill }: Books, { requestId, caller }: SimClient, ch
   }
 }
 
-/** What the bound to publish lets one answer cost beyond its hold. */
+/** How much one answer may cost beyond its hold, by the documented bound. */
 function overrunOf(world: World, line: BillLine | undefined): Amounts {
   if (line === undefined || line.generated <= TRANCHE_TOKENS - STOP_LEFT_TOKENS) return NOTHING;
   const card = world.workers.find(({ provider }) => provider.name === line.provider)?.provider.cardFor(line.promptTokens);
@@ -217,7 +217,7 @@ function sumsAgree({ world, byRequest }: Books): void {
   }
 }
 
-/** I11: all logs, booked into an empty ledger, say the same. */
+/** I11: all logs, booked into an empty ledger, give the same result. */
 function replayAgrees(world: World): void {
   const again = new SimLedger(world.scheduler, world.random, undefined);
   for (const { disk } of world.workers) {
@@ -243,7 +243,7 @@ function keep<Fact>(world: World, facts: Fact[], checked: Fact | string): void {
   else facts.push(checked);
 }
 
-/** Nobody is refused for money that was never spent: what a refusal names is at most what the requests before it cost. */
+/** Nobody is refused for money that was never spent: the amount in a refusal is at most what earlier requests cost. */
 function refusalsWereRight(books: Books): void {
   const { world } = books;
   for (const { accountId, spend, meter, before } of world.refusals) {
@@ -251,14 +251,14 @@ function refusalsWereRight(books: Books): void {
     for (const client of world.clients.slice(0, before)) {
       if (client.accountId !== accountId) continue;
       const costs = rowsOf(books, client.requestId).filter(({ kind }) => kind === 'attempt').map((row) => (meter === 'charge' ? row.amountNanoUsd : row.tokens + row.byokTokens));
-      // Rounds add up.
+      // The costs of all rounds count.
       most += client.traffic.plugins === undefined ? costs.reduce((a, b) => (a > b ? a : b), 0n) : sum(costs);
     }
     if (spend > most) world.violate(`${accountId} was refused for ${spend} spent, all its requests cost ${most} at most`);
   }
 }
 
-/** However often a request is sent under one Idempotency-Key: it is paid once, to us or to a provider. */
+/** However often a request is sent under one Idempotency-Key, it is paid once, to us or to a provider. */
 function keysArePaidOnce(books: Books): void {
   const paid = new Map<string, string[]>();
   for (const { requestId, traffic: { key } } of books.world.clients) {

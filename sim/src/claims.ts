@@ -1,4 +1,4 @@
-/** Requests with an Idempotency-Key: the claims of accounts, and what the ledger tells of a request. */
+/** Requests with an Idempotency-Key: the claims at accounts, and what the ledger knows about a request. */
 import { createAccountsMetrics, createClaims, createHandlers, createMemoryClaimStore, type ClaimStore } from '@signalbox/accounts/proof';
 import type { ClaimStanding } from '@signalbox/contracts/accounts';
 import type { GetRequestRequest__Output } from '@signalbox/contracts/billing';
@@ -10,11 +10,11 @@ import type { SimClient } from './client.js';
 import type { SimLedger } from './ledger.js';
 import type { Life } from './life.js';
 
-/** As accounts has it by default. */
+/** Default of accounts. */
 const LEASE_MS = 60_000;
 const metrics = createAccountsMetrics(createMetrics({ service: 'accounts', withProcessMetrics: false }));
 
-/** What belongs to none of them is never asked for here. */
+/** Dependencies of handlers that are never used here. */
 const absent = undefined as never;
 
 export const newClaimStore = createMemoryClaimStore;
@@ -24,7 +24,7 @@ export function claimHandlers(store: ClaimStore, { clock }: Life): Handlers {
   return createHandlers({ clock, claims, metrics, accounts: absent, keys: absent, providerKeys: absent, sessions: absent, changes: absent });
 }
 
-/** Of the mutant: what is to begin has no lease, and nobody learns that it has begun. */
+/** For a mutant: a claim that is still to begin has no lease, and `begin` is not recorded. */
 export function withoutBegins(store: ClaimStore): ClaimStore {
   return {
     ...store,
@@ -33,10 +33,10 @@ export function withoutBegins(store: ClaimStore): ClaimStore {
   };
 }
 
-/** Of the mutant that forgets claims: whoever asks is told that its claim stands. */
+/** For the mutant that forgets claims: every caller is told that its claim stands. */
 export const standing = async (): Promise<ClaimStanding> => ({ leaseLeftMs: String(LEASE_MS) });
 
-/** As billing reads it from its tables. */
+/** Same result as billing's query of its tables. */
 export function getRequest(ledger: SimLedger, life: Life): (request: GetRequestRequest__Output) => Promise<object> {
   return async ({ requestId }) => {
     const booked = await ledger.read(life, () => ledger.requestOf(requestId)?.booked);
@@ -46,7 +46,7 @@ export function getRequest(ledger: SimLedger, life: Life): (request: GetRequestR
   };
 }
 
-/** A request under a key, from its claim to its end. */
+/** Runs a request with an Idempotency-Key, from its claim to its end. */
 export async function conductOnce(neighbours: Neighbours, repeats: Repeats, turn: Turn, key: string, client: SimClient): Promise<void> {
   const ref = { accountId: turn.caller.account.id, keyDigest: Buffer.from(key), requestId: turn.requestId };
   let entry;

@@ -1,4 +1,4 @@
-/** A client of one request: what it was told, byte for byte, and when it left. */
+/** The client of one request: records every byte that it receives, and when it left. */
 import type { Body__Output, Failed__Output } from '@signalbox/contracts/worker';
 import type { Answer, Caller, ClientListener, Refusal, Settlement } from '@signalbox/edge/proof';
 import type { Life } from './life.js';
@@ -11,30 +11,30 @@ export class SimClient implements Answer {
   state: ClientState = 'waiting';
   /** Chunks received. */
   chunks = 0;
-  /** Attempts of which it got words. */
+  /** Attempts whose text it received. */
   readonly given = new Set<number>();
-  /** Cost as the header, the body or the last chunk says it. */
+  /** Cost as reported in the header, the body or the last chunk. */
   costTold: string | undefined;
-  /** Virtual milliseconds at which it was told its end. */
+  /** When it received the end of its answer, in virtual milliseconds. */
   endedAtMs: number | undefined;
-  /** What the limits of its account did to a whole answer, as it was told. */
+  /** The limit that stopped its answer, as reported to it. */
   stoppedBy = '';
   /** Class of the failure that cut its stream. */
   cutBy = '';
   refusal: Refusal | undefined;
   admission: string | undefined;
-  /** What its Idempotency-Key was found to be; undefined = it has none. */
+  /** State of its Idempotency-Key at the claim; undefined = it has no key. */
   entry: string | undefined;
   private listener: ClientListener | undefined;
   isCutOff = false;
 
   constructor(
     readonly traffic: Traffic,
-    /** As it was when it asked. */
+    /** The account at the time of the request. */
     readonly caller: Caller,
-    /** Told when an answer is over, whole or cut. */
+    /** Called when an answer is over, complete or cut. */
     private readonly onAnswered: (client: SimClient) => void = () => undefined,
-    /** It asks whether all is well again. */
+    /** A request that checks that everything works again. */
     readonly isProbe = false,
     private readonly edge?: Life,
   ) {}
@@ -47,7 +47,7 @@ export class SimClient implements Answer {
     return this.caller.account.id;
   }
 
-  /** Its edge died, and what it had not told with it. */
+  /** Its edge died, and outcomes that edge had not reported are lost. */
   get isEdgeDead(): boolean {
     return this.edge?.isDead === true && !this.edge.hasToldAll;
   }
@@ -62,7 +62,7 @@ export class SimClient implements Answer {
   }
 
   keepAlive(): void {
-    // Says nothing.
+    // Not needed.
   }
 
   chunk(_route: unknown, choices: Uint8Array): void {
@@ -95,14 +95,14 @@ export class SimClient implements Answer {
   }
 
   decided(): void {
-    // Never asked for.
+    // Never called.
   }
 
   admitted({ decision }: { readonly decision: string }): void {
     this.admission = decision;
   }
 
-  /** Only an open one is conducted. */
+  /** Only an `open` entry leads to a request. */
   repeat(entry: string): void {
     this.entry = entry;
     if (entry !== 'open' && !this.isOver) this.state = 'refused';
@@ -116,13 +116,13 @@ export class SimClient implements Answer {
     return this.state === 'left';
   }
 
-  /** Hangs up, or is cut off by its edge, which knows the one from the other. */
+  /** Hangs up, or is cut off by its edge; edge distinguishes the two. */
   leave(): void {
     if (this.isOver) return;
     this.goes(this.traffic.isCutOff);
   }
 
-  /** Its edge has no more time for it. */
+  /** Its edge cuts it off at the end of a drain. */
   cutOff(): void {
     if (!this.isOver) this.goes(true);
   }
@@ -140,7 +140,7 @@ export class SimClient implements Answer {
     if (!this.isOver) this.state = 'reset';
   }
 
-  /** Providers write each attempt in a letter of its own. */
+  /** Each attempt is written in its own letter. */
   private read(choices: Uint8Array): void {
     if (this.isOver) return;
     for (const letter of Buffer.from(choices).toString('latin1').match(/([A-Z])\1*/g) ?? []) this.given.add(attemptOf(letter));

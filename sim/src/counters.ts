@@ -13,7 +13,7 @@ import { losingDraws } from './mutant-draws.js';
 import type { Random } from './random.js';
 import type { Scheduler } from './scheduler.js';
 
-/** As quota's client of Redis has it. */
+/** Time-out of quota's Redis client. */
 const TIMEOUT_MS = 50;
 
 /** Broken variants of the store, for the mutation run. */
@@ -21,17 +21,17 @@ export const COUNTER_MUTANTS = ['counters', 'check-then-spend', 'no-rebuild', 'g
 export type CounterMutant = (typeof COUNTER_MUTANTS)[number];
 
 export interface CounterEvents {
-  /** A hold is written down, or grew in the life of its admission: `amount` is what limits let it have. */
+  /** A hold was recorded, or grew in the epoch of its admission: `amount` is what the limits permitted. */
   held(accountId: string, requestId: string, amount: bigint, tokens: bigint): void;
-  /** `spend`: of the wall that refused, in what it counts. */
+  /** `spend`: of the wall that refused, in its own unit. */
   decided(accountId: string, requestId: string, decision: string, spend: bigint, inTokens: boolean): void;
-  /** The limits of its admission, in the life of its admission, left a hold no room to grow. */
+  /** In the epoch of its admission, the limits left a hold no room to grow. */
   refused(requestId: string): void;
-  /** What a request is charged was written down. */
+  /** A request's charge was recorded. */
   finished(requestId: string, charge: bigint, tokens: bigint): void;
 }
 
-/** A counter that is only ever added to: what a store does that has no ids. */
+/** A counter that only ever adds, like a store without request ids. */
 interface Naive {
   used: bigint;
   readonly held: Map<string, bigint>;
@@ -39,17 +39,17 @@ interface Naive {
 
 export class SimCounters {
   isUp = true;
-  /** Chance that a command is done and its reply lost. */
+  /** Probability that a command is executed but its reply is lost. */
   lostReply = 0;
-  /** Called once, when a hold has grown and nobody was told yet; true = the answer is lost. */
+  /** Called once, when a hold has grown and the answer was not sent yet; true = the answer is lost. */
   atGrowth: ((asker: Life, writer: string) => boolean) | undefined;
   readonly accounts = new Map<string, AccountState>();
   private readonly store: QuotaStore;
   private lives = 1;
   private readonly naive = new Map<string, Naive>();
-  /** Life in which each request was admitted. */
+  /** Epoch in which each request was admitted. */
   private readonly admittedIn = new Map<string, string>();
-  /** By request: what its hold grew by. Of a mutant only. */
+  /** Growth of each request's hold; for a mutant only. */
   private readonly grown = new Map<string, bigint>();
   private snapshot = new Map<string, AccountState>();
 
@@ -73,17 +73,17 @@ export class SimCounters {
     this.atGrowth = undefined;
   }
 
-  /** What a snapshot on disk would hold. */
+  /** Takes a snapshot, as on disk. */
   save(): void {
     this.snapshot = deepCopy(this.accounts);
   }
 
-  /** Empty, as after a restart without a disk. */
+  /** Clears the store, as after a restart without a disk. */
   wipe(): void {
     this.become(new Map());
   }
 
-  /** Back to the latest snapshot: a new run of the store, which the ledger has to fill again. */
+  /** Restores the latest snapshot: a new epoch, so the ledger's totals must be loaded again. */
   rollBack(): void {
     this.become(deepCopy(this.snapshot));
   }
@@ -135,7 +135,7 @@ export class SimCounters {
     if (mutant === 'check-then-spend') answer = this.checkOnly(accountId, command, answer);
     if (mutant === 'counters') answer = this.count(accountId, command, answer);
     this.events.decided(accountId, command.requestId, answer.decision, answer.wall?.spend ?? 0n, answer.wall !== undefined && command.walls[answer.wall.index]?.meter !== 'charge');
-    // A late question about what a worker wrote down anew after a loss admits nothing.
+    // A late admission of a request that its worker restored after a loss admits nothing new.
     if (answer.decision === 'admitted' && (!isKnown || this.admittedIn.get(command.requestId) === this.epoch)) {
       this.admittedIn.set(command.requestId, this.epoch);
       this.events.held(accountId, command.requestId, answer.held, answer.heldTokens);
@@ -143,7 +143,7 @@ export class SimCounters {
     return answer;
   }
 
-  /** A request was served from an advance: in the life of that, it holds as much of it. */
+  /** A request was served from an advance: in the advance's epoch, the request holds its draw. */
   served({ accountId = '', requestId = '' }: AdmitRequest, { draw }: Admission): void {
     const admittedIn = this.admittedIn.get(draw?.advanceId ?? '');
     if (draw === undefined || admittedIn === undefined) return;
@@ -153,7 +153,7 @@ export class SimCounters {
 
   private async heartbeat(accountId: string, requestId: string, toAmount: bigint, toTokens: bigint, writer: string | undefined, draw: Draw | undefined): Promise<boolean> {
     const state = this.accounts.get(accountId);
-    // The mutant changes a hold: what was drawn has none before the first word of it.
+    // The mutant changes a hold, so create one: a draw has none before its first report.
     if (this.mutant === 'grow-unlooked' && draw !== undefined) await this.store.confirm(accountId, requestId, draw);
     const hold = state?.holds.get(requestId);
     const before = hold?.amount ?? draw?.amount ?? 0n;
@@ -161,7 +161,7 @@ export class SimCounters {
     const isGranted = await this.store.heartbeat(accountId, requestId, toAmount, toTokens, writer, draw);
     const isHeld = state?.holds.has(requestId) === true;
     if (isGranted && toAmount > before) this.grown.set(requestId, (this.grown.get(requestId) ?? 0n) + toAmount - before);
-    // In another life than its admission's no limit was looked at: neither word counts.
+    // In another epoch than its admission's, limits are not checked, so neither answer counts.
     if ((toAmount === 0n && toTokens === 0n) || !isHeld || this.admittedIn.get(requestId) !== this.epoch) return isGranted;
     if (isGranted) this.events.held(accountId, requestId, toAmount, toTokens);
     else this.events.refused(requestId);
@@ -174,7 +174,7 @@ export class SimCounters {
     return atGrowth?.(life, writer) === true;
   }
 
-  /** What ends holds; the mutant gives back what they began with. */
+  /** Wraps calls that end holds; the mutant returns only their original amounts. */
   private async ending<Answer>(accountId: string, requestIds: readonly string[], work: () => Promise<Answer>): Promise<Answer> {
     const state = this.accounts.get(accountId);
     const held = this.mutant === 'growth-kept' ? requestIds.filter((requestId) => state?.holds.has(requestId) === true) : [];
@@ -215,7 +215,7 @@ export class SimCounters {
     return work();
   }
 
-  /** At rest what the mutant counted must be what the ledger says, too. */
+  /** Sum counted by the mutant, which at rest must equal the ledger's. */
   countedBy(accountId: string): bigint | undefined {
     return this.mutant === 'counters' ? (this.naive.get(accountId)?.used ?? 0n) : undefined;
   }
@@ -235,7 +235,7 @@ export class SimCounters {
     if (this.mutant === 'no-rebuild') for (const id of known) void this.store.applyTotals(id, { seq: 0n, totals: [], requestIds: [] }, this.epoch);
   }
 
-  /** `strikes` looks at what was answered before anybody hears of it; true = nobody will. */
+  /** `strikes` sees the answer before it is sent; true = the answer is lost. */
   private ask<Answer>(life: Life, work: () => Promise<Answer>, strikes: (answer: Answer) => boolean = () => false): Promise<Answer> {
     return new Promise((resolve, reject) => {
       const { scheduler, random } = this;

@@ -1,6 +1,6 @@
-/** Which transitions and faults a batch of runs went through. */
+/** Counts the transitions and faults that occurred in a batch of runs. */
 
-/** BILLING, section 3, and the ways into and out of it. A batch that never took one of them proves nothing about it. */
+/** Transitions of a request in the accounting. A batch in which one never occurs proves nothing about it. */
 export const TRANSITIONS = [
   'new → reserved', 'new → 402', 'new → blocked by live holds', 'new → 503', 'new → served from an advance',
   'reserved → released', 'reserved → lease over', 'reserved → dispatched', 'dispatched → streaming',

@@ -1,12 +1,12 @@
-/** Crowds: many requests of one account at one edge, so that it takes advances and serves from them, and a death while it does. */
+/** Crowds: many requests of one account at one edge, so that edge serves them from advances; with a death in the middle. */
 import type { Random } from './random.js';
 import { CROWDED_ACCOUNTS, trafficOf } from './traffic.js';
 import type { World } from './world.js';
 
-/** Numbers of the requests. */
+/** First request number. */
 const CROWD_FROM = 2_000;
 const CROWD_MS_MAX = 1_600;
-/** Deaths of those who know what was drawn: before quota does, or soon after. */
+/** Share of crowds in which a process that knows the draws dies, before quota learns of them or soon after. */
 const DEATH_SHARE = 0.6;
 
 /** One crowd of 12 to 30 requests within `spanMs`. */

@@ -1,4 +1,4 @@
-/** A copy that shares nothing: classes, maps, sets, typed arrays and shared references as in the original. */
+/** A deep copy that shares nothing with the original; keeps classes, maps, sets, typed arrays and shared references. */
 export function deepCopy<Value>(value: Value): Value {
   return copy(value, new Map()) as Value;
 }

@@ -1,23 +1,23 @@
-/** Clients that hang up, and the deaths of those who alone know of it: of the worker as it writes the end, and of the edge that told it. */
+/** Clients that hang up, followed by the deaths of the only processes that know: the worker as it records the end, and the edge that reported it. */
 import type { KillAt } from './disk.js';
 import type { Random } from './random.js';
 import { trafficOf } from './traffic.js';
 import type { World } from './world.js';
 
-/** Numbers of the requests. */
+/** First request number. */
 const HUNG_UP_FROM = 900;
-/** Most leave once the status has come, the others whenever. */
+/** Share of clients that leave when the status has arrived; the others leave at any time. */
 const AT_HEAD_SHARE = 0.7;
 const HEAD_MS_MAX = 30;
-/** Most streams say nothing for a while after their status. */
+/** Share of streams that are silent for a while after their status. */
 const SILENT_SHARE = 0.7;
 const SILENT_MS_MAX = 400;
 const WHENEVER_MS_MAX = 1_500;
-/** Soon enough that no worker is back, as a rule. */
+/** Usually too soon for the worker to be back. */
 const EDGE_MS_MAX = 60;
 const WHERE: readonly KillAt[] = ['after', 'after', 'after', 'torn', 'before'];
 
-/** From 2 to 5 requests within `spanMs`, the worker of each killed as it writes that its client left. */
+/** Plans 2 to 5 requests within `spanMs`; each one's worker is killed as it records that the client left. */
 export function planDepartures(world: World, random: Random, spanMs: number): void {
   const { scheduler } = world;
   const atHead = new Set<string>();

@@ -10,13 +10,13 @@ interface Segment {
 
 export type KillAt = 'before' | 'torn' | 'after';
 
-/** Thrown into a process that is no more: whatever it does with it has no effect. */
+/** Thrown into a process that has been killed; its reaction has no effect. */
 class Killed extends Error {}
 
 export class SimDisk {
   readonly segments = new Map<number, Segment>();
   isFull = false;
-  /** The write at which the process dies: counted down to 0. */
+  /** Number of writes until the process is killed. */
   killAtWrite: { left: number; readonly where: KillAt } | undefined;
   private identity: WriterIdentity | undefined;
 
@@ -29,7 +29,7 @@ export class SimDisk {
   openFor(life: Life): WalDisk {
     return {
       identity: (provider) => (this.identity ??= { writer: `wrt_${this.name}`, provider }),
-      // No process here ends in an orderly way.
+      // Whole only if empty, since no process here ends in an orderly way.
       isWhole: () => this.segments.size === 0,
       setTorn: () => undefined,
       lock: () => () => undefined,
@@ -47,9 +47,9 @@ export class SimDisk {
         const segment = this.segments.get(number);
         if (segment !== undefined && !life.isDead) segment.isCold = true;
       },
-      // Days do not pass here.
+      // Runs are too short for pruning.
       prune: () => undefined,
-      // It is full of what others wrote.
+      // The disk is full of other files.
       makeRoom: () => false,
     };
   }

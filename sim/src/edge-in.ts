@@ -1,4 +1,4 @@
-/** What an edge of the simulation is made of: the real clients of its neighbours, over the network of the run. */
+/** Builds an edge of the simulation: the production clients of its neighbours, over the simulated network. */
 import { createAdvances, createClaimsClient, createFloodGuard, createLedgerClient, createQuotaClient, createRepeats, createRetryBudget, createWaitingRoom, createWorkerClients, type Neighbours } from '@signalbox/edge/proof';
 import { Fault } from '@signalbox/kernel/fault';
 import type { EdgeParts } from './edge.js';
@@ -8,7 +8,7 @@ import type { Mutant } from './mutants.js';
 import type { Door, Network } from './network.js';
 import type { WorldRecord } from './world-record.js';
 
-/** As the composition of edge has them. */
+/** As in edge's composition. */
 const NEIGHBOUR_DEADLINE_MS = 2_000;
 const ADMIT_DEADLINE_MS = 150;
 const ATTEMPT_DEADLINE_MS = 600_000;
@@ -16,19 +16,19 @@ const ATTEMPT_DEADLINE_MS = 600_000;
 export interface EdgeSurroundings {
   readonly life: Life;
   readonly network: Network;
-  /** Of its neighbours; of workers by provider. */
+  /** Addresses of its neighbours; workers by provider. */
   readonly doors: { readonly quota: readonly Door[]; readonly accounts: readonly Door[]; readonly billing: readonly Door[]; readonly workers: ReadonlyMap<string, readonly Door[]> };
   readonly mutant: Mutant | undefined;
   readonly record: Pick<WorldRecord, 'toldAtMs' | 'elsewhere'>;
   nowMs(): number;
-  /** Told of each request that was served from an advance. */
+  /** Called for each request that was served from an advance. */
   readonly onServed: NonNullable<Parameters<typeof createAdvances>[1]['onServed']>;
 }
 
-/** Of all edges of this process: their ids differ in every life. */
+/** Counter for all edges of this process, so that advance ids differ in every life. */
 let advances = 0;
 
-/** Notes when outcomes are told, and what goes to another replica. */
+/** Records when outcomes are reported, and which attempts go to another replica. */
 function listening(workers: Neighbours['workers'], { record, nowMs }: EdgeSurroundings): Neighbours['workers'] {
   return {
     ...workers,
@@ -46,11 +46,11 @@ function listening(workers: Neighbours['workers'], { record, nowMs }: EdgeSurrou
   };
 }
 
-/** The parts of one that lives `life`. Its plans are given to it with each request. */
+/** The parts of an edge in `life`. Each request brings its plan along. */
 export function edgeIn(surroundings: EdgeSurroundings): EdgeParts {
   const { life, network, doors, mutant, onServed } = surroundings;
   const asked = createQuotaClient(network.client({ from: life, area: 'quota', doors: doors.quota, deadlineMs: ADMIT_DEADLINE_MS }), life.clock, ADMIT_DEADLINE_MS);
-  // From two requests on, and up to a third of what a cap leaves: many more than in life.
+  // Advances from two requests on, of up to a third of what a cap leaves: many more than in production.
   const quota = createAdvances(mutant === 'advance-bottomless' ? bottomless(asked) : asked, { clock: life.clock, makeId: () => `adv_${life.name}_${(advances += 1)}`, onServed, requestsMin: 2, roomParts: 3n });
   const toWorkers = [...doors.workers].map(([provider, at]) => [provider, network.client({ from: life, area: 'worker', doors: at, deadlineMs: ATTEMPT_DEADLINE_MS })] as const);
   const workers = createWorkerClients(new Map(toWorkers), life.clock, ATTEMPT_DEADLINE_MS);

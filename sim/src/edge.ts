@@ -1,27 +1,27 @@
-/** One edge of the simulated gateway: whom it serves, how it dies, how it stops. */
+/** One edge of the simulated gateway: its requests, kills and stops. */
 import { settleRequests, untilNone, type Neighbours, type Repeats, type WorkerClients } from '@signalbox/edge/proof';
 import type { SimClient } from './client.js';
 import type { Life } from './life.js';
 
-/** What makes an edge, from its start to its end. */
+/** The parts of an edge during one life. */
 export interface EdgeParts {
   readonly life: Life;
   readonly neighbours: Neighbours;
   readonly repeats: Repeats;
-  /** Those of `neighbours`, which a mutant may stand before. */
+  /** The worker clients of `neighbours`, without a mutant's wrapper. */
   readonly workers: WorkerClients;
 }
 
 export interface SimEdgeOptions {
   readonly make: () => EdgeParts;
-  /** Calls back when the keeper starts it again. */
+  /** Calls back when edge is to be restarted. */
   readonly later: (start: () => void) => void;
   readonly onBug: (error: unknown) => void;
   readonly onCutOff: () => void;
 }
 
 export class SimEdge {
-  /** Whose requests have not ended. */
+  /** Clients whose requests have not ended. */
   private clients = new Set<SimClient>();
   private parts: EdgeParts;
   private isStopping = false;
@@ -42,7 +42,7 @@ export class SimEdge {
     return [...this.clients];
   }
 
-  /** Runs a request to its end; to be called while it is open. */
+  /** Runs a request to its end; call only while edge accepts requests. */
   serve(client: SimClient, conduct: (parts: EdgeParts) => Promise<unknown>): void {
     const { clients, parts } = this;
     clients.add(client);
@@ -57,7 +57,7 @@ export class SimEdge {
     this.options.later(() => this.start());
   }
 
-  /** SIGTERM: takes no more requests, lets its answers end for so long, cuts off what is left, tells what is to be told and ends. */
+  /** SIGTERM: accepts no more requests, lets answers finish for `drainMs`, cuts off the rest, reports all outcomes and ends. */
   stop(drainMs: number): void {
     if (!this.isOpen) return;
     this.isStopping = true;

@@ -1,33 +1,33 @@
-/** Workers that are stopped in an orderly way and stay away for a while, and losses of the counters meanwhile and once they are back. */
+/** Workers that stop in an orderly way and stay away for a while, with losses of the counters meanwhile and after their return. */
 import type { Random } from './random.js';
 import { LIMITED_ACCOUNTS, trafficOf } from './traffic.js';
 import type { World } from './world.js';
 
-/** Numbers of the requests. */
+/** First request number. */
 const ENDED_FROM = 3_000;
-/** Requests come so long before the stop. */
+/** Requests arrive within this time before the stop. */
 const AHEAD_MS = 1_500;
-/** And so long behind a loss: accounts open some two seconds after it. */
+/** And within this time after a loss; accounts are admitted again about two seconds after it. */
 const BEHIND_MS = 5_000;
-/** Each costs much of what its account may spend. */
+/** Each request costs a large part of what its account may spend. */
 const TOKENS_MIN = 500;
 const TOKENS_MAX = 1_000;
-/** Most are over by their time. */
+/** Most drains end earlier by themselves. */
 const DRAIN_MS_MAX = 4_000;
 const TOLD_MS_MAX = 500;
 const AWAY_MS_MIN = 3_000;
 const AWAY_MS_MAX = 10_000;
 const LOSS_SHARE = 0.7;
 const LOSS_MS_MAX = 2_000;
-/** Once it is back, and has something under way again. */
+/** Probability of a kill once the worker is back and has running requests again. */
 const KILL_SHARE = 0.7;
 const KILL_MS_MAX = 3_000;
-/** What it wrote is on no way to the ledger, from before its stop or from when it is back. */
+/** Probability that its log cannot reach the ledger, from before its stop or from its return. */
 const BEHIND_SHARE = 0.5;
 const BUS_AWAY_MS_MAX = 6_000;
 const LOOK_MS = 10;
 
-/** One such worker within `spanMs`, and an account near its limits that it serves. */
+/** Plans one such worker within `spanMs`, which serves an account near its limits. */
 export function planEnds(world: World, random: Random, spanMs: number): void {
   const { scheduler } = world;
   const [index, account] = [random.int(0, 1), random.pick(LIMITED_ACCOUNTS)];
@@ -44,7 +44,7 @@ export function planEnds(world: World, random: Random, spanMs: number): void {
       scheduler.say(() => `FAULT ${name}`);
       what();
     });
-  /** The other worker serves meanwhile. */
+  /** Loses the counters; meanwhile the other worker serves. */
   const loseCounters = (atMs: number, name: string): void => {
     strike(atMs, name, () => world.counters.wipe());
     ask(random.int(4, 8), atMs, BEHIND_MS, [1 - index]);

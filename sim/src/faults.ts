@@ -1,4 +1,4 @@
-/** What goes wrong in a run, when, and for how long. */
+/** Plans the faults of a run: which, when, and for how long. */
 import type { KillAt } from './disk.js';
 import type { Life } from './life.js';
 import type { Random } from './random.js';
@@ -9,7 +9,7 @@ type Strike = (world: World, random: Random) => () => void;
 const NOTHING = (): void => undefined;
 const WHERE: readonly KillAt[] = ['before', 'torn', 'after'];
 
-/** Each answers how it is ended; some end by themselves. */
+/** Each returns a function that ends the fault; some end by themselves. */
 const FAULTS: Readonly<Record<string, Strike>> = {
   'kill edge': (world, random) => {
     world.killEdge(random.int(0, 1));
@@ -104,7 +104,7 @@ const FAULTS: Readonly<Record<string, Strike>> = {
 };
 const FAULT_NAMES = Object.keys(FAULTS);
 
-/** Struck between the growth of a hold and the word of it. */
+/** A fault that strikes after a hold has grown and before the answer arrives. */
 const atGrowth = (strike: (world: World, random: Random, asker: Life, writer: string) => boolean): Strike => (world, random) => {
   world.counters.atGrowth = (asker, writer) => strike(world, random, asker, writer);
   return () => {
@@ -112,7 +112,7 @@ const atGrowth = (strike: (world: World, random: Random, asker: Life, writer: st
   };
 };
 
-/** What holds that grow can meet, each for so many milliseconds: an answer waits for 5 s at the end of its hold. */
+/** Faults for growing holds, with their durations in milliseconds: an answer waits for 5 s at the end of its hold. */
 const GROWTH_FAULTS: Readonly<Record<string, { readonly strike: Strike; readonly lastsMs: (random: Random) => number }>> = {
   'quota killed at a growth': { strike: atGrowth((world, _random, asker) => (world.killQuotaOf(asker), true)), lastsMs: () => 5_000 },
   'worker killed at a growth': { strike: atGrowth((world, _random, _asker, writer) => (world.killWriter(writer), true)), lastsMs: () => 5_000 },
@@ -123,7 +123,7 @@ const GROWTH_FAULTS: Readonly<Record<string, { readonly strike: Strike; readonly
   'counters away for longer than an answer waits': { strike: FAULTS['counters away'] ?? (() => NOTHING), lastsMs: (random) => random.int(5_500, 9_000) },
 };
 
-/** From 1 to 3 of them, while holds grow. */
+/** Plans 1 to 3 of these faults, while holds grow. */
 export function planGrowth(world: World, random: Random, spanMs: number): void {
   for (let left = random.int(1, 3); left > 0; left -= 1) {
     const name = random.pick(Object.keys(GROWTH_FAULTS));
@@ -137,7 +137,7 @@ export function planGrowth(world: World, random: Random, spanMs: number): void {
   }
 }
 
-/** From 3 to 9 faults within `spanMs`, most of them short. */
+/** Plans 3 to 9 faults within `spanMs`, most of them short. */
 export function plan(world: World, random: Random, spanMs: number): void {
   const count = random.int(3, 9);
   for (let i = 0; i < count; i += 1) {
@@ -150,7 +150,7 @@ export function plan(world: World, random: Random, spanMs: number): void {
       world.scheduler.at(lastsMs, end);
     });
   }
-  // What a roll-back goes back to.
+  // The snapshot that a roll-back restores.
   world.scheduler.at(random.next() * spanMs, () => world.counters.save());
   world.scheduler.at(random.next() * spanMs, () => world.ledger.takeBackup());
 }

@@ -1,20 +1,20 @@
-/** What workers were told about the growth of each hold, to be held against how the answer ended. */
+/** Records the answers that workers got about the growth of each hold, to check them against how the answer ended. */
 import type { ExtendHold } from '@signalbox/worker-kit/proof';
 import type { Coverage } from './coverage.js';
 import type { Scheduler } from './scheduler.js';
 
-/** So long an answer waits at the end of its hold for a quota that is away (ADR 11). */
+/** How long an answer waits at the end of its hold for an unreachable quota (ADR 11). */
 const AWAY_PATIENCE_MS = 5_000;
 
 interface Told {
   last: 'granted' | 'refused' | 'nothing';
-  /** When first nobody answered since the last growth; undefined = never. */
+  /** When quota first failed to answer since the last growth; undefined = it has not. */
   silentSinceMs: number | undefined;
 }
 
 export class GrowthRecord {
   private readonly told = new Map<string, Told>();
-  /** Refused by the counters, by the limits of the admission and in its life. */
+  /** Requests refused by the counters because of the admission's limits, in its epoch. */
   private readonly refused = new Set<string>();
 
   constructor(
@@ -27,14 +27,14 @@ export class GrowthRecord {
     this.refused.add(requestId);
   }
 
-  /** Writes down what `extendHold` answers. */
+  /** Wraps `extendHold` and records its answers. */
   watch(extendHold: ExtendHold): ExtendHold {
     return async (accountId, requestId, ...amounts) => {
       const record = this.recordOf(requestId);
       try {
         const isGranted = await extendHold(accountId, requestId, ...amounts);
         record.last = isGranted ? 'granted' : 'refused';
-        // Of several questions at one place some may be lost: a refusal is no end of the waiting.
+        // Some of several questions may be lost, so a refusal does not end the wait.
         if (isGranted) record.silentSinceMs = undefined;
         this.coverage.took(isGranted ? 'growth: granted' : 'growth: refused');
         return isGranted;
@@ -47,12 +47,12 @@ export class GrowthRecord {
     };
   }
 
-  /** True when limits left the request's hold no room, and its worker was told so last. */
+  /** True if the limits left the request's hold no room, and that was the last answer to its worker. */
   wasRefused(requestId: string): boolean {
     return this.refused.has(requestId) && this.told.get(requestId)?.last === 'refused';
   }
 
-  /** True when its worker has asked in vain for as long as an answer has to wait. */
+  /** True if its worker got no answer for as long as an answer must wait. */
   wasWaitedFor(requestId: string): boolean {
     const sinceMs = this.told.get(requestId)?.silentSinceMs;
     return sinceMs !== undefined && this.scheduler.nowMs - sinceMs >= AWAY_PATIENCE_MS;

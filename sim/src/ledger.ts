@@ -1,4 +1,4 @@
-/** The ledger's store in memory: what Postgres keeps, booked by billing's own domain code. */
+/** The ledger's store in memory, in place of Postgres, with billing's own domain code for booking. */
 import {
   book, isSettled, keptRows, mergeRanges, NEW_HEAD, requestsOf,
   type AccountHead, type AccountTotals, type CheckedAttempt, type CheckedOutcome, type CommittedBatch, type DeadEvent, type LedgerEntry, type LedgerStore, type Progress, type Registered,
@@ -16,7 +16,7 @@ interface Writer {
   readonly provider: string;
   readonly lastSeq: bigint;
   readonly progress: Progress;
-  /** Of its latest report, as these. */
+  /** Id of its latest report. */
   readonly reportId: string;
   readonly seenAtMs: number;
   readonly hasOpen: boolean;
@@ -26,7 +26,7 @@ interface Writer {
 interface Tables {
   readonly rows: Map<string, readonly LedgerEntry[]>;
   readonly heads: Map<string, AccountHead>;
-  /** By request: its rows of the ledger, and the outcomes that no row tells. */
+  /** By request: its ledger rows, and outcomes that are in no row. */
   readonly stored: Map<string, readonly StoredRow[]>;
   readonly totals: Map<string, ScopeTotals & { readonly accountId: string }>;
   readonly writers: Map<string, Writer>;
@@ -34,7 +34,7 @@ interface Tables {
 }
 
 const NEW_WRITER: Writer = { provider: '', lastSeq: 0n, progress: { watermark: 0n, beyond: [] }, reportId: '', seenAtMs: 0, hasOpen: false, endedReportId: 'none' };
-/** As the table's query has it. */
+/** Same condition as in the table's query. */
 const isBooked = ({ lastSeq, progress }: Writer): boolean => progress.watermark >= lastSeq && progress.beyond.length === 0;
 
 function emptyTables(): Tables {
@@ -47,18 +47,18 @@ function copyOf({ rows, heads, stored, totals, writers, dead }: Tables): Tables 
 
 export class SimLedger {
   isUp = true;
-  /** Chance that a commit is done and its answer lost. */
+  /** Probability that a commit is done but its answer is lost. */
   lostReply = 0;
   /** Called after each commit. */
   onCommit: () => void = () => undefined;
-  /** States by the rows that they were read from, which are never changed. */
+  /** States by the rows from which they were read; rows never change. */
   private readonly states = new WeakMap<readonly StoredRow[], RequestState>();
   private tables = emptyTables();
   private backup = emptyTables();
-  /** Names reports. */
+  /** Counter for report ids. */
   private reports = 0;
 
-  /** Of the mutants it is the one without unique keys, and the one of writers that end too early. */
+  /** Implements two mutants: one without unique keys, and one in which writers end too early. */
   constructor(
     private readonly scheduler: Scheduler,
     private readonly random: Random,
@@ -75,8 +75,8 @@ export class SimLedger {
   }
 
   /**
-   * Back to the latest backup: what was committed since is gone. Answers by how much less it tells of each account: in charges, also
-   * where the attempt itself is still there, and in attempts of requests that were not charged yet, another round of which may be booked when these are not known.
+   * Restores the latest backup: later commits are lost. Returns by how much less it now shows for each account: charges, even
+   * if the attempt itself is still there; and attempts of requests that were not charged yet, since another round may be booked while these are unknown.
    */
   restore(): ReadonlyMap<string, Amounts> {
     this.scheduler.say(() => 'ledger restored');
@@ -98,7 +98,7 @@ export class SimLedger {
     return this.tables.rows.get(accountId) ?? [];
   }
 
-  /** As the table of totals has it. */
+  /** As in the table of totals. */
   totalOf(accountId: string, scope = 'account', periodId = 'total'): ScopeTotals | undefined {
     return this.tables.totals.get(`${accountId}|${scope}|${periodId}`);
   }
@@ -115,19 +115,19 @@ export class SimLedger {
     return state;
   }
 
-  /** Attempts that the latest row about the request's charge counts. */
+  /** Attempts counted in the latest row about the request's charge. */
   chargedAttempts(requestId: string): readonly number[] {
     const latest = this.tables.stored.get(requestId)?.findLast(({ kind }) => kind === 'charge' || kind === 'adjustment');
     return latest === undefined || latest.kind === 'attempt' ? [] : latest.detail.charged;
   }
 
-  /** What the account is charged, and its tokens of both kinds. */
+  /** The account's charges, and its tokens of both kinds. */
   spentBy(accountId: string): Amounts {
     const { chargeNanoUsd = 0n, tokens = 0n, byokTokens = 0n } = this.totalOf(accountId) ?? {};
     return { charge: chargeNanoUsd, tokens: tokens + byokTokens };
   }
 
-  /** What attempts of these requests cost. */
+  /** Cost of the attempts of these requests. */
   private attemptsOf(accountId: string, requestIds: ReadonlySet<string>): Amounts {
     let charge = 0n;
     let tokens = 0n;
@@ -142,20 +142,20 @@ export class SimLedger {
     return { charge, tokens };
   }
 
-  /** Of a request likewise; undefined while it has no charge row. */
+  /** The same for one request; undefined while it has no charge row. */
   bookedFor(requestId: string): Amounts | undefined {
     const booked = this.requestOf(requestId)?.booked;
     return booked === undefined ? undefined : { charge: booked.chargeNanoUsd, tokens: BigInt(booked.tokens + booked.byokTokens) };
   }
 
-  /** Nobody waits for it, whatever it has under way. */
+  /** True if the writer has ended, so that admissions do not wait for it. */
   hasEnded(writer: string): boolean {
     const known = this.tables.writers.get(writer);
     if (known === undefined) return false;
     return known.endedReportId === known.reportId && (isBooked(known) || this.mutant === 'end-early');
   }
 
-  /** The mutant that does not look at what is outstanding. */
+  /** For the mutant that ignores what is outstanding. */
   endEarly(writer: string): void {
     const known = this.tables.writers.get(writer);
     if (known !== undefined) this.tables.writers.set(writer, { ...known, endedReportId: known.reportId });
@@ -215,7 +215,7 @@ export class SimLedger {
       watermarks: () => this.ask(life, () => [...this.tables.writers].map(([writer, known]) => ({
         writer, provider: known.provider, lastSeq: known.lastSeq, ledgerSeq: known.progress.watermark, gaps: BigInt(known.progress.beyond.length), seenAtMs: known.seenAtMs, isDeclaredLost: false, isEnded: this.hasEnded(writer),
       }))),
-      // Each one comes back within the run.
+      // Every writer comes back within the run.
       declareLost: () => this.ask(life, () => 'alive' as const),
       totals: (accountId, asked) => this.ask(life, () => this.totalsOf(accountId, asked)),
       // The invariants are checked on the rows themselves.
@@ -223,7 +223,7 @@ export class SimLedger {
     };
   }
 
-  /** Asks as a process of billing does. */
+  /** Reads like a process of billing. */
   read<Answer>(life: Life, work: () => Answer): Promise<Answer> {
     return this.ask(life, work);
   }

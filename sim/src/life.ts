@@ -1,4 +1,4 @@
-/** One process from its start to its end: what it had planned dies with it, what is sent to it while frozen waits. */
+/** One process from its start to its end: its pending tasks die with it; messages to a frozen process wait. */
 import type { Clock, EpochMs } from '@signalbox/kernel/clock';
 import type { Scheduler } from './scheduler.js';
 
@@ -7,7 +7,7 @@ export const EPOCH_MS: EpochMs = 1_795_262_400_000;
 
 export class Life {
   readonly clock: Clock;
-  /** It ended by itself, once all that it had to tell was heard: nothing died with it. */
+  /** It ended by itself after everything that it had to report was received, so nothing was lost with it. */
   hasToldAll = false;
   private dead = false;
   private frozen = false;
@@ -43,14 +43,14 @@ export class Life {
     return this.dead;
   }
 
-  /** Runs a task inside the process: now, after the thaw, or never. */
+  /** Runs a task inside the process: now, after `thaw`, or never. */
   run(task: () => void): void {
     if (this.dead) return;
     if (this.frozen) this.backlog.push(task);
     else task();
   }
 
-  /** SIGKILL: everybody who was connected hears of it. */
+  /** SIGKILL: connected processes notice it. */
   kill(): void {
     if (this.dead) return;
     this.scheduler.say(() => `KILL ${this.name}`);
@@ -66,14 +66,14 @@ export class Life {
     this.frozen = true;
   }
 
-  /** SIGCONT: what waited happens in order, each by itself. */
+  /** SIGCONT: waiting tasks run in order, each as a separate event. */
   thaw(): void {
     this.scheduler.say(() => `THAW ${this.name}`);
     this.frozen = false;
     for (const task of this.backlog.splice(0)) this.scheduler.at(0, () => this.run(task));
   }
 
-  /** Calls `listener` at the kill; the answer takes it back. */
+  /** Calls `listener` at the kill; the function returned unsubscribes. */
   onDeath(listener: () => void): () => void {
     this.mourners.add(listener);
     return () => void this.mourners.delete(listener);

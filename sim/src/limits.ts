@@ -1,4 +1,4 @@
-/** What an account's terms leave, in both things that limits count. */
+/** Limits in an account's terms, for both meters. */
 import type { Caller } from '@signalbox/edge/proof';
 
 /** Nano-USD, or tokens of both kinds together. */
@@ -7,18 +7,18 @@ export type Meter = (typeof METERS)[number];
 
 export const isOwn = ({ account }: Caller): boolean => account.providerKeys.length > 0;
 
-/** Of one account all requests run on own credentials, or none. */
+/** An account's requests run either all on own credentials, or none. */
 export function limitsOf(caller: Caller, meter: Meter): readonly bigint[] {
   const { account, key } = caller;
   const told = meter === 'charge' ? [...account.costCaps.map(({ capNanoUsd }) => capNanoUsd), ...(key.limits?.costCaps ?? []).map(({ capNanoUsd }) => capNanoUsd), isOwn(caller) ? undefined : account.trialCreditNanoUsd] : [isOwn(caller) ? account.byokTokens : undefined, account.hardCap ? account.includedTokens : undefined];
   return told.flatMap((limit) => (limit === undefined ? [] : [BigInt(limit)]));
 }
 
-/** The tightest of them; undefined = there is none. */
+/** The tightest limit; undefined = there is none. */
 export function limitOf(caller: Caller, meter: Meter): bigint | undefined {
   return limitsOf(caller, meter).reduce((least: bigint | undefined, limit) => (least === undefined || limit < least ? limit : least), undefined);
 }
 
-/** Figures of both kinds. */
+/** Amounts by meter. */
 export type Amounts = Readonly<Record<Meter, bigint>>;
 export const NOTHING: Amounts = { charge: 0n, tokens: 0n };

@@ -1,19 +1,19 @@
-/** Replicas of a worker that die while they wait for the first word of an answer, which another can have made again. */
+/** Replicas of a worker that die while they wait for the first word of an answer, so that another replica may repeat the attempt. */
 import type { Random } from './random.js';
 import { trafficOf } from './traffic.js';
 import type { World } from './world.js';
 
-/** Numbers of the requests. */
+/** First request number. */
 const LOST_FROM = 650;
-/** Nothing stands in the way of its requests. */
+/** Its requests meet no limits. */
 const UNLIMITED_ACCOUNT = 2;
 const LOOK_MS = 5;
-/** The worker has it, and its provider may. */
+/** By then the worker has the request, and the provider may have it. */
 const HELD_MS_MAX = 60;
-/** In some both replicas go down one after the other. */
+/** Share in which both replicas die one after the other. */
 const BOTH_SHARE = 0.2;
 
-/** From 1 to 3 requests within `spanMs` that the first provider alone may answer, the replica of each killed before its first word. */
+/** Plans 1 to 3 requests within `spanMs` that only the first provider may answer; each one's replica is killed before the first word. */
 export function planLosses(world: World, random: Random, spanMs: number): void {
   const { scheduler } = world;
   for (let number = LOST_FROM + random.int(1, 3); number > LOST_FROM; number -= 1) {

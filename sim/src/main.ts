@@ -1,14 +1,14 @@
-/** `npm run sim`: runs seeds, or replays one; exits 1 when an invariant was violated or a mutant was not caught. */
+/** `npm run sim`: runs seeds, or replays one; exits 1 if an invariant was violated or a mutant was not caught. */
 import { readArguments, type Arguments } from './arguments.js';
 import { TRANSITIONS } from './coverage.js';
 import { MUTANT_NAMES, MUTANTS, type Mutant } from './mutants.js';
 import { runSeed } from './run.js';
 import { runSeeds, type Total } from './threads.js';
 
-/** Fewer runs need not come by every transition. */
+/** With fewer runs, not every transition must occur. */
 const COVERED_FROM = 1_000;
 const SHOWN_MAX = 10;
-/** Seeds that must catch a mutant before the rest is left out. */
+/** A mutant's remaining seeds are skipped once this many have caught it. */
 const CAUGHT_ENOUGH = 3;
 
 const say = (line: string): void => void process.stdout.write(`${line}\n`);

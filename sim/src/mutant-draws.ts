@@ -1,7 +1,7 @@
-/** A store that loses what requests were served with out of advances. */
+/** A store that loses the draws of requests on advances. */
 import type { QuotaStore } from '@signalbox/quota/proof';
 
-/** The first word of a request takes its draw out of the advance, and makes no hold of it. */
+/** The first report of a request takes its draw out of the advance, but creates no hold. */
 export function losingDraws(store: QuotaStore): QuotaStore {
   return {
     ...store,

@@ -1,4 +1,4 @@
-/** Mutants of edge: what it tells quota and workers is changed on the way. */
+/** Mutants of edge: change its messages to quota and workers. */
 import type { Neighbours } from '@signalbox/edge/proof';
 import type { DispatchRequest } from '@signalbox/contracts/worker';
 import type { Mutant } from './mutants.js';
@@ -10,12 +10,12 @@ function dispatching(neighbours: Neighbours, change: (request: DispatchRequest) 
   return { ...neighbours, workers: { ...neighbours.workers, dispatch } };
 }
 
-/** Each round takes the place of those before. */
+/** Each round supersedes the earlier ones. */
 function supersedingRounds(neighbours: Neighbours): Neighbours {
   return dispatching(neighbours, (request) => (request.rounds === true ? { ...request, retryOf: Array.from({ length: (request.attempt ?? 1) - 1 }, (_, index) => index + 1) } : request));
 }
 
-/** Cards without the fees of plugins. */
+/** Price cards without plugin fees. */
 function withoutFees(neighbours: Neighbours): Neighbours {
   const feeOf = (id = ''): bigint => BigInt(/\+plugins\.(\d+)$/.exec(id)?.[1] ?? 0);
   const plain = <Card extends { readonly id?: string; readonly requestNanoUsd?: unknown }>(card: Card): Card => ({ ...card, requestNanoUsd: String(BigInt(String(card.requestNanoUsd ?? 0)) - feeOf(card.id)) });
@@ -26,12 +26,12 @@ function withoutFees(neighbours: Neighbours): Neighbours {
   }));
 }
 
-/** Room for another round is taken for granted. */
+/** Assumes room for another round without asking. */
 function withoutRoom(neighbours: Neighbours): Neighbours {
   return { ...neighbours, quota: { ...neighbours.quota, extend: () => Promise.resolve(true) } };
 }
 
-/** What is given after something else was tried is told as superseded by that. */
+/** Reports an answer delivered from reserve as superseded by the attempt after it. */
 function forgettingReserve(neighbours: Neighbours): Neighbours {
   const latest = new Map<string, number>();
   const { workers } = dispatching(neighbours, (request) => {
@@ -44,7 +44,7 @@ function forgettingReserve(neighbours: Neighbours): Neighbours {
   };
 }
 
-/** What an advance holds is taken for more. */
+/** Treats an advance as larger than it is. */
 export function bottomless(quota: Neighbours['quota']): Neighbours['quota'] {
   const admit: Neighbours['quota']['admit'] = async (request) => {
     const answer = await quota.admit(request);
@@ -53,7 +53,7 @@ export function bottomless(quota: Neighbours['quota']): Neighbours['quota'] {
   return { ...quota, admit };
 }
 
-/** As they are, unless the mutant is one of these. */
+/** Returns the neighbours unchanged unless the mutant is one of these. */
 export function brokenBy(mutant: Mutant | undefined, neighbours: Neighbours): Neighbours {
   switch (mutant) {
     case 'rounds-superseded':

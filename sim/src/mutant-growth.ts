@@ -1,8 +1,8 @@
-/** Broken variants of a worker that makes holds grow, for the mutation run. */
+/** Broken variants of a worker that extends holds, for the mutation run. */
 import type { ExtendHold } from '@signalbox/worker-kit/proof';
 
-/** Does not look at the life of the counters in which the growth was given. */
+/** Ignores the epoch of the counters in which the growth was granted. */
 export const inAnyLife = (extendHold: ExtendHold): ExtendHold => (accountId, requestId, toNanoUsd, toTokens, _epoch, draw) => extendHold(accountId, requestId, toNanoUsd, toTokens, '', draw);
 
-/** Takes no answer for a refusal. */
+/** Treats a missing answer as a refusal. */
 export const refusedWhenAway = (extendHold: ExtendHold): ExtendHold => (...question) => extendHold(...question).catch(() => false);

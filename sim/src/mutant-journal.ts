@@ -8,7 +8,7 @@ import type { SimDisk } from './disk.js';
 
 const usageCodec = messageCodec<UsageRecorded, UsageRecorded__Output>('signalbox.events.v1.UsageRecorded');
 
-/** No write-ahead: the start is written when the attempt has ended. */
+/** No write-ahead: the start is written only when the attempt has ended. */
 export function writeLate(journal: Journal): Journal {
   const begun = new Map<string, AttemptStart>();
   return {
@@ -28,7 +28,7 @@ export function writeLate(journal: Journal): Journal {
   };
 }
 
-/** Nothing is written down as paid elsewhere. */
+/** Never records that an attempt ran on own credentials. */
 export function asOurs(journal: Journal): Journal {
   return {
     start: (record) => journal.start({ ...record, byok: false }),
@@ -40,7 +40,7 @@ export function asOurs(journal: Journal): Journal {
   };
 }
 
-/** Nobody writes down that a client left. */
+/** Never records that a client left. */
 export function forgettingLeft(journal: Journal): Journal {
   return {
     start: (record) => journal.start(record),
@@ -52,7 +52,7 @@ export function forgettingLeft(journal: Journal): Journal {
   };
 }
 
-/** No round says that it only called tools. */
+/** Never marks a round as one that only called tools. */
 export function withoutCalls(bus: Bus): Bus {
   return {
     ...bus,
@@ -63,7 +63,7 @@ export function withoutCalls(bus: Bus): Bus {
   };
 }
 
-/** The log is cut at the bus's acknowledgement: what it acknowledged is gone from the disk. */
+/** Deletes log records as soon as the bus has acknowledged them. */
 export function cutAtBus(bus: Bus, disk: SimDisk): Bus {
   return {
     ...bus,

@@ -2,13 +2,13 @@
 import { Fault } from '@signalbox/kernel/fault';
 import type { Upstream } from '@signalbox/worker-kit/proof';
 
-/** Who hangs up by itself counts as one who was cut off. */
+/** Treats a client that hung up by itself as one that was cut off. */
 export const takenForCancelled = (reason: Fault): Fault => (reason.code === 'client_left' ? new Fault('cancelled', 'left') : reason);
 
-/** Who is cut off counts as one who hangs up by itself. */
+/** Treats a client that was cut off as one that hung up by itself. */
 export const takenForLeft = (reason: Fault): Fault => (reason.code === 'cancelled' ? new Fault('client_left', 'cut off') : reason);
 
-/** A request that waits for its connection counts as one that the provider has. */
+/** Treats a request that waits for its connection as received by the provider. */
 export function takenForSent(upstream: Upstream): Upstream {
   return {
     ...upstream,

@@ -1,4 +1,4 @@
-/** Broken variants of the protocol, each of which the checker must catch: a proof of the checker, not of the code. */
+/** Broken variants of the protocol. The checker must catch each of them: this tests the checker, not the code. */
 
 export const MUTANTS = {
   'no-unique-key': 'the ledger books what it is sent, without unique keys',

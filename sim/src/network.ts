@@ -1,4 +1,4 @@
-/** Calls between processes: real messages, encoded and read again, over links that lose, double, delay and break. */
+/** Calls between processes: messages are really encoded and decoded, over links that lose, duplicate, delay and break. */
 import { serviceContract, type Rpc, type ServiceArea } from '@signalbox/contracts/load';
 import { Fault } from '@signalbox/kernel/fault';
 import type { CallInfo, Emitter, Handlers, RpcClient, StreamCall, StreamListener } from '@signalbox/rpc/call';
@@ -6,13 +6,13 @@ import type { Life } from './life.js';
 import type { Random } from './random.js';
 import type { Scheduler } from './scheduler.js';
 
-/** Where a process listens; nobody does while `life` is undefined or over. */
+/** A listening process; nothing listens while `life` is undefined or over. */
 export interface Door {
   life: Life | undefined;
   handlers: Handlers | undefined;
 }
 
-/** Chances of one message, and its delay in milliseconds. */
+/** Probabilities of faults of one message, and its delay in milliseconds. */
 export interface Weather {
   loss: number;
   copy: number;
@@ -53,7 +53,7 @@ export class Network {
     this.weather = { ...FINE };
   }
 
-  /** Breaks every stream that has an end at `life`. */
+  /** Breaks every stream from or to `life`. */
   cut(life: Life): void {
     for (const stream of [...this.streams]) if (stream.ends.includes(life)) stream.cut();
   }
@@ -66,7 +66,7 @@ export class Network {
           const silenceMs = options?.silenceMs ?? Infinity;
           const call = new UnaryCall(this.parts, from, rpcOf(area, method), method, request, Math.min(options?.deadlineMs ?? deadlineMs, 2 * silenceMs), (answer) => resolve(answer as Response), reject);
           call.send(this.doorOf(doors, options?.peer), this.weather);
-          // Another one is asked, as over the Link; messages that are lost here are what a frozen one is there.
+          // As over the Link, another replica is asked: a lost message here stands for a frozen replica there.
           if (silenceMs !== Infinity) call.sendAgainAfter(silenceMs, () => this.doorOf(doors), () => this.weather);
         }),
       stream: <Request extends object, Message>(method: string, request: Request, listener: StreamListener<Message>, options?: { readonly deadlineMs?: number; readonly besides?: object | undefined }) => {
@@ -85,7 +85,7 @@ export class Network {
     return { scheduler: this.scheduler, random: this.random, onBug: this.onBug, delayMs: () => 0.05 + this.random.next() * this.weather.delayMs };
   }
 
-  /** Any that is open, or the one that served the call which this one is about. `besides` where there is no other: it is back, or its link was broken alone. */
+  /** Any open replica, or with `peer` the one that served the earlier call. `besides` is used only if there is no other: it is back, or only its link was broken. */
   private doorOf(doors: readonly Door[], peer?: object, besides?: object): Door | undefined {
     const open = doors.filter(({ life }) => life !== undefined && !life.isDead);
     const others = open.filter((door) => door !== besides);
@@ -107,14 +107,14 @@ function callInfo(onAbort: CallInfo['onAbort'], deadlineMs: number): CallInfo {
 }
 const NEVER_ABORTED = new AbortController().signal;
 
-/** A handler's error as its caller sees it; what is no Fault is a bug. */
+/** A handler's error as its caller sees it; anything but a Fault is a bug. */
 function faultOf(error: unknown, onBug: (error: unknown) => void): Fault {
   if (error instanceof Fault) return error;
   onBug(error);
   return new Fault('internal_error', 'a bug');
 }
 
-/** A message for a person. */
+/** A message as readable text. */
 const brief = (message: object): string => JSON.stringify(message, (_key, value: unknown) => (value === '' || value === 0 || value === '0' || value === false || (Array.isArray(value) && value.length === 0) || (typeof value === 'object' && value !== null && 'inputUncached' in value) ? undefined : value)).slice(0, 600);
 
 class UnaryCall {
@@ -197,7 +197,7 @@ class UnaryCall {
   }
 }
 
-/** A server stream: in order, whole, until one of its ends dies or the link breaks. */
+/** A server stream: ordered and complete, until one of its ends dies or the link breaks. */
 class SimStream implements StreamCall, OpenStream, Emitter<object> {
   onOver: () => void = () => undefined;
   readonly ends: readonly Life[];
@@ -243,7 +243,7 @@ class SimStream implements StreamCall, OpenStream, Emitter<object> {
     });
   }
 
-  /** Both ends hear that the link is lost. */
+  /** Both ends notice that the link is lost. */
   cut(): void {
     const { scheduler, delayMs } = this.parts;
     this.abortServer(new Fault('link_lost', this.method));
@@ -289,7 +289,7 @@ class SimStream implements StreamCall, OpenStream, Emitter<object> {
       this.abort = listener;
       if (this.abortReason !== undefined) listener(this.abortReason);
     }, Infinity);
-    // A call that was cancelled before it was read is served all the same, as over a link.
+    // As over the Link, a call that was cancelled before it was read is served all the same.
     handler(this.rpc.requestDeserialize(this.bytes), call, this).then(
       () => {
         if (!life.isDead) this.inOrder(() => this.over(undefined));

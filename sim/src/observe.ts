@@ -1,4 +1,4 @@
-/** What a run went through, as its books tell it: coverage counts it. */
+/** Derives from the books which transitions occurred in a run, for the coverage. */
 import type { LedgerEntry } from '@signalbox/billing/proof';
 import { booksOf, feeOf, netOf, sum, type Books } from './books.js';
 import type { SimClient } from './client.js';
@@ -55,7 +55,7 @@ function observeAttempts({ coverage, ledger, plugins, left, elsewhere }: World, 
     if (paid > 0n) coverage.took('fee: charged');
     if (paid < sum(plugins.fees.get(requestId) ?? [])) coverage.took('fee: not charged');
   } else if (traffic.wantsJson && state === 'left') {
-    // Of both only the one that was being tried is charged.
+    // Of the two attempts only the later one, which was still running, is charged.
     if (charged.length === 1 && attempts.some(({ attempt }) => attempt < (charged[0] ?? 0) && bill.get(`${requestId}/${attempt}`)?.isWhole === true)) coverage.took('reserve: left for another');
   } else if (traffic.wantsJson && state === 'answered') {
     const [only = 0] = charged;

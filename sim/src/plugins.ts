@@ -1,4 +1,4 @@
-/** Plugins as edge sees them: they prepare a request, offer two tools, fail at times, and keep a bill of what they told to have cost. */
+/** Simulated plugins: prepare a request, offer two tools, sometimes fail, and record the fees that they report. */
 import type { Stage__Output, Tool__Output } from '@signalbox/contracts/plugins';
 import type { Neighbours } from '@signalbox/edge/proof';
 import { Fault } from '@signalbox/kernel/fault';
@@ -8,23 +8,23 @@ import type { PluginTerms } from './traffic.js';
 
 type PluginsPort = NonNullable<Neighbours['plugins']>;
 
-/** Spends nothing. */
+/** A tool that spends nothing. */
 const LOOK = 'look';
-/** Spends money outside. */
+/** A tool that spends money outside. */
 const BUY = 'buy';
 
 const toolOf = (name: string, feeNanoUsdMax: number): Tool__Output => ({ name, definition: Buffer.from(JSON.stringify({ type: 'function', function: { name } })), feeNanoUsdMax: String(feeNanoUsdMax), imagesMax: 0 });
 const stageOf = (name: string, feeNanoUsd: number): Stage__Output => ({ name, plugin: 'web-search', status: 'ok', durationMs: 1, feeNanoUsd: String(feeNanoUsd), boughtProvider: '', boughtNanoUsd: '0', detail: Buffer.alloc(0) });
 
 export class SimPlugins {
-  /** By request: fees that edge was told of. */
+  /** By request: fees reported to edge. */
   readonly fees = new Map<string, bigint[]>();
-  /** Calls that were answered. */
+  /** Number of answered calls. */
   ran = 0;
 
   constructor(private readonly random: Random) {}
 
-  /** For one request, at the edge with that life. */
+  /** The port for one request, at the edge with that life. */
   portFor(life: Life, requestId: string, terms: PluginTerms): PluginsPort {
     const { random } = this;
     const later = <Told>(msMax: number, tell: () => Told): Promise<Told> =>
@@ -43,7 +43,7 @@ export class SimPlugins {
           problem: null, messages: Buffer.alloc(0), citations: [], files: [], observes: false, toolRoundsMax: terms.roundsMax,
           stages: [stageOf('prepare', bill(terms.feeNanoUsd))], tools: [toolOf(LOOK, 0), toolOf(BUY, terms.toolFeeNanoUsdMax)],
         })),
-      // Some take longer than workers wait for a word of an edge that says nothing.
+      // Some calls take longer than workers wait for a silent edge.
       runTool: ({ name, byok }) =>
         later(random.chance(0.03) ? 45_000 : 1_500, () => {
           this.ran += 1;

@@ -1,4 +1,4 @@
-/** A provider that speaks the OpenAI wire, misbehaves, and keeps a bill of its own. */
+/** A provider with the OpenAI wire that misbehaves and keeps its own bill. */
 import { assert } from '@signalbox/kernel/assert';
 import type { NanoUsd } from '@signalbox/kernel/money';
 import { cardFor, costOf, NO_TOKENS, promptTokens, type PriceCard, type PriceStep, type TokenCounts } from '@signalbox/kernel/tokens';
@@ -8,7 +8,7 @@ import type { Random } from './random.js';
 import type { Scheduler } from './scheduler.js';
 import { letterOf, wordsOf } from './words.js';
 
-/** `whole`: as asked; the others break in one way each. */
+/** `whole`: a correct answer; each of the others fails in its own way. */
 export type Conduct = 'whole' | 'refuse' | 'unconnected' | 'silent' | 'cut' | 'stall' | 'early-cut';
 export type UsageConduct = 'told' | 'missing' | 'twice' | 'absurd' | 'zero';
 
@@ -19,27 +19,27 @@ export interface BillLine {
   readonly provider: string;
   readonly conduct: Conduct;
   readonly usage: UsageConduct;
-  /** Of the prompt, as the provider counts it. */
+  /** Prompt tokens as counted by the provider. */
   readonly promptTokens: number;
   /** Output tokens generated so far. */
   generated: number;
   /** Bytes of text sent. */
   sentBytes: number;
-  /** What the provider bills, as far as it was told or generated. */
+  /** Billed cost, for what was reported or generated. */
   cost: NanoUsd;
-  /** What it was asked for at most; undefined = no bound. */
+  /** Requested maximum of output tokens; undefined = no bound. */
   readonly asked: number | undefined;
-  /** Tokens of one chunk of a stream. */
+  /** Tokens per chunk of a stream. */
   readonly chunkTokens: number;
-  /** A final figure was sent. */
+  /** The final usage was sent. */
   isTold: boolean;
-  /** It calls tools. */
+  /** The answer calls tools. */
   isCall: boolean;
-  /** It was sent to its end. */
+  /** The answer was sent completely. */
   isWhole: boolean;
-  /** The worker was told a status. */
+  /** The worker received a status. */
   isHeaded: boolean;
-  /** Virtual milliseconds at which the worker gave it up, or heard that it broke. */
+  /** When the worker abandoned it or noticed that it broke, in virtual milliseconds. */
   endedAtMs: number | undefined;
 }
 
@@ -50,33 +50,33 @@ interface Script {
   readonly chunkTokens: number;
   readonly bytesPerToken: number;
   readonly pauseMs: number;
-  /** From the whole request to the head of the answer. */
+  /** Milliseconds from the complete request to the head of the answer. */
   readonly thinksMs: number;
   readonly breakAfterChunks: number;
-  /** Tools that it calls; it may say something first. */
+  /** Tools that the answer calls; there may be text before. */
   readonly calls: readonly string[];
   readonly saysFirst: boolean;
-  /** Of an answer that is to be JSON: whether it is. */
+  /** For a request that asks for JSON: whether the answer is JSON. */
   readonly isJson: boolean;
 }
 
 type Length = Pick<Script, 'outputTokens' | 'chunkTokens' | 'bytesPerToken' | 'pauseMs' | 'thinksMs' | 'breakAfterChunks'>;
 
-/** What it is asked. */
+/** A request to the provider. */
 interface Ask {
   readonly stream: boolean;
   readonly maxTokens: number | undefined;
   readonly promptBytes: number;
-  /** Tools that it may call. */
+  /** Tools that the answer may call. */
   readonly tools: readonly string[];
   readonly wantsJson: boolean;
 }
 
-/** Holds begin with so many tokens; what may be longer grows (BILLING, section 4). */
+/** Initial size of a hold in tokens; the hold of a longer answer grows. */
 export const TRANCHE_TOKENS = 1_024;
-/** A client names no bound: the model's own. */
+/** The model's own bound, if the client sets none. */
 const MODEL_OUTPUT_MAX = 8_192;
-/** Most that a connection takes, and now and then. */
+/** Longest time for a connection; below, the longest in some cases. */
 const CONNECT_MS = 5;
 const SLOW_CONNECT_MS = 600;
 const SLOW_CONNECT_SHARE = 0.2;
@@ -91,14 +91,14 @@ const usageOf = (prompt: number, completion: number): object => ({ prompt_tokens
 
 export class SimProvider {
   readonly bill = new Map<string, BillLine>();
-  /** Requests that it heard of. */
+  /** Requests that reached the provider. */
   readonly reached = new Set<string>();
-  /** Gives answers that outgrow their first hold where it may. */
+  /** If true, answers outgrow their first hold where the request permits it. */
   isLong = false;
-  /** Asked twice for one attempt. */
+  /** Attempts that reached the provider twice. */
   readonly doubles: string[] = [];
   isCalm = false;
-  /** Called once the head of a stream has come; answers after how many milliseconds its first words do. */
+  /** Called when the head of a stream has arrived; returns the milliseconds until its first text. */
   onHeaded: (id: string) => number = () => 0;
 
   constructor(
@@ -108,7 +108,7 @@ export class SimProvider {
     private readonly random: Random,
   ) {}
 
-  /** The way to the provider from one process. */
+  /** The upstream to the provider from one process. */
   upstreamFor(life: Life): Upstream {
     return {
       post: (request, requestId, listener) => {
@@ -130,7 +130,7 @@ export class SimProvider {
     return card;
   }
 
-  /** A connection stands, and the request is written to it: what has left arrives, whoever hangs up now. */
+  /** Connects and writes the request: once written it arrives, even if the caller hangs up now. */
   private connect(id: string, body: Uint8Array, call: Call): void {
     if (call.isGone) return;
     const ask = readAsk(body);
@@ -164,12 +164,12 @@ export class SimProvider {
     const calls = tools.length > 0 && random.chance(0.8) ? Array.from({ length: random.int(1, 2) }, () => random.pick(tools)) : [];
     const says = { calls, saysFirst: calls.length > 0 && random.chance(0.5), isJson: wantsJson && random.chance(0.45) };
     if (this.isLong && isStream && asked !== undefined && asked > TRANCHE_TOKENS) return { conduct, usage, ...says, ...this.longAnswer(asked) };
-    // What calls tools has room for it.
+    // An answer that calls tools gets enough tokens for the calls.
     const outputTokens = Math.min(random.int(1, 400), calls.length > 0 ? Math.max(1, (asked ?? MODEL_OUTPUT_MAX) - 1) : (asked ?? MODEL_OUTPUT_MAX));
     return { conduct, usage, ...says, outputTokens, chunkTokens: Math.max(1, Math.ceil(outputTokens / random.int(1, 5))), bytesPerToken: random.int(2, 7), pauseMs: random.int(1, 400), thinksMs: thinksMsOf(random), breakAfterChunks: random.int(1, 3) };
   }
 
-  /** Of ordinary text: three bytes a token or more, most of it in small chunks. */
+  /** Ordinary text: three bytes per token or more, mostly in small chunks. */
   private longAnswer(asked: number): Length {
     const { random } = this;
     const outputTokens = Math.min(random.int(600, 4_500), asked);
@@ -195,7 +195,7 @@ function readAsk(body: Uint8Array): Ask {
 class Call implements UpstreamCall {
   isOver = false;
   isGone = false;
-  /** On the provider's bill, from the moment that the whole request has left. */
+  /** The line on the provider's bill, from the moment that the complete request was sent. */
   line: BillLine | undefined;
   private isPaused = false;
   private onResume: (() => void) | undefined;
@@ -225,7 +225,7 @@ class Call implements UpstreamCall {
     return this.line !== undefined && !this.isGone;
   }
 
-  /** The provider notices a little later, and bills what it made until then. */
+  /** The provider notices a little later, and bills what it generated until then. */
   abort(): void {
     if (this.line !== undefined) this.line.endedAtMs ??= this.scheduler.nowMs;
     this.scheduler.at(this.random.next(), () => {
@@ -242,7 +242,7 @@ class Call implements UpstreamCall {
     const { conduct } = script;
     if (this.isOver) return;
     if (conduct === 'silent') {
-      // A worker waits ten minutes for a whole answer: the connection breaks first.
+      // A worker waits ten minutes for a non-streamed answer, so break the connection first.
       if (!isStream) this.scheduler.at(this.random.int(1_000, 20_000), () => this.tell((listener) => listener.onError('disconnected')));
       return;
     }
@@ -294,7 +294,7 @@ class Call implements UpstreamCall {
     if (script.conduct !== 'whole' && made >= script.breakAfterChunks) {
       if (script.conduct === 'cut') this.tell((listener) => listener.onError('disconnected'));
       if (script.conduct === 'cut') this.isOver = true;
-      // A stall lasts until the worker has enough of it.
+      // A stall lasts until the worker gives up.
       return;
     }
     const tokens = Math.min(script.chunkTokens, script.outputTokens - line.generated);
@@ -357,7 +357,7 @@ class Call implements UpstreamCall {
     });
   }
 
-  /** The usage frames that are sent; the last one is what is billed. */
+  /** The usage frames to send; the last one is billed. */
   private told(line: BillLine, { usage }: Script): readonly object[] {
     if (usage === 'missing') return [];
     line.isTold = true;

@@ -1,4 +1,4 @@
-/** Chance that replays: everything random in a run comes from its seed. */
+/** Reproducible randomness: everything random in a run derives from its seed. */
 
 /** sfc32 (Chris Doty-Humphrey), seeded by splitmix32. */
 export class Random {
@@ -26,7 +26,7 @@ export class Random {
     return this.word() / 4_294_967_296;
   }
 
-  /** An integer, both ends included. */
+  /** An integer from `from` to `to`, inclusive. */
   int(from: number, to: number): number {
     return from + Math.floor(this.next() * (to - from + 1));
   }
@@ -35,7 +35,7 @@ export class Random {
     return this.next() < probability;
   }
 
-  /** Throws RangeError when there is nothing to pick. */
+  /** Throws RangeError for an empty list. */
   pick<Item>(items: readonly Item[]): Item {
     const item = items[this.int(0, items.length - 1)];
     if (item === undefined) throw new RangeError('nothing to pick from');

@@ -1,12 +1,12 @@
-/** When a run is over: nothing is under way any more, and every book says the same. */
+/** Decides when a run is over: nothing is running any more, and all books agree. */
 import type { World } from './world.js';
 
-/** True when nothing is under way any more, and every book says the same. */
+/** True if nothing is running any more, and all books agree. */
 export function isAtRest(world: World): boolean {
   return restlessness(world) === undefined;
 }
 
-/** What still moves or differs; undefined at rest (I5, I6). */
+/** What still runs or differs; undefined at rest (I5, I6). */
 export function restlessness(world: World): string | undefined {
   const waiting = world.clients.find(({ isOver }) => !isOver);
   if (waiting !== undefined) return `${waiting.requestId} is ${waiting.state}`;

@@ -28,55 +28,55 @@ export interface Run {
 export const STEPS_MIN = 200;
 export const FAULTS_MIN = 3;
 const LOAD_MS = 9_000;
-/** What was struck last ends by itself within this, or is ended then. */
+/** The last faults end by themselves within this time, or are ended then. */
 const HEAL_MS = LOAD_MS + 6_000;
-/** In some runs faults last longer, and edges are silent for so long that workers conclude outcomes which edge tells after all. */
+/** In some runs faults last longer, and edges are silent so long that workers assume outcomes that edge reports later after all. */
 const HEAL_LATE_MS = LOAD_MS + 46_000;
 const LATE_SHARE = 0.05;
-/** In some runs several answers of one account grow at once. */
+/** Share of runs in which several holds of one account grow at once. */
 const LONG_SHARE = 0.4;
 const LONG_SPREAD_MS = 2_500;
-/** In some runs edges are stopped, and one worker has two replicas. */
+/** Share of runs in which edges are stopped, and one worker has two replicas. */
 const STOP_SHARE = 0.25;
-/** In some of those a replica dies with requests that the other can have answered. */
+/** Share of those in which a replica dies with requests that the other one can repeat. */
 const LOSS_SHARE = 0.5;
-/** In some runs nobody lives to tell that a client hung up. */
+/** Share of runs in which no process survives to report that a client hung up. */
 const DEPARTURE_SHARE = 0.25;
 /** Makes draws of their own of a seed. */
 const DEPARTURE_MARK = 0x2545f491;
-/** In some runs many requests of one account come to one edge. */
+/** Share of runs in which many requests of one account arrive at one edge. */
 const CROWD_SHARE = 0.4;
 /** Makes draws of their own of a seed. */
 const CROWD_MARK = 0x3c6ef372;
-/** In some runs a worker ends in an orderly way. */
+/** Share of runs in which a worker stops in an orderly way. */
 const END_SHARE = 0.3;
 /** Makes draws of their own of a seed. */
 const END_MARK = 0x1b873593;
-/** In some runs the terms of accounts change while their requests are under way. */
+/** Share of runs in which accounts' terms change while their requests run. */
 const CHANGE_SHARE = 0.35;
-/** In some runs an account that has none gets limits as the counters are lost. */
+/** Share of runs in which an account without limits gets some as the counters are lost. */
 const LATE_LIMIT_SHARE = 0.2;
 /** Makes draws of their own of a seed. */
 const LATE_LIMIT_MARK = 0x5f356495;
-/** In some runs a request is sent several times under one Idempotency-Key. */
+/** Share of runs in which a request is repeated under one Idempotency-Key. */
 const KEY_SHARE = 0.3;
-/** In a few so late that a charge of 0 is final by then, and in fewer that what nobody knows counts as lost. */
+/** Share of those with a repeat so late that a charge of 0 is final; below, so late that an unknown outcome counts as lost. */
 const LATE_KEY_SHARE = 0.1;
 const LOST_KEY_SHARE = 0.015;
-/** Numbers of the requests of either kind. */
+/** First request number of each kind. */
 const PROBES_FROM = 1_000;
 const LONG_FROM = 500;
 const KEYED_FROM = 700;
-/** Processes come back, and what was announced to nobody is asked for. */
+/** Time for processes to come back and to ask for announcements that they missed. */
 const SETTLE_MS = 40_000;
 const LOOK_MS = 5_000;
-/** Rounds that nobody tells of are concluded after ten minutes; what another log may still tell of a request counts as lost after fifteen. */
+/** Rounds without a report are concluded after ten minutes; what another log could still report about a request counts as lost after fifteen. */
 const REST_MS = 1_020_000;
 
-/** Never rejects for a violation; `trace` hears what happens. The same seed and mutant give the same run. */
+/** Does not reject for a violation; `trace` receives a line per event. The same seed and mutant give the same run. */
 export async function runSeed(seed: number, mutant?: Mutant, trace?: (line: string) => void): Promise<Run> {
   const random = new Random(seed);
-  // Drawn apart: runs without them do not depend on them.
+  // A separate random source, so that runs without stops do not depend on it.
   const stops = new Random(~seed);
   const hasStops = stops.chance(STOP_SHARE);
   const world = new World(random, mutant, trace, hasStops);
@@ -94,7 +94,7 @@ export async function runSeed(seed: number, mutant?: Mutant, trace?: (line: stri
   const requests = random.int(7, 12);
   for (let i = 0; i < requests; i += 1) {
     const traffic = trafficOf(i, random);
-    // Several at once now and then: caps are broken by those who come together.
+    // Often several at the same time, since concurrent requests are the risk for caps.
     scheduler.at(200 + Math.floor(random.next() * 12) * (LOAD_MS / 12) + random.next() * 30, () => world.ask(traffic));
   }
   if (random.chance(LONG_SHARE)) {
@@ -127,7 +127,7 @@ export async function runSeed(seed: number, mutant?: Mutant, trace?: (line: stri
   const probeMs = healMs + SETTLE_MS;
   await scheduler.runUntil(probeMs);
   world.isCalm = true;
-  // After the faults the gateway serves: one plain request for each account opens whatever is still closed.
+  // After the faults the gateway must serve: one plain request per account resets whatever is still blocked.
   for (const account of world.callers.keys()) {
     const traffic = { ...trafficOf(PROBES_FROM + account, random), account, leavesAfterMs: undefined, slowAfterMs: undefined, plugins: undefined };
     scheduler.at(0, () => world.ask(traffic, true));
@@ -148,7 +148,7 @@ export async function runSeed(seed: number, mutant?: Mutant, trace?: (line: stri
   return { seed, steps: scheduler.steps, faults, violations: world.violations, coverage: world.coverage };
 }
 
-/** One request, and repeats of it; answers when the last is sent. */
+/** Plans one request and its repeats; returns when the last one is sent. */
 function planKeyed(world: World, random: Random): number {
   const first = { ...trafficOf(KEYED_FROM, random), key: 'key 1' };
   const firstMs = 200 + random.next() * LOAD_MS;

@@ -1,4 +1,4 @@
-/** Virtual time: one event after the other, each followed by whatever promises it settles. */
+/** Virtual time: runs one event after the other, and after each the promises that it settles. */
 import type { Timer } from '@signalbox/kernel/clock';
 
 class Entry implements Timer {
@@ -15,7 +15,7 @@ class Entry implements Timer {
 
 const isBefore = (a: Entry, b: Entry): boolean => a.at < b.at || (a.at === b.at && a.order < b.order);
 
-/** Milliseconds from 0. Nothing in it is real: a run of minutes takes milliseconds. */
+/** Milliseconds from 0. No real time passes: a run of minutes takes milliseconds. */
 export class Scheduler {
   /** Events fired. */
   steps = 0;
@@ -23,13 +23,13 @@ export class Scheduler {
   private order = 0;
   private readonly heap: Entry[] = [];
 
-  /** `trace` hears what happens, for a person who replays a seed. */
+  /** `trace` receives a line per event, for a person who replays a seed. */
   constructor(
     private readonly onBug: (error: unknown) => void,
     private readonly trace?: (line: string) => void,
   ) {}
 
-  /** `line` is only asked for when somebody listens. */
+  /** `line` is only called if there is a trace. */
   say(line: () => string): void {
     this.trace?.(`${this.elapsed.toFixed(2).padStart(10)} ${line()}`);
   }
@@ -38,7 +38,7 @@ export class Scheduler {
     return this.elapsed;
   }
 
-  /** Fires once, `delayMs` from now; events of one moment in the order in which they were asked for. */
+  /** Fires once, `delayMs` from now; events of the same instant fire in the order of the calls. */
   at(delayMs: number, fire: () => void): Timer {
     const entry = new Entry(this.elapsed + Math.max(0, delayMs), this.order, fire);
     this.order += 1;
@@ -46,7 +46,7 @@ export class Scheduler {
     return entry;
   }
 
-  /** Fires all that is due up to `endMs`, and ends there. */
+  /** Fires all events up to `endMs`, and sets the time to it. */
   async runUntil(endMs: number): Promise<void> {
     for (let next = this.heap[0]; next !== undefined && next.at <= endMs; next = this.heap[0]) {
       this.pop();
@@ -59,7 +59,7 @@ export class Scheduler {
       } catch (error) {
         this.onBug(error);
       }
-      // No promise in here waits for anything but these events, so that one turn settles them all.
+      // Promises in a run wait only for these events, so one turn settles them all.
       await new Promise<void>((resolve) => void setImmediate(resolve));
     }
     this.elapsed = Math.max(this.elapsed, endMs);

@@ -1,4 +1,4 @@
-/** The services behind the edges, each as one life of it: the real handlers, on stores and links that fail. */
+/** Builds one life of each service behind the edges: the production handlers, on stores and links that fail. */
 import { createBillingMetrics, createConsumer, createHandlers as createBillingHandlers, Hearing } from '@signalbox/billing/proof';
 import type { Bus } from '@signalbox/bus/bus';
 import type { WatermarksResponse__Output } from '@signalbox/contracts/billing';
@@ -23,7 +23,7 @@ import type { Mutant } from './mutants.js';
 import type { SimProvider } from './provider.js';
 import { handleAt } from './traffic.js';
 
-/** As quota's composition has them. */
+/** As in quota's composition. */
 const SWEEP_MS = 5_000;
 const RECONCILE_MS = 10_000;
 const OVERDUE_MS = 15_000;
@@ -31,7 +31,7 @@ const RECONCILE_DEADLINE_MS = 5_000;
 export const TOTALS_DEADLINE_MS = 100;
 
 const totalsCodec = messageCodec<object, TotalsPublished__Output>('signalbox.events.v1.TotalsPublished');
-// Counted once for all runs of this thread: nobody reads them.
+// Shared by all runs of this thread, since nobody reads them.
 const billingMetrics = createBillingMetrics(false);
 const quotaMetrics = createQuotaMetrics(false);
 const workerMetrics = createWorkerMetrics(createMetrics({ service: 'worker', withProcessMetrics: false }));
@@ -75,7 +75,7 @@ export interface BillingParts {
   readonly life: Life;
   readonly ledger: SimLedger;
   readonly bus: Bus;
-  /** Virtual milliseconds: the clock of the ledger's store. */
+  /** Clock of the ledger's store, in virtual milliseconds. */
   readonly nowMs: () => number;
 }
 
@@ -96,9 +96,9 @@ export interface WorkerParts {
   readonly mutant: Mutant | undefined;
   readonly extendHold: ExtendHold;
   readonly onDispatch: (request: DispatchRequest__Output) => void;
-  /** Edge says that it was given. */
+  /** Called when edge reports that the answer was delivered. */
   readonly onDelivered: (requestId: string, attempt: number) => void;
-  /** The call as the worker is to see it. */
+  /** Wraps the call for the worker. */
   readonly watched: (request: DispatchRequest__Output, call: CallInfo) => CallInfo;
 }
 

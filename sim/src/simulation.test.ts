@@ -3,13 +3,13 @@ import { runBatch } from './batch.js';
 import { MUTANT_NAMES, type Mutant } from './mutants.js';
 import { FAULTS_MIN, runSeed, STEPS_MIN } from './run.js';
 
-/** Seeds of one test: a machine that is slow for a while may have its time for each share of the hundred. */
+/** Seeds per test: the hundred are split, so that on a slow machine each part has its own time limit. */
 const SHARE = 20;
 const SHARES = [1, 21, 41, 61, 81];
-/** Enough for the rarest to show itself. */
+/** Enough to catch the rarest mutant. */
 const MUTANT_SEEDS = 300;
 const MUTANT_STEP = 4;
-/** Where the rarest showed themselves last: a saving of time, nothing depends on it. */
+/** Seeds at which rare mutants were caught last; only saves time. */
 const MUTANT_FROM: Partial<Record<Mutant, number>> = { 'advance-bottomless': 121, 'draw-lost': 151, 'grow-in-another-life': 51, 'away-is-refused': 51, 'end-early': 61 };
 
 describe('the money protocol under faults', () => {

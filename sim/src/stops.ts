@@ -1,21 +1,21 @@
-/** Edges that are stopped in an orderly way while replicas of a worker hold rounds of their requests. */
+/** Edges that stop in an orderly way while replicas of a worker have rounds of their requests. */
 import type { SimClient } from './client.js';
 import type { Random } from './random.js';
 import { roundsTrafficOf } from './traffic.js';
 import type { World } from './world.js';
 
-/** Numbers of the requests. */
+/** First request number. */
 const STOPPED_FROM = 600;
-/** Requests come so long before the stop, or as long into the drain before its other trouble. */
+/** Requests arrive within this time before the stop; or the other fault strikes as long into the drain. */
 const AHEAD_MS = 2_500;
 
-/** In some of these runs an edge is killed amid rounds of two replicas, without a stop. */
+/** Share of these runs in which an edge is killed during rounds at two replicas, without a stop. */
 const APART_SHARE = 0.7;
-/** Nothing stands in the way of its rounds. */
+/** Its rounds meet no limits. */
 const UNLIMITED_ACCOUNT = 2;
 const LOOK_MS = 10;
 
-/** What makes it hard to tell workers what became of their attempts. */
+/** Faults that make it hard to report outcomes to workers. */
 const TROUBLES: Readonly<Record<string, (world: World, random: Random, edge: number) => void>> = {
   'replica killed at a stop': (world, random) => random.pick(world.replicas()).kill(),
   'replicas killed at the last answers': (world, _random, edge) => {
@@ -23,7 +23,7 @@ const TROUBLES: Readonly<Record<string, (world: World, random: Random, edge: num
     world.onAnswered = (client) => {
       onAnswered(client);
       if (client.traffic.edge !== edge || world.isOpen(edge)) return;
-      // Before the word of it arrives.
+      // Before the outcome arrives.
       for (const { served, kill } of world.replicas()) if (served.has(client.requestId)) world.scheduler.at(0, kill);
     };
   },
@@ -33,7 +33,7 @@ const TROUBLES: Readonly<Record<string, (world: World, random: Random, edge: num
   },
 };
 
-/** One or two stops within `spanMs`, most of them in some other trouble. */
+/** Plans one or two stops within `spanMs`, most of them with another fault. */
 export function planStops(world: World, random: Random, spanMs: number): void {
   const { scheduler } = world;
   let number = STOPPED_FROM;
@@ -60,14 +60,14 @@ export function planStops(world: World, random: Random, spanMs: number): void {
   if (random.chance(APART_SHARE)) planApart(world, random, number, spanMs);
 }
 
-/** Both replicas have rounds of it, and it got words of one after a round that only called tools. */
+/** Both replicas have rounds of the request, and its client got text of a round after one that only called tools. */
 function isApart(world: World, { requestId, given, isOver }: SimClient): boolean {
   const latest = Math.max(0, ...given);
   const isUnseen = (attempt: number): boolean => !given.has(attempt) && world.workers.some(({ provider }) => provider.bill.get(`${requestId}/${attempt}`)?.isCall === true);
   return !isOver && world.replicas().every(({ served }) => served.has(requestId)) && Array.from({ length: latest }, (_, at) => at + 1).some(isUnseen);
 }
 
-/** Streams in rounds, whose edge is killed once a client got words of a round that follows calls at the other replica: neither log knows of both. */
+/** Plans streams in rounds. Their edge is killed once a client got text of a round that follows calls at the other replica, so that neither log has both. */
 function planApart(world: World, random: Random, firstNumber: number, spanMs: number): void {
   const { scheduler } = world;
   const edge = random.int(0, 1);

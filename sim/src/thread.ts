@@ -1,8 +1,8 @@
-/** A thread of the simulation: takes batches until it is told to end. */
+/** A thread of the simulation: runs batches until it is told to end. */
 import { parentPort } from 'node:worker_threads';
 import { runBatch, type BatchRequest } from './batch.js';
 
-// Faults are made by the thousand here, and nobody reads where.
+// Thousands of errors are created here, and their stacks are never read.
 Error.stackTraceLimit = 0;
 
 const port = parentPort;

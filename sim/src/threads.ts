@@ -17,7 +17,7 @@ export interface Total {
   readonly coverage: Coverage;
 }
 
-/** Runs seeds `from` to `from + count - 1`. `onProgress` hears of each batch; when it answers false the rest is left out. */
+/** Runs seeds `from` to `from + count - 1`. `onProgress` is called after each batch; if it returns false, the rest is skipped. */
 export async function runSeeds({ from, count, mutant, onProgress }: { readonly from: number; readonly count: number; readonly mutant: Mutant | undefined; onProgress(total: Total): boolean }): Promise<Total> {
   const total: Total = { runs: 0, steps: 0, stepsMin: Infinity, faults: 0, faultsMin: Infinity, failures: [], coverage: new Coverage() };
   let next = from;

@@ -1,4 +1,4 @@
-/** Who asks for what: accounts with and without caps, and requests of all kinds. */
+/** Generates accounts, with and without caps, and requests of all kinds. */
 import type { PriceCard__Output, PriceStep__Output } from '@signalbox/contracts/common';
 import type { DecideResponse__Output, PlannedAttempt__Output } from '@signalbox/contracts/routing';
 import type { Caller, ChatRequest } from '@signalbox/edge/proof';
@@ -14,26 +14,26 @@ export interface Traffic {
   readonly stream: boolean;
   readonly maxTokens: number | undefined;
   readonly promptBytes: number;
-  /** Positions of the providers to try, in order. */
+  /** Indexes of the providers to try, in order. */
   readonly route: readonly number[];
   readonly leavesAfterMs: number | undefined;
-  /** When it leaves, its edge has cut it off: at the end of a drain, say. */
+  /** If it leaves, it was cut off by its edge, for example at the end of a drain. */
   readonly isCutOff: boolean;
   readonly slowAfterMs: number | undefined;
   readonly slowForMs: number;
   /** Plugins whose tools the model may call. */
   readonly plugins: PluginTerms | undefined;
-  /** It asks for JSON. */
+  /** The request asks for JSON. */
   readonly wantsJson: boolean;
   /** Its Idempotency-Key. */
   readonly key?: string;
 }
 
-/** What plugins of one request do and cost, in nano-USD. */
+/** Behaviour and fees (nano-USD) of a request's plugins. */
 export interface PluginTerms {
-  /** Before the model is asked. */
+  /** Fee for preparing the request. */
   readonly feeNanoUsd: number;
-  /** For a call of the tool that spends; what is held for it is up to twice as much. */
+  /** Fee for a call of the tool that spends money; up to twice as much is held for it. */
   readonly toolFeeNanoUsd: number;
   readonly toolFeeNanoUsdMax: number;
   readonly roundsMax: number;
@@ -50,7 +50,7 @@ export function trafficOf(number: number, random: Random): Traffic {
     maxTokens: random.chance(0.25) ? undefined : random.int(16, plugins === undefined ? 900 : 300),
     promptBytes: random.int(20, 900),
     route: [first, 1 - first, first].slice(0, random.pick([1, 2, 3, 3])),
-    // Some before anything can have come.
+    // Some leave before anything can have arrived.
     leavesAfterMs: random.chance(0.18) ? random.int(1, random.chance(0.3) ? 40 : 2_500) : undefined,
     isCutOff: random.chance(0.25),
     slowAfterMs: random.chance(0.08) ? random.int(1, 400) : undefined,
@@ -70,12 +70,12 @@ export function longTrafficOf(number: number, random: Random): Traffic {
   return { ...trafficOf(number, random), account: LONG_ACCOUNT, stream: random.chance(0.8), maxTokens: random.chance(0.6) ? undefined : random.int(1_100, 6_000), leavesAfterMs: random.chance(0.08) ? random.int(500, 6_000) : undefined };
 }
 
-/** Rounds that are under way when their edge stops, most of them of answers that nobody sees before their end. */
+/** Requests in rounds that are running when their edge stops, most of them with answers that are not streamed. */
 export function roundsTrafficOf(number: number, edge: number, random: Random): Traffic {
   return { ...trafficOf(number, random), edge, stream: random.chance(0.3), route: [0, 0], leavesAfterMs: undefined, plugins: { ...pluginsOf(random), roundsMax: 3 } };
 }
 
-/** A thousandth of a USD for a thousand tokens or so; some providers take a fee per request. */
+/** About a thousandth of a USD per thousand tokens; some providers charge a fee per request. */
 function cardOf(provider: string, random: Random): PriceCard__Output {
   const input = random.int(200, 2_000) * 1_000_000 + random.int(0, 999_999);
   const output = random.int(1_000, 9_000) * 1_000_000 + random.int(0, 999_999);
@@ -85,10 +85,10 @@ function cardOf(provider: string, random: Random): PriceCard__Output {
   };
 }
 
-/** Prompt tokens; some prompts are estimated and told on one side of it, some on two. */
+/** Price step in prompt tokens. For some prompts the estimate and the reported count are on the same side of it, for some not. */
 const STEP_TOKENS = 150;
 
-/** Those of alpha are dearer from a step on, beta has one card. */
+/** Provider alpha is more expensive from a step on; beta has a single price card. */
 export function pricesOf(provider: string, random: Random): readonly PriceStep[] {
   const card = priceCardOf(cardOf(provider, random));
   const first = { fromPromptTokens: 0, card };
@@ -102,22 +102,22 @@ const messageOf = (card: PriceCard): PriceCard__Output => ({
   outputReasoning: String(card.outputReasoning), audio: String(card.audio), image: String(card.image), requestNanoUsd: String(card.requestNanoUsd),
 });
 
-/** The account whose answers are long. */
+/** The account with long answers. */
 const LONG_ACCOUNT = 3;
-/** Its credentials at the providers are its own. */
+/** The account with its own provider credentials. */
 const OWN_ACCOUNT = 4;
-/** On trial credit or on a paid tier, which changes while its requests are under way. */
+/** The account on trial credit or on a paid tier, which changes while its requests run. */
 const CHANGING_ACCOUNT = 5;
 export const ACCOUNTS = [0, 1, 2, LONG_ACCOUNT, OWN_ACCOUNT, CHANGING_ACCOUNT] as const;
-/** Those whose terms may change. */
+/** Accounts whose terms may change. */
 export const CHANGEABLE = [0, OWN_ACCOUNT, CHANGING_ACCOUNT, CHANGING_ACCOUNT] as const;
-/** Those that may have no limit at first, and some later. */
+/** Accounts that may have no limits at first, and some later. */
 export const UNLIMITED_ACCOUNTS = [2, OWN_ACCOUNT] as const;
 
-/** Nothing is counted of them but amounts: edges take advances for them. */
+/** Accounts that are limited only in amounts, so that edges take advances for them. */
 export const CROWDED_ACCOUNTS = [0, 1, 2, LONG_ACCOUNT] as const;
 
-/** What they may spend is little. */
+/** Accounts with a low limit. */
 export const LIMITED_ACCOUNTS = [0, 1, LONG_ACCOUNT] as const;
 
 type Terms = Pick<Caller['account'], 'tier' | 'hardCap' | 'providerKeys' | 'includedTokens' | 'trialCreditNanoUsd' | 'byokTokens' | 'requestsPerMinute' | 'burstPerSecond'>;
@@ -126,7 +126,7 @@ const PAID: Terms = { tier: 'business', hardCap: false, providerKeys: [] };
 
 export const handleAt = (provider: string): string => `own_${provider}`;
 
-/** Limits in tokens: a hard allotment, and one over own credentials. */
+/** Limits in tokens: a hard allotment, and one for own credentials. */
 function termsOf(index: number, random: Random): Terms {
   const allotment = (): Pick<Terms, 'hardCap' | 'includedTokens'> => ({ hardCap: random.chance(0.7), includedTokens: String(random.int(1_500, 12_000)) });
   if (index === OWN_ACCOUNT) {
@@ -139,8 +139,8 @@ function termsOf(index: number, random: Random): Terms {
 }
 
 /**
- * Account 0 has a cap, account 1 another and a key with one, account 2 none, account 3 one of a few tranches; account 4
- * has one that nothing it does may meet, and some tokens; account 5 trial credit or a cap, and tokens.
+ * Account 0 has a cap; account 1 another one, and a key with a cap; account 2 none; account 3 a cap of a few tranches; account 4
+ * a cap that its requests must never reach, and a token limit; account 5 trial credit or a cap, and a token limit.
  */
 export function callerOf(index: number, random: Random): Caller {
   const terms = termsOf(index, random);
@@ -159,13 +159,13 @@ export function callerOf(index: number, random: Random): Caller {
   };
 }
 
-/** The same account, and nothing that it uses meets a limit. */
+/** The same account without limits. */
 export function withoutLimits({ account, ...caller }: Caller): Caller {
   const { includedTokens: _included, byokTokens: _own, trialCreditNanoUsd: _credit, ...rest } = account;
   return { ...caller, account: { ...rest, hardCap: false, costCaps: [] } };
 }
 
-/** The same account with a limit in tokens; some of those that pay get one in money, too. */
+/** The same account with a limit in tokens; some paying accounts also get one in money. */
 export function withLimits({ account, ...caller }: Caller, random: Random): Caller {
   const tokens = String(random.int(1_500, 6_000));
   if (account.providerKeys.length > 0 && random.chance(0.5)) return { ...caller, account: { ...account, byokTokens: tokens } };

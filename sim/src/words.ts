@@ -1,4 +1,4 @@
-/** The words of an attempt: one capital letter, so that whoever got them knows whose they are. No name in a chunk has one. */
+/** The text of an attempt: one repeated capital letter, so that a client's text shows its attempt. No name in a chunk contains capital letters. */
 
 const FIRST = 'A'.charCodeAt(0);
 
@@ -8,7 +8,7 @@ export const attemptOf = (letter: string): number => letter.charCodeAt(0) - FIRS
 const OPENING = '{"k":"';
 const CLOSING = '"}';
 
-/** So many bytes of an answer; `json`: of an object, which the first piece opens and the last one closes. */
+/** `bytes` bytes of an answer; with `json`, of an object that the first piece opens and the last one closes. */
 export function wordsOf(letter: string, bytes: number, json: { readonly isFirst: boolean; readonly isLast: boolean } | undefined): string {
   const opening = json?.isFirst === true ? OPENING : '';
   const closing = json?.isLast === true ? CLOSING : '';

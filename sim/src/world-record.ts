@@ -1,9 +1,9 @@
-/** What is noted of a run while it runs, for the checks that follow. */
+/** Facts recorded during a run, for the checks. */
 import type { Caller } from '@signalbox/edge/proof';
 import { Coverage } from './coverage.js';
 import { NOTHING, type Amounts, type Meter } from './limits.js';
 
-/** A refusal by a limit, and which requests of its account there had been. */
+/** A refusal by a limit, and the number of requests before it. */
 export interface SeenRefusal {
   readonly accountId: string;
   readonly spend: bigint;
@@ -11,32 +11,32 @@ export interface SeenRefusal {
   readonly before: number;
 }
 
-/** Facts about requests, and what was found wrong. */
+/** Facts about requests, and the violations found. */
 export class WorldRecord {
   readonly violations: string[] = [];
-  /** Faults are over for so long that every refusal must be right. */
+  /** Faults ended long enough ago that every refusal must be justified. */
   isCalm = false;
   readonly coverage = new Coverage();
-  /** By account: as it was before, and now. */
+  /** By account: its earlier and its current terms. */
   readonly terms = new Map<string, Caller[]>();
-  /** Most that was ever held, by request. */
+  /** Largest hold ever, by request. */
   readonly held = new Map<string, Amounts>();
-  /** What the counters were told that a request is charged, or a ledger that was restored had. */
+  /** Charge of a request as reported to the counters, or as in a ledger before it was restored. */
   readonly finished = new Map<string, Amounts>();
-  /** Requests whose worker died while they were under way: charged at most what was delivered until then. */
+  /** Requests whose worker died while they ran: charged at most for what was delivered until then. */
   readonly orphaned = new Set<string>();
-  /** Requests that were taken for given up, since their edge was silent, and then given after all: their holds had ended. */
+  /** Requests that counted as abandoned because their edge was silent, and were then delivered after all: their holds had ended. */
   readonly revived = new Set<string>();
-  /** By `request/attempt`: when its worker heard, while it was under way, that the client had hung up by itself, in virtual milliseconds. */
+  /** By `request/attempt`: when its worker learnt, during the attempt, that the client had hung up by itself, in virtual milliseconds. */
   readonly left = new Map<string, number>();
-  /** By `request/attempt`: when its edge first told what became of it, in virtual milliseconds. */
+  /** By `request/attempt`: when its edge first reported its outcome, in virtual milliseconds. */
   readonly toldAtMs = new Map<string, number>();
-  /** As `request/attempt`: those that another replica of a worker has, since one was lost with the attempt before at the same endpoint. */
+  /** `request/attempt` of attempts that were repeated at another replica of a worker, after one was lost with the previous attempt at the same endpoint. */
   readonly elsewhere = new Set<string>();
   /** By `request/attempt`: prompt tokens by our own count. */
   readonly ownPrompts = new Map<string, number>();
   readonly refusals: SeenRefusal[] = [];
-  /** By account: what was under way when the counters were lost, which no hold stands for afterwards. */
+  /** By account: amounts of requests that were running when the counters were lost and have no hold afterwards. */
   readonly forgotten = new Map<string, Amounts>();
 
   violate(text: string): void {
@@ -53,14 +53,14 @@ export class WorldRecord {
     this.forgotten.set(accountId, { charge: grown('charge'), tokens: grown('tokens') });
   }
 
-  /** Answers the most that it had held before. */
+  /** Returns its largest hold before. */
   protected holds(requestId: string, charge: bigint, tokens: bigint): Amounts {
     const before = this.held.get(requestId) ?? NOTHING;
     this.held.set(requestId, { charge: charge > before.charge ? charge : before.charge, tokens: tokens > before.tokens ? tokens : before.tokens });
     return before;
   }
 
-  /** `asked`: requests that there have been. */
+  /** `asked`: number of requests so far. */
   protected decided(accountId: string, decision: string, spend: bigint, meter: Meter, asked: number): void {
     this.coverage.took(decision === 'admitted' ? 'new → reserved' : decision === 'blocked' ? 'new → blocked by live holds' : 'new → 402');
     if (decision === 'wall' && meter === 'tokens') this.coverage.took('new → 429 for tokens');

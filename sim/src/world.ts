@@ -1,4 +1,4 @@
-/** A whole gateway in one process: the real edge, quota, workers and billing on stores and links that fail. */
+/** A whole gateway in one process: the production code of edge, quota, workers and billing, on stores and links that fail. */
 import type { DecideResponse__Output } from '@signalbox/contracts/routing';
 import type { DispatchRequest__Output } from '@signalbox/contracts/worker';
 import { conduct, type Caller, type Neighbours, type Turn } from '@signalbox/edge/proof';
@@ -32,7 +32,7 @@ import { drainWorker, type Worker, type WorkerStop } from './worker-stop.js';
 import { WorldRecord } from './world-record.js';
 
 const PROVIDERS = ['alpha', 'beta'] as const;
-/** As the compositions of the services have them. */
+/** As in the services' compositions. */
 const NEIGHBOUR_DEADLINE_MS = 2_000;
 const RESTART_MS_MAX = 4_000;
 
@@ -44,15 +44,15 @@ export class World extends WorldRecord {
   readonly counters: SimCounters;
   readonly plugins: SimPlugins;
   readonly clients: SimClient[] = [];
-  /** As they are now. */
+  /** Current state of the accounts. */
   readonly callers: Caller[];
   readonly workers: readonly Worker[];
   readonly growth: GrowthRecord;
   onHeld: (requestId: string, grown: readonly Meter[]) => void = () => undefined;
   onAnswered: (client: SimClient) => void = () => undefined;
-  /** The head of a stream has come to its worker; answers after how many milliseconds the first words do. */
+  /** Called when the head of a stream has reached its worker; returns the milliseconds until its first text. */
   onHeaded: (requestId: string) => number = () => 0;
-  /** A worker, by its position, heard while an attempt was under way that the client had hung up by itself. */
+  /** Called when a worker (by index) learns during an attempt that the client hung up by itself. */
   onLeft: (requestId: string, worker: number) => void = () => undefined;
   private readonly quotas: readonly Door[] = [{ life: undefined, handlers: undefined }, { life: undefined, handlers: undefined }];
   private readonly billing: Door = { life: undefined, handlers: undefined };
@@ -114,7 +114,7 @@ export class World extends WorldRecord {
     return [...this.edges.map(({ life }) => life), ...[...this.quotas, this.billing, this.accounts, ...this.workers.map(({ door }) => door)].flatMap(({ life }) => (life === undefined ? [] : [life]))].filter((life) => !life.isDead);
   }
 
-  /** Answers of providers outgrow their first holds, where they may. */
+  /** Makes providers' answers outgrow their first holds where the request permits it. */
   answerLong(): void {
     for (const provider of this.providers) provider.isLong = true;
   }
@@ -123,7 +123,7 @@ export class World extends WorldRecord {
     return this.workerAt(index).disk;
   }
 
-  /** An account's tier and limits change; what was admitted before goes on as it was. */
+  /** Changes an account's tier and limits; requests admitted before keep their terms. */
   change(index: number, random: Random): void {
     this.changeTerms(index, () => callerOf(index, random));
   }
@@ -138,7 +138,7 @@ export class World extends WorldRecord {
     this.scheduler.say(() => `TERMS ${JSON.stringify(after.account)}`);
   }
 
-  /** One request of a client, from now on. */
+  /** Starts one request of a client now. */
   ask(traffic: Traffic, isProbe = false): void {
     const edge = this.edges[traffic.edge];
     const caller = this.callers[traffic.account];
@@ -169,7 +169,7 @@ export class World extends WorldRecord {
     }
   }
 
-  /** Its client hangs up, unless it is over. */
+  /** The request's client hangs up, unless it is over. */
   leave(requestId: string): void {
     const client = this.clients.find((one) => one.requestId === requestId);
     if (client !== undefined) this.edges[client.traffic.edge]?.life.run(() => client.leave());
@@ -179,7 +179,7 @@ export class World extends WorldRecord {
     this.edges[index]?.kill();
   }
 
-  /** SIGTERM; its answers may end for so long. */
+  /** SIGTERM; answers may finish for `drainMs`. */
   stopEdge(index: number, drainMs: number): void {
     const edge = this.edges[index];
     if (edge?.isOpen !== true) return;
@@ -194,17 +194,17 @@ export class World extends WorldRecord {
     return this.edges[edge]?.isOpen === true;
   }
 
-  /** Of the first provider's worker: the requests that came to each, and how it is killed. */
+  /** Replicas of the first provider's worker: the requests that each received, and a function that kills it. */
   replicas(): readonly { readonly served: ReadonlySet<string>; readonly kill: () => void }[] {
     return this.workers.flatMap(({ provider, served }, index) => (provider === this.providers[0] ? [{ served, kill: () => this.killWorker(index) }] : []));
   }
 
-  /** Until `heal`. */
+  /** Freezes all edges until `heal`. */
   freezeEdges(): void {
     for (const { life } of this.edges) if (!life.isDead) life.freeze();
   }
 
-  /** SIGTERM. `onBack` is called when it serves again, unless something else ended it. */
+  /** SIGTERM. `onBack` is called when the worker serves again, unless something else ended it. */
   stopWorker(index: number, stop: WorkerStop, onBack: () => void): void {
     const worker = this.workerAt(index);
     const { life } = worker.door;
@@ -231,7 +231,7 @@ export class World extends WorldRecord {
     else this.scheduler.at(awayMs, () => this.startWorker(index, onBack));
   }
 
-  /** The one whose log has that name. */
+  /** Kills the worker whose log has that name. */
   killWriter(writer: string): void {
     const index = this.workers.findIndex(({ journal }) => journal?.state().writer === writer);
     if (index >= 0) this.killWorker(index);
@@ -265,17 +265,17 @@ export class World extends WorldRecord {
     this.later(() => this.startAccounts());
   }
 
-  /** The ledger goes back to a backup; nobody tells the counters, which know more than it does. */
+  /** Restores the ledger from a backup. The counters are not informed, and know more than the ledger does. */
   restoreLedger(): void {
     for (const { requestId } of this.clients) {
       const booked = this.ledger.bookedFor(requestId);
       if (booked !== undefined) this.finished.set(requestId, booked);
     }
-    // Until the logs have been sent again the ledger tells less than was spent.
+    // Until the logs have been sent again, the ledger shows less than was spent.
     for (const [accountId, lost] of this.ledger.restore()) this.forget(accountId, lost);
   }
 
-  /** All faults end; what is down comes back by itself. */
+  /** Ends all faults; stopped processes come back by themselves. */
   heal(): void {
     this.network.calm();
     this.counters.calm();
@@ -289,14 +289,14 @@ export class World extends WorldRecord {
     for (const life of this.lives()) life.thaw();
   }
 
-  /** A call of a worker, with what is known of how it began and of its client's leaving. */
+  /** Wraps a worker's call to record how the attempt began and when its client left. */
   private watched(worker: number, { requestId, attempt, promptTokens }: DispatchRequest__Output, call: CallInfo): CallInfo {
     const id = `${requestId}/${attempt}`;
     this.ownPrompts.set(id, promptTokens);
     const hear = this.mutant === 'left-unpaid' ? takenForCancelled : this.mutant === 'cut-off-paid' ? takenForLeft : (reason: Fault): Fault => reason;
     const onAbort: CallInfo['onAbort'] = (listener) =>
       call.onAbort((reason) => {
-        // A worker that thaws may find its provider's time over before it reads the word: it is not given up because of it then.
+        // A worker that thaws may time out its provider before it reads that the client left; then this is not the reason for abandoning the attempt.
         const isUnderWay = this.providers.every(({ bill }) => bill.get(id)?.endedAtMs === undefined);
         if (reason.code === 'client_left' && isUnderWay) {
           this.left.set(id, this.scheduler.nowMs);
@@ -307,7 +307,7 @@ export class World extends WorldRecord {
     return { ...call, onAbort };
   }
 
-  /** How this run's workers ask for more. They never take more for granted than limits were found to leave. */
+  /** How the workers of this run extend holds. Checks that they never assume more room than the limits left. */
   private extending(extendHold: ExtendHold): ExtendHold {
     const watched = this.growth.watch(extendHold);
     const asking = this.mutant === 'grow-in-another-life' ? inAnyLife(watched) : this.mutant === 'away-is-refused' ? refusedWhenAway(watched) : watched;
@@ -399,7 +399,7 @@ export class World extends WorldRecord {
         onServing?.();
       },
       () => {
-        // The keeper starts it again until the disk takes it.
+        // It is restarted until the disk accepts writes.
         life.kill();
         this.later(() => this.startWorker(index));
       },
