@@ -9,12 +9,12 @@ import { fileURLToPath } from 'node:url';
 const SCREENSHOTS = fileURLToPath(new URL('../../../coverage/screenshots', import.meta.url));
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 
-/** Undefined: there is no Chromium here, as `npm test` says loudly. */
+/** Undefined = there is no Chromium, which `npm test` reports. */
 export const chromiumPath: string | undefined = process.env['CHROMIUM_PATH'] === '' ? undefined : process.env['CHROMIUM_PATH'];
 
 export function launch(): Promise<Browser> {
   const own = JSON.parse(process.env['CHROMIUM_ENVIRONMENT'] || '{}') as Record<string, string>;
-  // Its own sandbox needs rights that containers and root do not give. Pages that live for seconds do not earn what optimizing their scripts costs.
+  // Chromium's sandbox needs rights that containers and root do not have. Pages that live for seconds are not worth optimising their scripts.
   const args = ['--no-sandbox', '--disable-dev-shm-usage', '--js-flags=--no-turbofan --no-maglev'];
   return chromium.launch({ ...(chromiumPath === undefined ? {} : { executablePath: chromiumPath }), args, env: { PATH: process.env['PATH'] ?? '', HOME: process.env['HOME'] ?? '', ...own } });
 }
@@ -22,11 +22,11 @@ export function launch(): Promise<Browser> {
 export interface Look {
   readonly scheme: 'light' | 'dark';
   readonly width: number;
-  /** Where the reader is; absent = where the test runs. */
+  /** Time zone of the user; absent = of the machine. */
   readonly timeZone?: string;
 }
 
-/** What the browser complained of: errors of scripts, refused styles, failed loads. */
+/** Problems reported by the browser: script errors, refused styles, failed loads. */
 export type Complaints = string[];
 
 export interface Opened {
@@ -42,7 +42,7 @@ export async function openContext(browser: Browser, { scheme, width, timeZone }:
   page.setDefaultTimeout(20_000);
   const complaints: Complaints = [];
   page.on('console', (message) => {
-    // Of a picture that is shown by itself: pages name their own icon.
+    // Requested for an image opened directly; pages have their own icon.
     if (message.location().url.endsWith('/favicon.ico')) return;
     if (message.type() === 'error' || message.type() === 'warning') complaints.push(`${page.url()}: ${message.text()}`);
   });
@@ -50,19 +50,19 @@ export async function openContext(browser: Browser, { scheme, width, timeZone }:
   return { context, page, complaints };
 }
 
-/** Until nothing is loading any more. */
+/** Waits until nothing is loading any more. */
 export async function settle(page: Page): Promise<void> {
   await page.waitForSelector('h1');
   await page.waitForFunction(() => globalThis.document.querySelector('[role="status"][aria-label="Loading"]') === null);
 }
 
-/** Switches as a system does in the evening. */
+/** Switches the colour scheme of an open page, as an operating system does in the evening. */
 export async function useColors(page: Page, scheme: Look['scheme']): Promise<void> {
   await page.emulateMedia({ colorScheme: scheme });
   await page.locator(`html[data-mantine-color-scheme="${scheme}"]`).waitFor();
 }
 
-/** For people: every one that a test offers where SCREENSHOTS is 1, else those of a look that is wrong. */
+/** Screenshots for people: all of them if SCREENSHOTS is 1, else only those of failures. */
 export const wantsScreenshots: boolean = process.env['SCREENSHOTS'] === '1';
 
 export async function screenshot(page: Page, name: string): Promise<void> {
@@ -70,12 +70,12 @@ export async function screenshot(page: Page, name: string): Promise<void> {
   await page.screenshot({ path: join(SCREENSHOTS, `${name}.png`), fullPage: true });
 }
 
-/** Every rule; or those that the colour scheme has a part in, where the others have seen the same page. */
+/** All rules; or only those that depend on the colour scheme, if the page was already checked in another scheme. */
 export type Rules = 'all' | 'colors';
 
 const RULES: Readonly<Record<Rules, object>> = { all: { type: 'tag', values: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa'] }, colors: { type: 'rule', values: ['color-contrast', 'link-in-text-block'] } };
 
-/** Violations of WCAG 2 A and AA as one line each. */
+/** Violations of WCAG 2 A and AA, one line each. */
 export async function accessibilityProblems(page: Page, rules: Rules = 'all'): Promise<readonly string[]> {
   if (!(await page.evaluate(() => 'axe' in globalThis))) await page.evaluate(AXE);
   return page.evaluate(async (runOnly) => {
@@ -90,7 +90,7 @@ export function overflow(page: Page): Promise<number> {
   return page.evaluate(() => Math.max(0, globalThis.document.documentElement.scrollWidth - globalThis.document.documentElement.clientWidth));
 }
 
-/** Labels of buttons that are not shown to their end. */
+/** Labels of buttons that are cut off. */
 export function cutLabels(page: Page): Promise<readonly string[]> {
   return page.evaluate(() => [...globalThis.document.querySelectorAll('button')].filter((button) => [button, ...button.querySelectorAll('span')].some((part) => part.scrollWidth > part.clientWidth && part.clientWidth > 0)).map((button) => button.textContent ?? ''));
 }

@@ -1,4 +1,4 @@
-/** One gateway, one browser and one tab for all tests of the pages: a tab of its own costs a second of the machine. */
+/** One gateway, one browser and one tab for all tests of the pages, since a new tab costs a second of processor time. */
 import type { BrowserContext, Locator, Page } from 'playwright-core';
 import { ask, until } from '../harness/client.js';
 import { startGateway, type Gateway } from '../harness/gateway.js';
@@ -7,35 +7,35 @@ import { launch, openContext, settle, type Complaints, type Look, type Opened } 
 export const SLOW_MS = 120_000;
 export const WIDE = 1_280;
 export const NARROW = 360;
-/** Of the account that has used the gateway; one of them names the abler model itself. */
+/** Number of requests of the account that has used the gateway; one of them names the more able model itself. */
 export const REQUESTS = 6;
 
 export interface Account {
   readonly key: string;
-  /** A call of the interface with the account's first key. */
+  /** Calls the API with the account's first key. */
   call<Answer>(path: string, options?: { readonly method?: string; readonly body?: object }): Promise<Answer>;
-  /** Makes one more key; what is not said is as the first one has it. */
+  /** Creates another key; fields that are not given are as for the first one. */
   makeKey(body: { readonly name: string; readonly scopes?: readonly string[]; readonly limits?: object }): Promise<{ readonly id: string; readonly key: string }>;
 }
 
 export interface Visit {
-  /** Nobody is signed in where it is absent. */
+  /** Key of the session; absent = not signed in. */
   readonly key?: string;
   readonly width?: number;
 }
 
 export interface Site {
   readonly gateway: Gateway;
-  /** Has used the gateway. To be read alone, so that each test finds the same in its books. */
+  /** An account that has used the gateway. Tests must only read it, so that each finds the same data. */
   readonly reader: Account;
-  /** What the browser complained of since the tab was opened anew. */
+  /** Problems reported since the last `visit`. */
   readonly complaints: Complaints;
   readonly context: BrowserContext;
   /** An account for one test, without limits. */
   account(over?: object): Promise<Account>;
-  /** The tab, as one that was opened for this test: nothing of the test before is left. `path` is below /dashboard. */
+  /** The shared tab, reset so that nothing of the previous test is left. `path` is below /dashboard. */
   visit(path: string, visit?: Visit): Promise<Page>;
-  /** A browser of its own, for what concerns all of it. `prepare` is done before anything is loaded. */
+  /** A separate browser context, for tests that affect a whole browser. `prepare` runs before anything is loaded. */
   open(path: string, visit?: Visit & Partial<Look>, prepare?: (page: Page) => Promise<void>): Promise<Opened>;
   close(): Promise<void>;
 }
@@ -93,10 +93,10 @@ async function use({ baseUrl }: Gateway, { key, call }: Account): Promise<void> 
 
 const HINT = 'signalbox-signed-in';
 
-/** The cookie as signing in gives it, without a page for it. Pages that are loaded learn of it as from another tab that signed in, which makes them forget all that they have. */
+/** Gets the session cookie without the sign-in page. Loaded pages are notified as if another tab had signed in, so they drop all their data. */
 async function enter({ baseUrl }: Gateway, context: BrowserContext, page: Page, path: string, key: string | undefined): Promise<void> {
   const address = `${baseUrl}/dashboard${path}`;
-  // A picture of the same origin, where nothing runs.
+  // An image of the same origin, where no scripts run.
   const picture = `${baseUrl}/dashboard/icon.svg`;
   const isLoaded = page.url().startsWith(`${baseUrl}/dashboard`) && page.url() !== picture;
   if (!isLoaded || key === undefined) {

@@ -1,4 +1,4 @@
-/** Joins what clients saw, what the provider billed, what the ledger says and what quota counts. */
+/** Compares what clients saw, what the provider billed, what the ledger booked and what quota counts. */
 import type { PrintedRow } from '../harness/books.js';
 import type { Gateway } from '../harness/gateway.js';
 import type { StruckFault } from './faults.js';
@@ -8,7 +8,7 @@ import type { BillLine } from './provider.js';
 export interface CappedAccount {
   readonly id: string;
   readonly capNanoUsd: bigint | undefined;
-  /** What was under way when Redis was wiped, and may come on top of the cap. */
+  /** Amount of requests that were running when Redis was wiped, which may exceed the cap. */
   readonly bound: bigint;
 }
 
@@ -17,12 +17,12 @@ export interface Findings {
   lost: number;
   doubleBilled: number;
   worstOverspend: bigint;
-  /** Streams that their clients left before the provider said anything, and those of them that are charged their prompt. */
+  /** Streams whose clients left before the provider sent anything; below, those of them that are charged their prompt. */
   leftEarly: number;
   paidPrompt: number;
 }
 
-/** openai/gpt-4o-mini in the catalog: nano-USD for 1,000,000 tokens. */
+/** Prices of openai/gpt-4o-mini in the catalog, in nano-USD per 1,000,000 tokens. */
 const INPUT = 150_000_000n;
 const OUTPUT = 600_000_000n;
 export const costOf = (prompt: number, completion: number): bigint => (BigInt(prompt) * INPUT + BigInt(completion) * OUTPUT + 500_000n) / 1_000_000n;
@@ -45,7 +45,7 @@ export async function ledgerOf(gateway: Gateway, accountId: string): Promise<rea
 
 const chargeOf = (rows: readonly PrintedRow[]): bigint => rows.filter(({ kind }) => kind !== 'attempt').reduce((sum, row) => sum + BigInt(row.amount_nano_usd), 0n);
 
-/** What still moves, or differs between the books; undefined at rest (I5, I6). */
+/** What still runs, or differs between the books; undefined at rest (I5, I6). */
 export async function restlessness(gateway: Gateway, accounts: readonly CappedAccount[]): Promise<string | undefined> {
   try {
     const { writers } = await admin<{ writers: readonly { writer: string; last_seq: number; ledger_seq: number; gaps: number }[] }>(gateway, '/watermarks');
@@ -67,7 +67,7 @@ const nanoOf = (usd: string): bigint => {
   return BigInt(whole) * 1_000_000_000n + BigInt(fraction.padEnd(9, '0'));
 };
 
-/** Every invariant that can be seen from outside. */
+/** Checks every invariant that is visible from outside. */
 export async function check(gateway: Gateway, accounts: readonly CappedAccount[], seen: readonly SeenRequest[], bill: ReadonlyMap<string, BillLine>, doubles: readonly string[]): Promise<Findings> {
   const findings: Findings = { violations: doubles.map((id) => `I1: ${id} was sent twice`), lost: 0, doubleBilled: 0, worstOverspend: 0n, leftEarly: 0, paidPrompt: 0 };
   const byRequest = new Map<string, PrintedRow[]>();
@@ -90,7 +90,7 @@ export async function check(gateway: Gateway, accounts: readonly CappedAccount[]
   return findings;
 }
 
-/** I9. */
+/** I9: the hash chain of the ledger is intact. */
 function chainHolds({ violations }: Findings, id: string, rows: readonly PrintedRow[]): void {
   let previous = '0'.repeat(64);
   for (const [index, row] of rows.entries()) {
@@ -102,7 +102,7 @@ function chainHolds({ violations }: Findings, id: string, rows: readonly Printed
   }
 }
 
-/** I1: one row for each attempt that the provider knows, to the nano where it told a figure that was booked. */
+/** I1: one row for each attempt on the provider's bill, exact to the nano-dollar if the provider's usage was booked. */
 function billedOnce(findings: Findings, line: BillLine, byRequest: ReadonlyMap<string, readonly PrintedRow[]>, client: SeenRequest | undefined): void {
   const { id, told } = line;
   const [requestId = '', attempt = ''] = id.split('/');
@@ -117,10 +117,10 @@ function billedOnce(findings: Findings, line: BillLine, byRequest: ReadonlyMap<s
   else if (rows[0] !== undefined && rows[0].source !== 'provider') madeIsBooked(findings, line, rows[0], client);
 }
 
-/** Fewer prove nothing: faults make some hang-ups look like deaths of ours, which cost nothing. */
+/** Fewer prove nothing, since faults make some hang-ups look like crashes of ours, which cost nothing. */
 const LEFT_EARLY_MIN = 8;
 
-/** I8 and I14: no output is booked that was not made; before the head of an answer a prompt is booked where its client hung up, and nowhere else. */
+/** I8 and I14: only generated output is booked; before the head of an answer, the prompt is booked if and only if its client hung up. */
 function madeIsBooked(findings: Findings, { id, generated, isHeaded }: BillLine, { amount_nano_usd: amount, tokens, source }: PrintedRow, client: SeenRequest | undefined): void {
   const { violations } = findings;
   const booked = BigInt(amount);

@@ -1,4 +1,4 @@
-/** What is done to processes and stores, in the order that the seed says. */
+/** Injects faults into processes and stores, in the order given by the seed. */
 import { systemClock } from '@signalbox/runtime/clock';
 import type { Random } from '@signalbox/sim/random';
 import type { Gateway } from '../harness/gateway.js';
@@ -14,20 +14,20 @@ export interface Arena {
   readonly gateway: Gateway;
   readonly stores: ChaosStores;
   readonly random: Random;
-  /** Told before everything in Redis goes. */
+  /** Called before Redis is wiped. */
   onWipe(): void;
 }
 
 const ROLES = ['edge', 'edge', 'quota', 'billing', 'worker-openai', 'worker-openai', 'routing', 'accounts'] as const;
 const pause = (ms: number): Promise<void> => new Promise((resolve) => void systemClock.setTimer(ms, resolve));
 
-/** A process of the gateway that this run started, by its present pid. */
+/** Current pid of a gateway process that this run started. */
 function pidOf({ gateway, random }: Arena, role: string): number | undefined {
   const all = gateway.processes().filter((one) => one.role === role && one.pid > 0);
   return all.length === 0 ? undefined : random.pick(all).pid;
 }
 
-/** False when there is no such process any more. */
+/** False if the process no longer exists. */
 function signal(pid: number | undefined, name: NodeJS.Signals): boolean {
   if (pid === undefined) return false;
   try {
@@ -65,7 +65,7 @@ async function strikeStore(arena: Arena): Promise<string> {
   strike();
   await pause(random.int(200, 4_000));
   proxy.heal();
-  // What a lost reply leaves behind is a connection out of step.
+  // A lost reply leaves the connection out of sync, so cut it.
   if (kind === 'replies lost') proxy.cutOnce();
   return `${name} ${kind}`;
 }
@@ -79,7 +79,7 @@ async function strike(arena: Arena): Promise<string> {
   return 'redis wiped';
 }
 
-/** One fault after the other, `everyMs` apart on average, until `untilMs` (monotonic). */
+/** Injects one fault after the other, `everyMs` apart on average, until `untilMs` (monotonic). */
 export async function strikeUntil(arena: Arena, everyMs: number, untilMs: number): Promise<readonly StruckFault[]> {
   const struck: StruckFault[] = [];
   for (;;) {

@@ -1,4 +1,4 @@
-/** Clients that come at their own pace, whatever becomes of those before: an open loop. */
+/** Open-loop load: clients arrive at a fixed mean rate, whatever happens to earlier ones. */
 import { request as httpRequest, type ClientRequest, type IncomingMessage } from 'node:http';
 import { systemClock } from '@signalbox/runtime/clock';
 import type { Random } from '@signalbox/sim/random';
@@ -11,37 +11,37 @@ export interface ClientAccount {
 /** What one client saw. */
 export interface SeenRequest {
   readonly accountId: string;
-  /** Stands in its prompt: who leaves early is never told the request's id. */
+  /** Part of the prompt, since a client that leaves early never learns the request's id. */
   readonly client: string;
   readonly isStream: boolean;
-  /** Of X-Request-Id; empty when no head came. */
+  /** Value of X-Request-Id; empty if no response head arrived. */
   requestId: string;
   readonly beganMs: number;
   endedMs: number;
-  /** 0 = no head came. */
+  /** 0 = no response head arrived. */
   status: number;
-  /** `error.code` of a refusal, as far as its body told one. */
+  /** `error.code` of a refusal, if its body had one. */
   code: string;
-  /** The body ended as it should: `[DONE]` without an error before it, or a whole JSON body. */
+  /** The body was complete: `[DONE]` without an error before it, or a whole JSON body. */
   isWhole: boolean;
   hungUp: boolean;
-  /** As the header or the trailer tells it, in USD. */
+  /** Cost in USD from the header or the trailer. */
   costUsd: string | undefined;
 }
 
 export const MAX_TOKENS = 300;
 export const PROMPT_BYTES_MAX = 600;
 const CLIENT_BYTES_MAX = 16;
-/** Who asked, of the prompt. */
+/** Reads the client's name from the prompt. */
 export const clientOf = (prompt: string): string => prompt.slice(0, Math.max(0, prompt.indexOf(' ')));
 const MODEL = 'openai/gpt-4o-mini';
 const PATIENCE_MS = 90_000;
 
 export interface Load {
   readonly seen: readonly SeenRequest[];
-  /** Requests without an end. */
+  /** Number of running requests. */
   inFlight(accountId: string): number;
-  /** No more clients come; resolves when all have left. */
+  /** Starts no more clients; resolves when all have finished. */
   end(): Promise<void>;
 }
 
@@ -49,7 +49,7 @@ interface LoadOptions {
   readonly random: Random;
   readonly edges: () => readonly string[];
   readonly accounts: readonly ClientAccount[];
-  /** One letter, which the names of its clients begin with. */
+  /** One letter, with which the names of its clients begin. */
   readonly letter: string;
   readonly perSecond: number;
 }

@@ -9,22 +9,22 @@ import { startChaosProvider } from './provider.js';
 import { startChaosStores } from './stores.js';
 
 const PER_SECOND = 20;
-/** Of one account beside those, so that both edges take advances for it. */
+/** Request rate of one further account, high enough that both edges take advances for it. */
 const BUSY_PER_SECOND = 50;
-/** 100 USD: more than it spends in an hour. */
+/** 100 USD, more than the account spends in an hour. */
 const BUSY_CAP_USD = '100';
 const BUSY_CAP_NANO_USD = 100_000_000_000n;
 const FAULT_EVERY_MS = 2_500;
 const REST_MS = 180_000;
 const LOOK_MS = 2_000;
 const MINUTES_MAX = 60;
-/** An error this long after the end of a fault still counts as its doing. */
+/** An error within this time after the end of a fault still counts as caused by it. */
 const AFTERMATH_MS = 5_000;
 /** 0.02 USD: some 200 answers. */
 const CAP_USD = '0.02';
 const CAP_NANO_USD = 20_000_000n;
 const SHOWN_MAX = 20;
-/** Prompt bytes and 16 a message as tokens, and all the output that was asked for. */
+/** Largest hold: prompt bytes plus 16 per message, counted as tokens, and all the requested output. */
 const HOLD_MAX = costOf(PROMPT_BYTES_MAX + 100, MAX_TOKENS);
 
 const say = (line: string): void => void process.stdout.write(`${line}\n`);
@@ -59,7 +59,7 @@ async function servedFromAdvances(gateway: Gateway): Promise<number> {
 
 const pause = (ms: number): Promise<void> => new Promise((resolve) => void systemClock.setTimer(ms, resolve));
 
-/** Undefined once the books rest; else what kept them from it. */
+/** Waits for the books to come to rest; returns what still differs at the end, or undefined. */
 async function rest(gateway: Gateway, accounts: readonly CappedAccount[]): Promise<string | undefined> {
   const end = systemClock.monotonicMs() + REST_MS;
   for (;;) {
@@ -82,7 +82,7 @@ async function main(): Promise<boolean> {
   const provider = await startChaosProvider(new Random(seed + 1));
   const environment = { ...stores.environment, OPENAI_API_KEY: 'sk-upstream', OPENAI_BASE_URL: provider.baseUrl, REDIS_TIMEOUT_MS: '250', QUOTA_DEADLINE_MS: '1000' };
   let gateway: Gateway | undefined;
-  // Whatever ends us, what we started ends with us.
+  // Stop everything that we started, however this process ends.
   const stop = async (): Promise<void> => {
     await gateway?.stop();
     await provider.stop();

@@ -1,4 +1,4 @@
-/** A provider of the OpenAI wire over HTTP that misbehaves by chance and keeps its own bill. */
+/** A provider with the OpenAI wire over HTTP that misbehaves at random and keeps its own bill. */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { systemClock } from '@signalbox/runtime/clock';
 import type { Random } from '@signalbox/sim/random';
@@ -8,26 +8,26 @@ export interface BillLine {
   /** `request/attempt`. */
   readonly id: string;
   readonly promptTokens: number;
-  /** Of the client that it is for, as its prompt says. */
+  /** Name of the client, read from the prompt. */
   readonly client: string;
-  /** A status was sent to somebody who was there. */
+  /** A status was sent while the caller was still connected. */
   isHeaded: boolean;
-  /** Output tokens generated, at the moment known last. */
+  /** Output tokens generated so far. */
   generated: number;
-  /** Figures of the usage frame that was sent whole; undefined when none was. */
+  /** Figures of the usage frame, if it was sent completely. */
   told: { readonly prompt: number; readonly completion: number } | undefined;
 }
 
 export interface ChaosProvider {
   readonly baseUrl: string;
   readonly bill: ReadonlyMap<string, BillLine>;
-  /** Attempts that came twice. */
+  /** Attempts that arrived twice. */
   readonly doubles: readonly string[];
   stop(): Promise<void>;
 }
 
 const MODEL_OUTPUT_MAX = 400;
-/** Streams that it thinks about before it says anything. */
+/** Share of streams with a delay before the first output. */
 const THINKING_SHARE = 0.3;
 const THINKING_MS_MAX = 1_500;
 const sse = (value: object | string): string => `data: ${typeof value === 'string' ? value : JSON.stringify(value)}\n\n`;

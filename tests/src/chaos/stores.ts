@@ -1,4 +1,4 @@
-/** Real stores of this run alone, each behind a proxy that can fail. */
+/** Real stores for this run only, each behind a proxy that can fail. */
 import { connect } from 'node:net';
 import { findStores } from '@signalbox/local-stores/find';
 import { createFaultProxy, type FaultProxy } from '@signalbox/testkit/fault-proxy';
@@ -7,16 +7,16 @@ export const PROXIED = ['postgres', 'redis', 'nats'] as const;
 export type Proxied = (typeof PROXIED)[number];
 
 export interface ChaosStores {
-  /** What the gateway is started with. */
+  /** Environment for the gateway. */
   readonly environment: Readonly<Record<string, string>>;
   readonly proxies: Readonly<Record<Proxied, FaultProxy>>;
   readonly summary: string;
-  /** Everything in Redis is gone. */
+  /** Deletes everything in Redis. */
   wipeRedis(): Promise<void>;
   stop(): Promise<void>;
 }
 
-/** Throws StoreError when a store is neither here nor to be had. */
+/** Throws a StoreError if a store is neither installed nor available for download. */
 export async function startChaosStores(): Promise<ChaosStores> {
   const stores = await findStores({});
   const through = async (url: string): Promise<{ readonly proxy: FaultProxy; readonly url: string }> => {
@@ -45,7 +45,7 @@ export async function startChaosStores(): Promise<ChaosStores> {
   }
 }
 
-/** One command, one reply. */
+/** Sends one command and waits for its reply. */
 function say(host: string, port: number, command: string): Promise<void> {
   return new Promise((resolve, reject) => {
     const socket = connect(port, host, () => socket.write(command));

@@ -1,8 +1,8 @@
-/** Waiting for what becomes true in a while: asked again and again, up to a deadline. */
+/** Polls until something becomes true, up to a deadline. */
 
 const POLL_MS = 20;
 
-/** The first answer that is not undefined. Rejects after the deadline with `what`. */
+/** Returns the first result that is not undefined. Rejects after the deadline, naming `what`. */
 export async function eventually<Value>(what: string, ask: () => Promise<Value | undefined> | Value | undefined, deadlineMs = 10_000): Promise<Value> {
   const giveUpAt = performance.now() + deadlineMs;
   for (;;) {

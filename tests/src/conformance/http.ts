@@ -1,4 +1,4 @@
-/** A plain HTTP client for tests: every header, every trailer, and no opinion of its own. */
+/** A plain HTTP client for tests, with access to every header and trailer. */
 import { request, type IncomingHttpHeaders } from 'node:http';
 
 export interface Sent {
@@ -62,7 +62,7 @@ export interface ChunkBody {
   readonly error?: ErrorBody['error'];
 }
 
-/** One request, its whole answer. Rejects when the connection breaks. */
+/** Sends one request and returns the whole answer. Rejects if the connection breaks. */
 export function send(baseUrl: string, { method = 'POST', path = '/v1/chat/completions', key, headers = {}, body }: Sent): Promise<Got> {
   const payload = body === undefined ? undefined : typeof body === 'string' || Buffer.isBuffer(body) ? Buffer.from(body) : Buffer.from(JSON.stringify(body));
   return new Promise((resolve, reject) => {
@@ -80,7 +80,7 @@ export function send(baseUrl: string, { method = 'POST', path = '/v1/chat/comple
         response.on('end', () => resolve({ status: response.statusCode ?? 0, headers: response.headers, trailers: response.trailers, text: Buffer.concat(parts).toString('utf8') }));
       },
     );
-    // An answer that came before the whole body was taken is an answer.
+    // An answer may arrive before the whole body was sent.
     outgoing.on('error', reject);
     outgoing.end(payload);
   });
@@ -89,7 +89,7 @@ export function send(baseUrl: string, { method = 'POST', path = '/v1/chat/comple
 export const completionOf = (got: Got): CompletionBody => JSON.parse(got.text) as CompletionBody;
 export const errorOf = (got: Got): ErrorBody['error'] => (JSON.parse(got.text) as ErrorBody).error;
 
-/** A header that stands once, or the empty string. */
+/** A header with a single value, or the empty string. */
 export function header(got: Got, name: string): string {
   const value = got.headers[name];
   return typeof value === 'string' ? value : '';
@@ -98,7 +98,7 @@ export function header(got: Got, name: string): string {
 export interface StreamBody {
   readonly comments: readonly string[];
   readonly chunks: readonly ChunkBody[];
-  /** `[DONE]` stood last. */
+  /** `[DONE]` came last. */
   readonly isDone: boolean;
 }
 
@@ -136,7 +136,7 @@ export function nanoOf(text: string): bigint {
   return BigInt(`${found[1] ?? ''}${found[2] ?? ''}`);
 }
 
-/** What a body says until `words` are among it. Rejects when it ends before: a reader that is at its end answers for ever, and no time limit of a test would be reached. */
+/** Reads a body until it contains `words`, and returns the text so far. Rejects if the body ends before: a finished reader resolves immediately each time, so a loop would never yield to the test's time limit. */
 export async function readUntil(reader: ReadableStreamDefaultReader<Uint8Array>, words: string): Promise<string> {
   const decoder = new TextDecoder();
   let text = '';

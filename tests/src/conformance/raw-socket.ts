@@ -1,9 +1,9 @@
-/** HTTP/1.1 by hand: what leaves and what comes back, byte by byte. */
+/** HTTP/1.1 over a raw socket, with full control of the bytes sent and received. */
 import { connect } from 'node:net';
 
 const SILENCE_MS_MAX = 20_000;
 
-/** Sends bytes as they are; everything that came until the other side closed. Rejects after 20 s. */
+/** Sends bytes unchanged; returns everything received until the other side closes. Rejects after 20 s. */
 export function exchange(baseUrl: string, bytes: string | Buffer): Promise<string> {
   const { hostname, port } = new URL(baseUrl);
   return new Promise((resolve, reject) => {
@@ -19,7 +19,7 @@ export function exchange(baseUrl: string, bytes: string | Buffer): Promise<strin
   });
 }
 
-/** The head of a request whose body is never sent; the first answer, as soon as it is there as long as it says. Rejects after 20 s, and when the other side closes before. */
+/** Sends the head of a request whose body is never sent; returns the first answer once its declared length has arrived. Rejects after 20 s, or if the other side closes before. */
 export function answerToHead(baseUrl: string, head: string): Promise<RawAnswer> {
   const { hostname, port } = new URL(baseUrl);
   return new Promise((resolve, reject) => {
@@ -39,7 +39,7 @@ export function answerToHead(baseUrl: string, head: string): Promise<RawAnswer> 
   });
 }
 
-/** A request in text; `connection: close` is added. */
+/** A request as text, with `connection: close` added. */
 export function requestText(method: string, path: string, headers: readonly string[], body = ''): string {
   const length = body === '' ? [] : [`Content-Length: ${Buffer.byteLength(body)}`];
   return [`${method} ${path} HTTP/1.1`, 'Host: gateway', 'Connection: close', ...headers, ...length, '', body].join('\r\n');
@@ -48,12 +48,12 @@ export function requestText(method: string, path: string, headers: readonly stri
 export interface RawAnswer {
   readonly status: number;
   readonly headers: readonly string[];
-  /** One string for each chunk of the transfer coding; the whole body where there is none. */
+  /** One string per chunk of the transfer coding; without one, the whole body. */
   readonly chunks: readonly string[];
   readonly trailers: readonly string[];
 }
 
-/** Takes an answer apart; throws where the transfer coding is broken. */
+/** Parses an answer; throws if the transfer coding is broken. */
 export function parseAnswer(text: string): RawAnswer {
   const bytes = Buffer.from(text, 'utf8');
   const headEnd = bytes.indexOf('\r\n\r\n');

@@ -1,4 +1,4 @@
-/** Answers against the published JSON schemas of the common format. */
+/** Validates answers against the published JSON schemas of the common format. */
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { readFileSync } from 'node:fs';
 
@@ -15,7 +15,7 @@ if (model?.required !== undefined) model.required = model.required.filter((name)
 const ajv = new Ajv2020({ strict: false, allErrors: true });
 ajv.addSchema({ $id: 'chat', $defs: file.$defs });
 
-/** What the schema finds wrong, one sentence each; empty when it conforms. */
+/** Schema violations, one sentence each; empty if valid. */
 export function problems(root: Root, value: unknown): readonly string[] {
   const validate = ajv.getSchema(`chat#/$defs/${root}`);
   if (validate === undefined) throw new Error(`No schema ${root}.`);

@@ -1,11 +1,11 @@
-/** The providers behind the gateway under test: a simulator that nobody here wrote, and our own that breaks on demand. */
+/** The providers behind the gateway under test: a third-party simulator, and our own fake that fails on demand. */
 import { LLMock } from '@copilotkit/aimock';
 import { startFakeProvider, sse, type FakeProvider, type ScriptedAnswer } from '@signalbox/testkit/fake-provider';
 
 export interface Upstreams {
   /** Provider `openai`. */
   readonly openai: LLMock;
-  /** Providers `groq` and `cerebras`: models of both fail over from one to the other, whichever comes first. */
+  /** Providers `groq` and `cerebras`: models that both serve fail over from one to the other, in either order. */
   readonly pair: FakeProvider;
   /** Provider `mistral`: its models have no other provider here. */
   readonly single: FakeProvider;
@@ -17,7 +17,7 @@ export interface Upstreams {
   stop(): Promise<void>;
 }
 
-/** Usage that the simulator tells for each fixture. */
+/** Usage that the simulator reports for each fixture. */
 export const USAGE = { prompt_tokens: 12, completion_tokens: 7, total_tokens: 19 };
 export const GREETING = 'Hi there, this text comes in several pieces: “äöü – 日本語”.';
 export const WEATHER_CALL = { id: 'call_a1', name: 'get_weather', arguments: '{"city":"Oslo"}' };
@@ -54,7 +54,7 @@ export async function startUpstreams(): Promise<Upstreams> {
       DEEPSEEK_API_KEY: 'upstream',
       DEEPSEEK_BASE_URL: refusing.baseUrl,
       TOGETHER_BASE_URL: own.baseUrl,
-      // Also for what accounts give as their own address.
+      // Also permits this address for accounts' own credentials.
       FETCH_ALLOW: new URL(own.baseUrl).host,
       SIMULATOR: 'on',
       PLUGIN_FEES: 'web-search=0.000000123,code-exec=0.000000457',
@@ -65,7 +65,7 @@ export async function startUpstreams(): Promise<Upstreams> {
   };
 }
 
-/** A whole answer of a provider of the common wire. */
+/** A complete answer of a provider with the common wire. */
 export function completion(content: string): ScriptedAnswer {
   return {
     body: { id: 'chatcmpl-up', object: 'chat.completion', created: 1_795_200_000, model: 'up', choices: [{ index: 0, message: { role: 'assistant', content }, finish_reason: 'stop' }], usage: { prompt_tokens: 10, completion_tokens: 5, total_tokens: 15 } },
@@ -77,7 +77,7 @@ const chunk = (choices: readonly object[], more: object = {}): string => sse({ i
 /** One content delta of a provider's stream. */
 export const delta = (content: string): string => chunk([{ index: 0, delta: { role: 'assistant', content }, finish_reason: null }]);
 
-/** A whole stream of a provider. */
+/** A complete stream of a provider. */
 export function streamed(...pieces: readonly string[]): ScriptedAnswer {
   return {
     chunks: [...pieces.map(delta), chunk([{ index: 0, delta: {}, finish_reason: 'stop' }]), chunk([], { usage: { prompt_tokens: 10, completion_tokens: 5, total_tokens: 15 } }), sse('[DONE]')],

@@ -1,4 +1,4 @@
-/** One gateway in front of every provider wire; behind each a simulator that nobody here wrote, and before it a door that breaks on demand. */
+/** One gateway with every provider wire. Behind each wire is a third-party simulator, with a proxy in front that fails on demand. */
 import { LLMock } from '@copilotkit/aimock';
 import { startFakeProvider, type FakeProvider } from '@signalbox/testkit/fake-provider';
 import { JSON_TOOL } from '@signalbox/wires/json-tool';
@@ -13,15 +13,15 @@ export const IMAGE_ANSWER = 'A cat.';
 const PIXEL_BASE64 = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==';
 export const PIXEL = { base64: PIXEL_BASE64, dataUrl: `data:image/png;base64,${PIXEL_BASE64}` } as const;
 
-/** What the simulator tells, in the words of every wire. */
+/** The simulator's usage, in the field names of every wire. */
 const COUNTS = { ...USAGE, input_tokens: USAGE.prompt_tokens, output_tokens: USAGE.completion_tokens, promptTokenCount: USAGE.prompt_tokens, candidatesTokenCount: USAGE.completion_tokens, totalTokenCount: USAGE.total_tokens };
-/** As many as a wire's tests have refused, and one that works. */
+/** As many keys as a wire's tests get refused, and one that works. */
 const KEYS = 'upstream-1,upstream-2,upstream-3,upstream-4';
 const OLLAMA_MODELS = ['gemma3:27b', 'llama3.1:8b', 'llama3.3:70b'];
 
 export interface WiresWorld {
   readonly gateway: Gateway;
-  /** Door of a provider, by its catalog id. */
+  /** Proxy of a provider, by its catalog id. */
   door(provider: string): FakeProvider;
   /** POST /v1/chat/completions. */
   chat(body: object, sent?: Sent): Promise<Got>;
@@ -41,7 +41,7 @@ async function startSimulator(): Promise<LLMock> {
   return simulator;
 }
 
-/** Throws when the gateway does not start; nothing is left running then. */
+/** Throws if the gateway does not start, and leaves nothing running then. */
 export async function startWiresWorld(): Promise<WiresWorld> {
   const simulator = await startSimulator();
   const doors = new Map(await Promise.all(WIRES.map(async ({ provider }) => [provider, await startFakeProvider({ forwardTo: simulator.url })] as const)));

@@ -1,4 +1,4 @@
-/** What a conformance test stands on: a running gateway, its upstreams, and its operator's door. */
+/** Environment of the conformance tests: a running gateway, its upstreams, and its admin API. */
 import { startGateway, type Gateway, type GatewayMode } from '../harness/gateway.js';
 import { eventually } from './eventually.js';
 import { send, type Got, type Sent } from './http.js';
@@ -17,7 +17,7 @@ export interface LedgerRow {
 
 export interface TestAccount {
   readonly id: string;
-  /** With every scope a first key has. */
+  /** Has every scope of a first key. */
   readonly key: string;
 }
 
@@ -49,7 +49,7 @@ export async function startWorld(mode: GatewayMode, variant: 'A' | 'B'): Promise
   const upstreams = await startUpstreams();
   let gateway: Gateway;
   try {
-    // Not a minute until repeats are told what became of a request whose edge was killed.
+    // Short, so that repeats need not wait a minute for the outcome of a request whose edge was killed.
     const environment = { ...upstreams.environment, CONTRACT_VARIANT: variant, CLAIM_LEASE_SECONDS: '2', PLUGINS_OFF: 'gutenberg' };
     gateway = await startGateway({ mode, environment, ...(mode === 'split' ? { replicas: 'edge=2' } : {}) });
   } catch (error) {

@@ -1,4 +1,4 @@
-/** What the operator's door says of money, and the comparison that must hold at rest. */
+/** Reads amounts from the admin API, and compares them as they must agree at rest. */
 import { hash } from 'node:crypto';
 import { expect } from '@jest/globals';
 import type { SeenAnswer } from './client.js';
@@ -24,7 +24,7 @@ export interface PrintedRow {
   readonly applies_to?: 'charge' | 'cost';
 }
 
-/** The hash of a row by what is printed of it, as docs/billing.md tells. */
+/** Computes the hash of a row from its printed fields, as in docs/billing.md. */
 function hashOf(accountId: string, row: PrintedRow): string {
   const covered = [
     accountId, String(row.seq), row.kind, row.request_id, row.attempt, row.amount_nano_usd, String(row.tokens), String(row.byok_tokens), row.source, row.flags, row.provider, row.period, String(row.at), row.applies_to ?? '', row.card_id,
@@ -32,7 +32,7 @@ function hashOf(accountId: string, row: PrintedRow): string {
   return hash('sha256', `${row.prev_hash}\n${JSON.stringify(covered)}`, 'hex');
 }
 
-/** One call of the admin door; throws on anything but 2xx. */
+/** One call of the admin API; throws on anything but 2xx. */
 export async function admin<T>(gateway: Gateway, path: string, method = 'GET', body?: unknown): Promise<T> {
   const response = await fetch(`${gateway.adminUrl}/admin${path}`, {
     method,
@@ -77,7 +77,7 @@ const chargeTotal = (rows: readonly PrintedRow[]): bigint => rows.filter(({ kind
 
 const REST_MS = 60_000;
 
-/** Waits until the books are at rest, then: each answer joins one charge of the told amount, rows chain, counters and watermarks agree. */
+/** Waits until the books are at rest. Then each answer must have one charge of the reported amount, the hash chain must be intact, and counters and watermarks must agree. */
 export async function expectBalancedBooks(gateway: Gateway, accountId: string, answers: readonly SeenAnswer[]): Promise<void> {
   let seen = '';
   await until(

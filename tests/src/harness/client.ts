@@ -1,10 +1,10 @@
-/** A bounded load on a gateway, and what its clients were told. */
+/** A bounded load on a gateway, and what its clients received. */
 import { systemClock } from '@signalbox/runtime/clock';
 
-/** One 200 that a client saw whole: a stream up to `[DONE]`, or a plain body. */
+/** One complete 200 answer: a stream up to `[DONE]`, or a plain body. */
 export interface SeenAnswer {
   readonly requestId: string;
-  /** As the header or the trailer says; undefined where only an estimate was told. */
+  /** From the header or the trailer; undefined if only an estimate was reported. */
   readonly costUsd: string | undefined;
 }
 
@@ -15,18 +15,18 @@ export interface SeenLoad {
 }
 
 export interface LoadOptions {
-  /** Bases of every replica; connections take turns. */
+  /** Base URLs of all replicas, used round robin by connections. */
   readonly baseUrls: readonly string[];
   readonly key: string;
   readonly connections: number;
   readonly untilMs: number;
-  /** Words for the simulator, see its README. */
+  /** Prompt with directives for the simulator, see its README. */
   readonly prompt?: string;
 }
 
 const REQUEST_MS = 20_000;
 
-/** A chat completion; never rejects. */
+/** Requests a chat completion; never rejects. */
 export async function ask(baseUrl: string, key: string, body: Readonly<Record<string, unknown>>): Promise<{ readonly status: number; readonly text: string; readonly headers: Headers }> {
   try {
     const response = await fetch(`${baseUrl}/v1/chat/completions`, {
@@ -42,7 +42,7 @@ export async function ask(baseUrl: string, key: string, body: Readonly<Record<st
   }
 }
 
-/** Mixed stream and plain requests, each connection one at a time, until the time is over. */
+/** Sends streamed and plain requests, one at a time per connection, until `untilMs`. */
 export async function load({ baseUrls, key, connections, untilMs, prompt = 'hello [sim:chunk-delay-ms=5]' }: LoadOptions): Promise<SeenLoad> {
   const answers: SeenAnswer[] = [];
   const others: Record<string, number> = {};
@@ -56,7 +56,7 @@ export async function load({ baseUrls, key, connections, untilMs, prompt = 'hell
       else {
         const name = status === 0 ? 'reset' : String(status);
         others[name] = (others[name] ?? 0) + 1;
-        // A refused connection answers at once: no spinning.
+        // A refused connection fails at once, so wait a little instead of spinning.
         if (status === 0) await until(() => Promise.resolve(false), 50, 50).catch(() => undefined);
       }
     }

@@ -1,4 +1,4 @@
-/** What is deployed, read from docker-compose.yml and k8s/, and what of it the code knows. */
+/** Reads the deployment from docker-compose.yml and k8s/, and compares it with what the code knows. */
 import { expect } from '@jest/globals';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -27,16 +27,16 @@ interface ComposeService {
 }
 export const compose = parse(read('docker-compose.yml')) as { readonly services: Readonly<Record<string, ComposeService>>; readonly volumes: Readonly<Record<string, unknown>> };
 const built = Object.entries(compose.services).filter(([, { build }]) => build !== undefined);
-/** Runs that make a schema and end; the rest stays up. */
+/** Migration jobs; all other containers keep running. */
 export const migrations = built.filter(([, { command }]) => command?.[1] === 'migrate');
 export const ours = built.filter((entry) => !migrations.includes(entry));
 
-/** What a service may take from SIGTERM to its end, as its configuration says. Those with streams are told how long they drain. */
+/** Longest time of a service from SIGTERM to its exit, by its configuration. Services with streams have a drain time. */
 export function longestStopSeconds(name: string, drainMs: string | undefined): number {
   const isWorker = name.startsWith('worker-');
   expect({ name, isTold: drainMs !== undefined }).toEqual({ name, isTold: isWorker || name === 'edge' });
   const drainSeconds = Number(drainMs ?? '0') / 1_000;
-  // A worker: streams, then the usage of clients that left. Edge: streams, then 2 s at least for what workers have not heard, and for cut requests to end.
+  // A worker: streams, then the usage of clients that left. Edge: streams, then at least 2 s to report outcomes to workers and for cut requests to end.
   return isWorker ? drainSeconds + Math.min(60, drainSeconds) : drainSeconds + 4;
 }
 
@@ -80,7 +80,7 @@ export const containerOf = ({ spec }: KubeObject): Container => {
 export const services = readdirSync(join(ROOT, 'services')).filter((name) => existsSync(join(ROOT, 'services', name, 'src/main.ts'))).sort();
 export const serviceOf = (command: readonly string[] = []): string => /^services\/([a-z-]+)\/dist\/main\.js$/.exec(command[0] ?? '')?.[1] ?? '';
 
-/** Names that a service's settings know: its own, those of every process, of every worker, and of the providers' tables. */
+/** Variables that a service reads: its own settings, those of every process and of every worker, and those in the providers' tables. */
 export function knownVariables(service: string): ReadonlySet<string> {
   const files = [`services/${service}/src/config.ts`, ...(service.startsWith('worker-') ? ['libs/worker-kit/src/config.ts'] : []), 'libs/runtime/src/tracing.ts', 'libs/runtime/src/tls-files.ts', ...['presets', 'credential', 'service-account'].map((name) => `services/${service}/src/${name}.ts`)];
   return new Set(files.filter((file) => existsSync(join(ROOT, file))).flatMap((file) => read(file).match(/\b[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+\b|\bHOST\b|\bPORT\b|\bPROVIDER\b|\bPROVIDERS\b|\bSIMULATOR\b|\bWORKERS\b|\bDEPLOYMENT\b|\bEXPLORATION\b/g) ?? []));

@@ -1,4 +1,4 @@
-/** Starts a gateway as an operator would: the built product, as processes, in a data folder of its own. */
+/** Starts a gateway as an operator would: the built product, as processes, in a separate data folder. */
 import { spawn, type ChildProcess } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -8,18 +8,18 @@ import { fileURLToPath } from 'node:url';
 import { sharedStoreUrls } from './stores.js';
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
-/** `npm test` bundles before it tests; a suite that is run by itself takes what `tsc -b` made. */
+/** `npm test` bundles first; a suite that is run by itself uses the output of `tsc -b`. */
 const isBundled = process.env['TEST_BUNDLED'] === '1';
-/** The all-in-one as it is started, below the root. */
+/** Program of the all-in-one process, relative to the root. */
 export const STANDALONE = `deploy/standalone/dist/${isBundled ? 'program.js' : 'main.js'}`;
 
 export type GatewayMode = 'standalone' | 'split';
 
 export interface GatewayOptions {
   readonly mode: GatewayMode;
-  /** Settings beside the harness's own: provider keys and addresses, variant, periods. */
+  /** Settings besides the harness's own, such as provider keys and addresses, variant, periods. */
   readonly environment?: Readonly<Record<string, string>>;
-  /** Kept between starts when given; else a fresh one, removed at stop. */
+  /** If given, kept between starts; else a fresh folder, removed at stop. */
   readonly dataDir?: string;
   readonly replicas?: string;
 }
@@ -35,27 +35,27 @@ export interface Gateway {
   readonly baseUrl: string;
   readonly adminUrl: string;
   readonly adminToken: string;
-  /** Of account `dev`, tier enterprise; empty when the data folder was not fresh. */
+  /** Key of account `dev`, tier enterprise; empty if the data folder was not fresh. */
   readonly key: string;
   readonly dataDir: string;
   /** The launcher, or the all-in-one itself. */
   readonly pid: number;
   /** Split only. */
   processes(): readonly GatewayProcess[];
-  /** SIGKILL to the all-in-one or the launcher. */
+  /** Sends SIGKILL to the all-in-one process or the launcher. */
   kill(): Promise<void>;
   stop(): Promise<void>;
 }
 
-/** A dozen processes on two busy cores: what is proven here is what happens, not how fast. */
+/** Generous time-outs for a dozen processes on two busy cores: these tests check behaviour, not speed. */
 const PATIENCE = { REDIS_TIMEOUT_MS: '1000', QUOTA_DEADLINE_MS: '2500' };
-/** A start or stop that takes longer is a failure with a reason, never a test run that hangs. */
+/** A start or stop that takes longer fails with a reason, so that the test run does not hang. */
 const START_MS_MAX = 90_000;
 const STOP_MS_MAX = 45_000;
 
 const exited = (child: ChildProcess): Promise<void> => (child.exitCode !== null || child.signalCode !== null ? Promise.resolve() : new Promise((resolve) => child.once('exit', () => resolve())));
 
-/** What the first line on stdout says; throws when it does not say it. */
+/** Parses the ready line, the first line on stdout; throws if it is something else. */
 function readReadyLine(mode: GatewayMode, line: string): { baseUrl: string; adminUrl: string; key: string } {
   if (mode === 'split') {
     const { base_url: baseUrl, admin_url: adminUrl, key = '' } = JSON.parse(line) as { base_url: string; admin_url: string; key?: string };

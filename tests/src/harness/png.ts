@@ -1,11 +1,11 @@
-/** Reads a PNG as any reader must: signature, checksums, header, and as many bytes of pixels as the header says. */
+/** Validates a PNG as any reader must: signature, checksums, header, and the number of pixel bytes. */
 import { crc32, inflateSync } from 'node:zlib';
 
 const SIGNATURE = '\x89PNG\r\n\x1a\n';
-/** Samples of a pixel, by the type of colour. */
+/** Samples per pixel, by colour type. */
 const SAMPLES: Readonly<Record<number, number>> = { 0: 1, 2: 3, 3: 1, 4: 2, 6: 4 };
 
-/** Its size in pixels. Throws with the reason when it is no PNG that could be shown. */
+/** Returns the size in pixels. Throws with the reason if the file is not a displayable PNG. */
 export function readPng(file: Buffer): { readonly width: number; readonly height: number } {
   const fail = (reason: string): never => {
     throw new Error(`Not a PNG: ${reason}.`);
