@@ -59,7 +59,7 @@ class OneAnswer implements CallSink {
     if (fault !== undefined) {
       this.countFault();
       this.reject(fault);
-    } else if (this.response === undefined) this.reject(new Fault('bad_message', 'the peer answered nothing'));
+    } else if (this.response === undefined) this.reject(new Fault('bad_message', 'the peer ended the call without an answer'));
     else this.resolve(this.response);
   }
 }

@@ -24,7 +24,7 @@ export function faultToDetail(fault: Fault): FaultDetail {
 
 /** An unknown code of a newer peer becomes `internal_error`. */
 export function detailToFault(detail: FaultDetail | undefined): Fault {
-  if (detail === undefined) return new Fault('internal_error', 'the peer told no fault');
+  if (detail === undefined) return new Fault('internal_error', 'the peer reported a fault without its details');
   return makeFault(isFaultCode(detail.code) ? detail.code : 'internal_error', detail.message, detail.retryAfterMs);
 }
 

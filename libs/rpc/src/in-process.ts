@@ -122,7 +122,7 @@ class InProcessCall extends ServedCall implements Emitter<object>, CallCarrier {
   }
 
   private threw(error: unknown, log: Log): void {
-    if (!(error instanceof Fault)) log.error('a handler threw what is no fault', { method: this.served.name }, error);
+    if (!(error instanceof Fault)) log.error('a handler threw an error that is not a Fault', { method: this.served.name }, error);
     this.endSpan(toFault(error));
     this.answer(carried(toFault(error)));
   }

@@ -311,7 +311,7 @@ export class LinkServer {
       if (payload.length > MESSAGE_BYTES_MAX) throw new Fault('bad_message', 'a message is larger than 64 MB');
       this.answer(call, new LinkItem(call.id, ITEM.message), ITEM.end, payload);
     } catch (error) {
-      if (!(error instanceof Fault)) this.options.log.error('a handler threw what is no fault', { method: call.served.name }, error);
+      if (!(error instanceof Fault)) this.options.log.error('a handler threw an error that is not a Fault', { method: call.served.name }, error);
       call.endSpan(toFault(error));
       if (!call.isOver) this.failInOrder(call, toFault(error));
     }

@@ -61,7 +61,7 @@ function serve(call: ServerSurfaceCall, method: Method, { clock, tracer }: DoorO
 }
 
 function report(error: unknown, log: Log): Fault {
-  if (!(error instanceof Fault)) log.error('a handler threw what is no fault', {}, error);
+  if (!(error instanceof Fault)) log.error('a handler threw an error that is not a Fault', {}, error);
   return toFault(error);
 }
 

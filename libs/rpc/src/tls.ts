@@ -121,5 +121,5 @@ export function mayCall(area: ServiceArea, certificate: PeerCertificate | undefi
 }
 
 export function callerRefused(): Fault {
-  return new Fault('caller_refused', 'the certificate of the caller does not entitle it to this method');
+  return new Fault('caller_refused', 'the certificate of the caller does not permit this method');
 }

@@ -71,11 +71,11 @@ export function composeAccounts(config: AccountsConfig, { clock, randomBytes, lo
       const olderSecretsKeys = [...config.SECRETS_KEYS_OLD, ...spellingsOf(config.SECRETS_KEY.unwrap()).map((value) => new Secret(value))];
       const providerKeys = createProviderKeys({ store, announcer, clock, ids, envelope: createEnvelope(config.SECRETS_KEY, olderSecretsKeys, randomBytes), addressProblem: createOwnAddressCheck(config.FETCH_ALLOW) });
       const { rewrapped, unreadable } = await providerKeys.rewrap();
-      if (rewrapped > 0) log.info('Provider credentials were put under the present SECRETS_KEY.', { count: rewrapped });
+      if (rewrapped > 0) log.info('Provider credentials were re-encrypted under the current SECRETS_KEY.', { count: rewrapped });
       if (!(await providerKeys.isSecretsKeyTheirs())) throw new ConfigError('SECRETS_KEY: is not the one under which the provider credentials of this database are kept, and none of them could be used. Set that one, or name it in SECRETS_KEYS_OLD; `npm start` keeps it as secrets-key in its DATA_DIR.');
       if (unreadable > 0) log.error('Provider credentials are under a SECRETS_KEY that is not known here; name it in SECRETS_KEYS_OLD.', { count: unreadable });
       const claims = createClaims({ store: createPostgresClaimStore(database.db), clock, envelope: createEnvelope(config.SECRETS_KEY, olderSecretsKeys, randomBytes, 'signalbox kept answer'), leaseMs: config.CLAIM_LEASE_SECONDS * 1_000 });
-      purging = repeat({ clock, delayMs: () => PURGE_INTERVAL_MS, work: () => claims.purge(), onFailure: (error) => log.error('Claims that are over could not be deleted.', {}, error) });
+      purging = repeat({ clock, delayMs: () => PURGE_INTERVAL_MS, work: () => claims.purge(), onFailure: (error) => log.error('Expired claims could not be deleted.', {}, error) });
       const sessions = createSessions({ store: createPostgresSessionStore(database.db), keys, announcer, clock, idleSeconds: config.SESSION_IDLE_SECONDS, absoluteSeconds: config.SESSION_ABSOLUTE_SECONDS });
       const handlers = createHandlers({ clock, accounts, keys, providerKeys, claims, sessions, changes: createPostgresChangeLog(database.db), metrics: createAccountsMetrics(metrics) });
       server = createRpcServer({ area: 'accounts', handlers, host: config.HOST, port: config.GRPC_PORT, clock, log, doors, tracer, tls });

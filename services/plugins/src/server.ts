@@ -25,13 +25,13 @@ function parsed(bytes: Uint8Array, what: string): unknown {
   try {
     return JSON.parse(Buffer.from(bytes).toString('utf8'));
   } catch {
-    throw new Fault('bad_message', `${what} are no JSON`);
+    throw new Fault('bad_message', `${what} are not valid JSON`);
   }
 }
 
 function wishOf({ id, options }: PluginWish__Output): Wish {
   const value = options.length === 0 ? {} : parsed(options, 'options');
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw new Fault('bad_message', 'options are no object');
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw new Fault('bad_message', 'options are not an object');
   return { id, options: value as Wish['options'] };
 }
 
@@ -46,7 +46,7 @@ function planTermsOf(request: Pick<PrepareRequest__Output, 'allowedProviders' | 
 
 function askedOf(request: PrepareRequest__Output | ObserveRequest__Output): Asked {
   const messages = parsed(request.messages, 'messages');
-  if (!Array.isArray(messages)) throw new Fault('bad_message', 'messages are no array');
+  if (!Array.isArray(messages)) throw new Fault('bad_message', 'messages are not an array');
   return {
     requestId: request.requestId,
     accountId: request.accountId,

@@ -58,9 +58,9 @@ export function composeQuota(config: QuotaConfig, surroundings: Surroundings, ne
     askWriters: async (waiting) => readWriters(await billing.unary<object, WatermarksResponse__Output>('Watermarks', {}, { requestId: waiting })),
     bookLost: async (writer, accountId, requests) => {
       await billing.unary<BookLostRequest, object>('BookLost', writeLost(writer, accountId, requests), { deadlineMs: RECONCILE_DEADLINE_MS });
-      log.error('A lost writer left requests that only quota knew of; they are booked as far as they were told.', { writer, requests: requests.length });
+      log.error('A lost writer left requests that only quota knows; they are booked with the amounts last reported.', { writer, requests: requests.length });
     },
-    tellAwaited: (writers) => log.error('Accounts with limits are refused: since Redis began anew these workers have not told what they have under way. Each is waited for until it is back, counts as lost, or is declared so (admin writer lost).', { writers }),
+    tellAwaited: (writers) => log.error('Requests of accounts with limits are refused: these workers have not reported their running requests since Redis lost its state. Each is waited for until it is back, counts as lost, or is declared lost (admin writer lost).', { writers }),
   });
   // A name of its own, so that edge can distinguish two replicas behind one address and call the other while one is frozen.
   const instance = Buffer.from(randomBytes(8)).toString('hex');
@@ -87,13 +87,13 @@ export function composeQuota(config: QuotaConfig, surroundings: Surroundings, ne
       return;
     }
     quota.applyTotals(message.accountId, readTotals(message)).catch((error: unknown) => {
-      if (error instanceof Fault) log.warn('Totals were missed or could not be applied; they are asked for later.', { code: error.code });
+      if (error instanceof Fault) log.warn('Totals were missed or could not be applied; they are requested again later.', { code: error.code });
       else log.error('A totals event could not be applied.', {}, error);
     });
   };
   const sweep = async (): Promise<void> => metrics.leasesEnded(await quota.sweep());
   const reconcile = async (ageMs: number): Promise<void> => metrics.reconciled(await quota.reconcile(ageMs));
-  const rounds = (name: string, delayMs: number, work: () => Promise<void>): Repeating => repeat({ clock, delayMs: () => delayMs, work, onFailure: () => log.debug('A round did not reach the store or the ledger.', { round: name }) });
+  const rounds = (name: string, delayMs: number, work: () => Promise<void>): Repeating => repeat({ clock, delayMs: () => delayMs, work, onFailure: () => log.debug('A periodic task could not reach the store or the ledger.', { round: name }) });
 
   return {
     name: 'quota',

@@ -112,7 +112,7 @@ test('a new day takes no file into use that nobody asked for, and says so once',
   for (let hour = 0; hour < 3; hour += 1) await clock.advanceAsync(3_600_000);
   expect(await replica.snapshotId()).toBe(before);
   expect(await priceOf(replica)).toBe('150000000');
-  expect(replica.warnings).toEqual([expect.stringMatching(/^A new day began, and the files of the catalog hold something else/)]);
+  expect(replica.warnings).toEqual([expect.stringMatching(/^A new day began, but the files of the catalog differ/)]);
   expect(await replica.reload()).toMatchObject({ loaded: true, warnings: [] });
   expect(await priceOf(replica)).toBe('160000000');
   expect((await replica.decide(SONNET)).refusal).toBe('MODEL_DEPRECATED');

@@ -50,7 +50,7 @@ export function composeRouting(config: RoutingConfig, { clock, randomBytes, log,
   const source = createCatalogFiles({
     directory: config.CATALOG_DIR,
     withSimulator,
-    archive: config.SNAPSHOT_DIR === '' ? undefined : createCatalogArchive(config.SNAPSHOT_DIR, (code) => log.warn('The catalog in force could not be kept in SNAPSHOT_DIR: its decisions cannot be made again after a restart.', { directory: config.SNAPSHOT_DIR, code })),
+    archive: config.SNAPSHOT_DIR === '' ? undefined : createCatalogArchive(config.SNAPSHOT_DIR, (code) => log.warn('The catalog in force could not be stored in SNAPSHOT_DIR: its decisions cannot be replayed after a restart.', { directory: config.SNAPSHOT_DIR, code })),
     terms: {
       managedProviders: new Set(withSimulator ? [...config.PROVIDERS, SIMULATOR_PROVIDER] : config.PROVIDERS),
       byokProviders: new Set(config.BYOK_PROVIDERS),
@@ -73,7 +73,7 @@ export function composeRouting(config: RoutingConfig, { clock, randomBytes, log,
     connect: () => connectNatsBus({ url: config.NATS_URL, clock, log, name: 'routing' }),
     listeners,
     clock,
-    onFailure: (error) => log.warn('The event bus does not answer, or does not let routing listen; statistics wait.', { reason: error instanceof Error ? error.message : 'unknown' }),
+    onFailure: (error) => log.warn('The event bus does not answer, or refuses a subscription; there are no live statistics until it accepts.', { reason: error instanceof Error ? error.message : 'unknown' }),
   });
   const busNow = (): Bus | undefined => neighbours.bus ?? ownBus.current();
   const decisions = createDecisions({
@@ -120,7 +120,7 @@ export function composeRouting(config: RoutingConfig, { clock, randomBytes, log,
     const day = Math.floor(clock.nowMs() / DAY_MS);
     if (renewal !== 'changed' || toldDay === day) return;
     toldDay = day;
-    log.warn('A new day began, and the files of the catalog hold something else than what is in force: what is shut down as of today is not known until they are reloaded.');
+    log.warn('A new day began, but the files of the catalog differ from the catalog in force: what shuts down as of today is not known until the files are reloaded.');
   };
   const untilNextLookMs = (): number => Math.min(DAY_MS - (clock.nowMs() % DAY_MS), DAY_LOOK_MS_MAX);
 

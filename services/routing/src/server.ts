@@ -184,7 +184,7 @@ export function createRoutingHandlers({ holder, quality, conversations, live, de
     metrics.reloaded(isLoaded ? 'loaded' : 'refused');
     if (isLoaded) log.info('The catalog was loaded.', { snapshot_id: holder.current()?.catalog.id });
     else if (problems.length > 0) log.warn('The catalog or the quality artefact was refused; the last good ones stay.', { problems });
-    else log.warn('The catalog waits for an operator\'s word, since prices moved by more than a factor of two; the last good one stays.', { warnings: found.warnings });
+    else log.warn('The new catalog needs an operator\'s confirmation, since prices moved by more than a factor of two; the last good one stays in force.', { warnings: found.warnings });
     if (isLoaded && found.warnings.length > 0) log.warn('Prices moved by more than a factor of two.', { warnings: found.warnings });
     return { loaded: isLoaded, snapshotId: holder.current()?.catalog.id ?? '', problems, warnings: [...found.warnings] };
   };

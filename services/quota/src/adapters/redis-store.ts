@@ -92,7 +92,7 @@ function readAdmission(lines: readonly string[]): AdmitAnswer {
   const word = at(0);
   if (word === 'ended' || word === 'unloaded') return word;
   const decision = DECISIONS[word];
-  if (decision === undefined) throw new Fault('quota_unavailable', 'redis answered out of turn');
+  if (decision === undefined) throw new Fault('quota_unavailable', 'redis returned an unexpected answer');
   const isAdmitted = decision === 'admitted';
   const [planTokens = '0', planByokTokens = '0'] = at(6).split(' ');
   const optional = (index: number): bigint | undefined => (at(index) === '' ? undefined : BigInt(at(index)));
@@ -135,7 +135,7 @@ export function createRedisStore(options: RedisStoreOptions): QuotaStore {
   let trouble = '';
   redis.on('error', (error: Error) => {
     trouble = /\b[A-Z]{5,20}\b/.exec('code' in error ? String(error.code) : error.message)?.[0] ?? trouble;
-    log.debug('Redis is away.');
+    log.debug('Redis cannot be reached.');
   });
   redis.on('close', () => {
     run = '';
@@ -166,7 +166,7 @@ export function createRedisStore(options: RedisStoreOptions): QuotaStore {
   };
   redis.on('ready', () => {
     greet().catch((error: unknown) => {
-      log.error('Redis did not take the scripts.', {}, error);
+      log.error('The scripts could not be loaded into Redis.', {}, error);
       redis.disconnect(true);
     });
   });

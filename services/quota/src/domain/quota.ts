@@ -118,11 +118,11 @@ export function createQuota(
       const writers = await rebuild.askWriters(waiting);
       missing = unheard([...writers, ...metLately().filter(({ writer }) => !writers.some((known) => known.writer === writer))], await store.heard(present));
     } catch (error) {
-      throw new Fault('quota_unavailable', 'the ledger did not tell its writers', { cause: error });
+      throw new Fault('quota_unavailable', 'the ledger did not return its writers', { cause: error });
     }
     if (missing.length > 0) {
       tellAwaited(present, missing);
-      throw new Fault('quota_unavailable', `after a loss ${missing.length} writers were not heard yet`);
+      throw new Fault('quota_unavailable', `${missing.length} writers have not reported since the store lost its state`);
     }
     return (openEpoch = present);
   };
@@ -133,7 +133,7 @@ export function createQuota(
     try {
       totals = { ...(await askTotals(accountId, requestIds, waiting)), knownSeq };
     } catch (error) {
-      throw new Fault('quota_unavailable', 'the ledger did not tell its totals', { cause: error });
+      throw new Fault('quota_unavailable', 'the ledger did not return its totals', { cause: error });
     }
     await store.applyTotals(accountId, totals, openedIn);
     return new Set(totals.requestIds);
@@ -227,7 +227,7 @@ export function createQuota(
     },
     reregister: async (writer, told, holds, finished, isLast) => {
       meet(writer);
-      if (told === '' || told !== (await store.epoch())) throw new Fault('quota_unavailable', 'that life of the store is over');
+      if (told === '' || told !== (await store.epoch())) throw new Fault('quota_unavailable', 'the store has lost its state since that epoch');
       for (const { accountId } of holds) touch(accountId);
       await Promise.all([...holds.map(({ accountId, command }) => store.reregister(accountId, { ...command, writer })), ...finished.map(({ accountId, command }) => store.finish(accountId, { ...command, writer }))]);
       if (isLast) await store.hear(told, writer);

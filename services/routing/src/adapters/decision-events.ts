@@ -46,6 +46,6 @@ export function listenToControl(bus: Bus, origin: string, obey: (action: string)
       return;
     }
     if (message.origin === origin) return;
-    obey(message.action).catch((error: unknown) => log.error('What another replica was asked could not be done here.', { action: message.action }, error));
+    obey(message.action).catch((error: unknown) => log.error('A command received by another replica could not be carried out here.', { action: message.action }, error));
   });
 }
