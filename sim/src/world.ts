@@ -1,11 +1,8 @@
 /** A whole gateway in one process: the production code of edge, quota, workers and billing, on stores and links that fail. */
 import type { DecideResponse__Output } from '@signalbox/contracts/routing';
-import type { DispatchRequest__Output } from '@signalbox/contracts/worker';
 import { conduct, type Caller, type Neighbours, type Turn } from '@signalbox/edge/proof';
-import type { Fault } from '@signalbox/kernel/fault';
-import type { CallInfo } from '@signalbox/rpc/call';
 import { silentLog } from '@signalbox/runtime/log';
-import { extendingAt, openJournal, type ExtendHold, type OpenJournal } from '@signalbox/worker-kit/proof';
+import { extendingAt, openJournal, type OpenJournal } from '@signalbox/worker-kit/proof';
 import { SimBus } from './bus.js';
 import { claimHandlers, conductOnce, newClaimStore, standing, withoutBegins } from './claims.js';
 import { SimClient } from './client.js';
@@ -16,10 +13,8 @@ import { SimEdge, type EdgeParts } from './edge.js';
 import { GrowthRecord } from './growth.js';
 import { SimLedger } from './ledger.js';
 import { Life } from './life.js';
-import { METERS, NOTHING, type Meter } from './limits.js';
-import { inAnyLife, refusedWhenAway } from './mutant-growth.js';
+import { METERS, type Meter } from './limits.js';
 import { cutAtBus, withoutCalls } from './mutant-journal.js';
-import { takenForCancelled, takenForLeft } from './mutant-leaving.js';
 import type { Mutant } from './mutants.js';
 import { Network, type Door } from './network.js';
 import { SimPlugins } from './plugins.js';
@@ -28,6 +23,7 @@ import type { Random } from './random.js';
 import { Scheduler } from './scheduler.js';
 import { billingIn, quotaIn, TOTALS_DEADLINE_MS, workerIn } from './services.js';
 import { ACCOUNTS, callerOf, planOf, pricesOf, requestOf, type Traffic } from './traffic.js';
+import { watchCall, watchGrowth } from './watching.js';
 import { drainWorker, type Worker, type WorkerStop } from './worker-stop.js';
 import { WorldRecord } from './world-record.js';
 
@@ -63,7 +59,7 @@ export class World extends WorldRecord {
 
   constructor(
     readonly random: Random,
-    private readonly mutant: Mutant | undefined,
+    readonly mutant: Mutant | undefined,
     trace?: (line: string) => void,
     /** A second replica of the first provider's worker. */
     hasReplica = false,
@@ -289,36 +285,6 @@ export class World extends WorldRecord {
     for (const life of this.lives()) life.thaw();
   }
 
-  /** Wraps a worker's call to record how the attempt began and when its client left. */
-  private watched(worker: number, { requestId, attempt, promptTokens }: DispatchRequest__Output, call: CallInfo): CallInfo {
-    const id = `${requestId}/${attempt}`;
-    this.ownPrompts.set(id, promptTokens);
-    const hear = this.mutant === 'left-unpaid' ? takenForCancelled : this.mutant === 'cut-off-paid' ? takenForLeft : (reason: Fault): Fault => reason;
-    const onAbort: CallInfo['onAbort'] = (listener) =>
-      call.onAbort((reason) => {
-        // A worker that thaws may time out its provider before it reads that the client left; then this is not the reason for abandoning the attempt.
-        const isUnderWay = this.providers.every(({ bill }) => bill.get(id)?.endedAtMs === undefined);
-        if (reason.code === 'client_left' && isUnderWay) {
-          this.left.set(id, this.scheduler.nowMs);
-          this.onLeft(requestId, worker);
-        }
-        listener(hear(reason));
-      });
-    return { ...call, onAbort };
-  }
-
-  /** How the workers of this run extend holds. Checks that they never assume more room than the limits left. */
-  private extending(extendHold: ExtendHold): ExtendHold {
-    const watched = this.growth.watch(extendHold);
-    const asking = this.mutant === 'grow-in-another-life' ? inAnyLife(watched) : this.mutant === 'away-is-refused' ? refusedWhenAway(watched) : watched;
-    return async (accountId, requestId, toNanoUsd, toTokens, ...rest) => {
-      const isGranted = await asking(accountId, requestId, toNanoUsd, toTokens, ...rest);
-      const { charge, tokens } = this.held.get(requestId) ?? NOTHING;
-      if (isGranted && (toNanoUsd > charge || toTokens > tokens)) this.violate(`I4: ${requestId} grew to ${toNanoUsd} and ${toTokens} tokens, its limits gave ${charge} and ${tokens}`);
-      return isGranted;
-    };
-  }
-
   private isGivenUp(requestId: string, attempt: number): boolean {
     return this.finished.get(requestId)?.charge === 0n || this.ledger.requestOf(requestId)?.facts.outcomes.some((told) => told.attempt === attempt && told.outcome === 'DISCARDED' && !told.toldByEdge) === true;
   }
@@ -387,12 +353,12 @@ export class World extends WorldRecord {
         worker.journal = journal;
         const { dispatcher, handlers } = workerIn({
           life, provider, journal, bus: ownBus, mutant: this.mutant,
-          extendHold: this.extending(extendingAt(quota, journal.state().writer)),
+          extendHold: watchGrowth(this, extendingAt(quota, journal.state().writer)),
           onDispatch: ({ requestId }) => void served.add(requestId),
           onDelivered: (requestId, attempt) => {
             if (this.isGivenUp(requestId, attempt)) this.revived.add(requestId);
           },
-          watched: (request, call) => this.watched(index, request, call),
+          watched: (request, call) => watchCall(this, request, call, () => this.onLeft(request.requestId, index)),
         });
         worker.dispatcher = dispatcher;
         door.handlers = handlers;
