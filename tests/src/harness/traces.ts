@@ -1,4 +1,4 @@
-/** What a trace of one request must show, however the system runs. */
+/** Checks of the trace of one request, for every way to run the system. */
 import { expect } from '@jest/globals';
 import type { CollectedSpan, OtlpCollector } from '@signalbox/testkit/otlp-collector';
 import { until } from './client.js';
@@ -7,7 +7,7 @@ const COLLECTED_MS_MAX = 20_000;
 const EDGE = 'POST /v1/chat/completions';
 const BOOKED = 'book usage';
 
-/** The spans of the request's trace, once the edge's is there and each of its attempts is booked. */
+/** The spans of a request's trace, once edge's span is there and each attempt is booked. */
 export async function traceOf(collector: OtlpCollector, requestId: string): Promise<readonly CollectedSpan[]> {
   let trace: readonly CollectedSpan[] = [];
   await until(
@@ -24,14 +24,14 @@ export async function traceOf(collector: OtlpCollector, requestId: string): Prom
   return trace;
 }
 
-/** `service name` of a span with those of its ancestors, the first first. */
+/** `service name` of a span and its ancestors, root first. */
 export function pathOf(span: CollectedSpan, trace: readonly CollectedSpan[]): string {
   const parent = trace.find(({ spanId }) => spanId === span.parentSpanId);
   const shown = `${span.service} ${span.name.replace(/^.*\//, '')}`;
   return parent === undefined ? shown : `${pathOf(parent, trace)} > ${shown}`;
 }
 
-/** Only the first span has no parent here, and what was said, by whom and for which key, is nowhere in what was sent. */
+/** Expects that only the root span has no parent in the trace, and that none of `secrets` (texts, names, keys) was sent to the collector. */
 export function expectOneTraceWithoutContent(collector: OtlpCollector, trace: readonly CollectedSpan[], secrets: readonly string[]): void {
   expect(trace.filter(({ parentSpanId }) => !trace.some(({ spanId }) => spanId === parentSpanId)).map(({ service, name }) => `${service} ${name}`)).toEqual([`edge ${EDGE}`]);
   for (const secret of secrets) expect(collector.text().includes(secret)).toBe(false);
