@@ -1,6 +1,6 @@
-// Writes each program once more: dist/program.js beside its dist/main.js runs what lies in dist/bundle, a few CommonJS
-// files with what V8 compiled of them. It starts faster and holds less memory. `node scripts/bundle.mjs` bundles all of
-// them, `… standalone` the all-in-one and `… services` the services; with `--held` whoever starts it has the folder already.
+// Bundles each program: dist/program.js next to its dist/main.js runs the bundle in dist/bundle, a few CommonJS files with
+// V8's compiled code. The program then starts faster and uses less memory (ADR 28). `node scripts/bundle.mjs` bundles all
+// programs, with `standalone` or `services` only those; with `--held` the parent process already has the folder's lock.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -12,7 +12,7 @@ import { alone } from './work-lock.mjs';
 const here = fileURLToPath(import.meta.url);
 const root = join(dirname(here), '..');
 const STANDALONE = 'deploy/standalone';
-/** Those of `npm start`. */
+/** The flags of `npm start`. */
 const STANDALONE_FLAGS = ['--v8-pool-size=1', '--no-memory-reducer'];
 const TO_ROOT = '__TO_ROOT__';
 const PROTO_LOADER = '\0proto-loader';
@@ -22,14 +22,14 @@ const mainOf = (folder) => join(root, folder, 'dist/main.js');
 const programOf = (folder) => join(root, folder, 'dist/program.js');
 const bundleOf = (folder) => join(root, folder, 'dist/bundle');
 
-/** A module that looks for files beside itself goes on looking where it stood, wherever its code is put. */
+/** Keeps `import.meta.url` of modules that read files next to themselves, wherever their code ends up. */
 const keepPlaces = (folder) => ({
   name: 'keep-places',
   transform: (code, id) => (!id.startsWith('\0') && code.includes('import.meta.url') ? { code: code.replaceAll('import.meta.url', `new URL(${JSON.stringify(`${TO_ROOT}${relative(root, id)}`)}, import.meta.url).href`), map: null } : null),
   renderChunk: (code) => (code.includes(TO_ROOT) ? { code: code.replaceAll(TO_ROOT, `${relative(bundleOf(folder), root)}/`), map: null } : null),
 });
 
-/** V8 holds a text with one character beyond Latin-1 in twice the memory: escaped, they mean the same in strings and patterns. What follows a backslash is taken with it. */
+/** Escapes characters beyond Latin-1: V8 stores a source text with a single one of them in twice the memory. In strings and patterns the escape means the same. A backslash before the character is replaced with it. */
 const ascii = {
   name: 'ascii',
   generateBundle: (_options, bundle) => {
@@ -38,14 +38,14 @@ const ascii = {
   },
 };
 
-/** What grpc-js reads .proto files with, for a door to its own figures that nobody here opens: a parser, a twentieth of what a service loads. */
+/** Drops proto-loader, which grpc-js uses only for its Channelz service, unused here: its parser is a twentieth of the code that a service loads. */
 const withoutProtoLoader = {
   name: 'without-proto-loader',
   resolveId: (source) => (source === '@grpc/proto-loader' ? PROTO_LOADER : null),
   load: (id) => (id === PROTO_LOADER ? { code: "export const loadSync = () => { throw new Error('Channelz is not in this program.'); };", moduleType: 'js' } : null),
 };
 
-/** CommonJS cannot await at its top level: what follows the imports of the main module becomes a function. */
+/** CommonJS has no top-level await: wraps everything after the imports of the main module in an async function. */
 const wrapMain = (main) => ({
   name: 'wrap-main',
   transform: (code, id) => {
@@ -56,26 +56,26 @@ const wrapMain = (main) => ({
   },
 });
 
-/** Loads what an all-in-one loads once it has set flags for itself. */
+/** Loads the modules of an all-in-one after setting the flags that it sets for itself at run time. */
 function warmStandalone() {
   const [process, compose] = ['libs/runtime/dist/process.js', `${STANDALONE}/dist/compose.js`].map((file) => JSON.stringify(join(root, file)));
   return `import { tuneProcess } from ${process};\nexport async function warm() {\n  tuneProcess();\n  await import(${compose});\n}\n`;
 }
 
-/** What a service imports, by absolute paths: this stands nowhere. */
+/** Imports what the main module of a service imports. Paths are absolute, since this module has no place on disk. */
 function warmService(main) {
   const names = [...readFileSync(main, 'utf8').matchAll(/^import .* from '([^']+)';/gm)].map(([, name]) => name).filter((name) => !name.startsWith('node:'));
   return names.map((name, at) => `export * as part${at} from ${JSON.stringify(name.startsWith('.') ? join(dirname(main), name) : name)};\n`).join('');
 }
 
-/** An entry that loads what the program loads, and starts nothing. */
+/** A second entry that loads the same code as the program without starting it. */
 const warm = (folder) => ({
   name: 'warm',
   resolveId: (source, importer) => (source === WARM ? WARM : importer === WARM && !source.startsWith('/') ? { id: fileURLToPath(import.meta.resolve(source)) } : null),
   load: (id) => (id === WARM ? { code: folder === STANDALONE ? warmStandalone() : warmService(mainOf(folder)), moduleType: 'js' } : null),
 });
 
-// Functions and classes keep their names, which stand in stacks and in profiles. Others are short: V8 holds the text of all that it may yet compile.
+// Functions and classes keep their names for stack traces and profiles. Other names are shortened, since V8 keeps the source text of functions that it may still compile.
 const minify = { mangle: { toplevel: false, keepNames: true }, compress: false, codegen: { removeWhitespace: true } };
 
 async function bundleProgram(rolldown, folder) {
@@ -85,20 +85,20 @@ async function bundleProgram(rolldown, folder) {
   await bundle.close();
 }
 
-/** Leaves what V8 compiles beside the files. It takes such code only under the flags that it was compiled with. */
+/** Stores V8's compiled code next to the files, in a process with the program's flags: V8 accepts compiled code only under the same flags. */
 async function compile(folder, flagsOf) {
   const child = spawn(process.execPath, [...(folder === STANDALONE ? STANDALONE_FLAGS : flagsOf(folder.slice(folder.lastIndexOf('/') + 1))), here, '--compile', bundleOf(folder)], { stdio: ['ignore', 'ignore', 2] });
   const [status] = await once(child, 'close');
-  if (status !== 0) process.stderr.write(`signalbox: what V8 compiled of ${folder} could not be kept; it is compiled at each start.\n`);
+  if (status !== 0) process.stderr.write(`signalbox: the compiled code of ${folder} could not be stored; it is compiled at each start instead.\n`);
   const loader = relative(dirname(programOf(folder)), join(root, 'scripts/run-bundle.mjs'));
-  // Last: where it is, the rest is whole.
+  // Written last: it shows that the bundle is complete.
   writeFileSync(programOf(folder), `import { fileURLToPath } from 'node:url';\nimport { loadBundle } from '${loader}';\nloadBundle(fileURLToPath(new URL('bundle/main.cjs', import.meta.url)));\n`);
 }
 
 async function keepCompiled(bundle) {
   const loaded = new Map();
   const { warm: load } = loadBundle(join(bundle, 'warm.cjs'), loaded);
-  // What an all-in-one loads before it sets its flags would not be taken.
+  // An all-in-one loads these files before it sets its flags, so V8 would reject their code.
   const early = new Set(load === undefined ? [] : loaded.keys());
   await load?.();
   for (const [file, { script }] of loaded) if (!early.has(file)) writeFileSync(cacheOf(file), script.createCachedData());
@@ -111,7 +111,7 @@ const FOLDERS = {
 };
 export const PROGRAMS = Object.keys(FOLDERS);
 
-/** Answers whether the programs, some of PROGRAMS, are bundled. They run as well from their modules, so nothing is thrown. */
+/** Bundles some of PROGRAMS; returns whether that succeeded. Programs also run from their modules, so nothing is thrown. */
 export async function bundlePrograms(programs = PROGRAMS) {
   try {
     const { rolldown } = await import('rolldown');
@@ -121,7 +121,7 @@ export async function bundlePrograms(programs = PROGRAMS) {
     let compiling = Promise.resolve();
     for (const folder of folders) {
       await bundleProgram(rolldown, folder);
-      // While the next one is bundled.
+      // Compiled while the next one is bundled.
       compiling = compiling.then(() => compile(folder, v8FlagsOf));
     }
     await compiling;

@@ -1,4 +1,4 @@
-// What everything else needs first: a Node that can run it, and the packages of the lock.
+// Checks the version of Node and installs dependencies: what every other script needs first.
 import { createHash } from 'node:crypto';
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -11,7 +11,7 @@ export const root = join(dirname(fileURLToPath(import.meta.url)), '..');
 /** Lines of npm's own log that are shown where it failed. */
 const REASON_LINES = 12;
 
-/** Ends this process, before anything is installed for a Node that cannot run it. */
+/** Ends the process if Node is too old, before anything is installed. */
 export function needNode() {
   const [major = 0, minor = 0] = process.versions.node.split('.').map(Number);
   if (major > 20 || (major === 20 && minor >= 19)) return;
@@ -31,8 +31,8 @@ export const installStampOf = (folder = root) => join(folder, 'node_modules/.sig
 const timeOf = (file) => (existsSync(file) ? statSync(file).mtimeMs : -1);
 
 /**
- * By the stamp of whoever installed last. Where a person did, there is none, or an older one: then npm's own copy of the
- * lock, which it writes at the end, is as new as the lock. The compiler is looked for, since `--omit=dev` leaves it out.
+ * Decided by the stamp of the last installation. After `npm ci` by hand there is no stamp or an older one; then npm's copy of
+ * the lock file, which it writes last, must be as new as the lock file. The compiler must exist, since `--omit=dev` skips it.
  */
 export function isInstalled(folder = root) {
   const stampFile = installStampOf(folder);
@@ -50,7 +50,7 @@ function logsFolder() {
   }
 }
 
-/** What npm wrote of its failure into the logs of this folder; empty when it wrote nothing. */
+/** The error lines of npm's logs in this folder, else its last lines; empty if it wrote nothing. */
 function reasonIn(logs) {
   const lines = readdirSync(logs).sort().flatMap((name) => readFileSync(join(logs, name), 'utf8').split('\n'));
   const errors = lines.flatMap((line) => /^\d+ error (.*\S)/.exec(line)?.[1] ?? []).filter((line) => !line.startsWith('A complete log'));

@@ -1,4 +1,4 @@
-// Installs the lock and builds, each only when a content stamp says that it is needed, and one process at a time.
+// Installs dependencies and builds, each only if a content stamp shows that it is needed, and one process at a time.
 import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { ensureDashboard, isDashboardBuilt } from './build-dashboard.mjs';
@@ -25,19 +25,19 @@ function sourceFiles(dir) {
 const read = (file) => (existsSync(file) ? readFileSync(file, 'utf8') : '');
 
 async function runOrEnd(command, args, quiet, held) {
-  // A person's progress goes to stderr: stdout belongs to the command's own answer.
+  // Progress goes to stderr, since stdout is for the command's own output.
   const { status, said } = await run(command, args, { cwd: root, quiet, held });
   if (status === 0) return;
   process.stderr.write(`${said}${command} ${args.join(' ')} failed.\n`);
   process.exit(1);
 }
 
-/** In a process of its own: the bundler would leave 400 MB resident in what is started next, for as long as that runs. */
+/** In a separate process: otherwise the bundler's 400 MB would stay resident in the program started next. */
 async function bundle(programs, held) {
   return (await run(process.execPath, [join(root, 'scripts/bundle.mjs'), '--held', ...programs], { cwd: root, held })).status === 0;
 }
 
-/** A stamp tells that all before it is whole: with a full disk it is better not there than in the way of a readable end. */
+/** A stamp marks completed work. With a full disk, a missing stamp is better than an error that hides the real one. */
 function stamp(file, content) {
   try {
     writeFileSync(file, content);
@@ -48,17 +48,17 @@ function stamp(file, content) {
 
 const installStamp = installStampOf();
 const buildStamp = join(modules, '.signalbox-build');
-/** `programs` as scripts/bundle.mjs names them. */
+/** Programs are named as in scripts/bundle.mjs. */
 const bundleStamp = (program) => join(modules, `.signalbox-bundle-${program}`);
 
 const digestOfSources = () => digest([join(root, 'tsconfig.base.json'), join(root, 'tsconfig.json'), ...BUILT.flatMap((dir) => sourceFiles(join(root, dir)))]);
 
 const isCompiled = (sources) => read(buildStamp) === sources && existsSync(join(root, 'deploy/standalone/dist/main.js'));
-/** Written last. */
+/** The file that is written last. */
 const LAST_PROGRAM = { standalone: 'deploy/standalone/dist/program.js', services: 'services/worker-sim/dist/program.js' };
 const isBundled = (program, bundled) => read(bundleStamp(program)) === bundled && existsSync(join(root, LAST_PROGRAM[program]));
 
-/** For whoever is about to build without `ensureBuilt`: stamps of other sources would be believed again once those come back. */
+/** Call before a build without `ensureBuilt`: removes stamps of other sources, which would count as valid again if those sources came back. */
 export function forgetOtherBuild() {
   if (read(buildStamp) === digestOfSources()) return;
   for (const file of [buildStamp, ...Object.keys(LAST_PROGRAM).map(bundleStamp)]) rmSync(file, { force: true });
@@ -91,11 +91,11 @@ async function installAndBuild(programs, quiet, held) {
   return hasBundles;
 }
 
-/** Leaves node_modules and every dist as the sources say, after whoever is at it already. Answers whether the `programs`, `standalone` and `services`, are bundled. */
+/** Brings node_modules and every dist up to date with the sources, after waiting for others. Returns whether the `programs` (`standalone`, `services`) are bundled. */
 export async function ensureBuilt({ programs = ['standalone'], quiet = false } = {}) {
   needNode();
   const [lock, sources] = [digestOfLock(), digestOfSources()];
-  // Where all is there nobody is asked, and nothing is written.
+  // If everything is up to date, take no lock and write nothing.
   if (read(installStamp) === lock && isCompiled(sources) && programs.every((program) => isBundled(program, `${lock}${sources}`)) && isDashboardBuilt()) return true;
   return alone((held) => installAndBuild(programs, quiet, held));
 }

@@ -1,5 +1,5 @@
-// Runs a program from its bundle: CommonJS files, each with what V8 compiled of it where scripts/bundle.mjs left that
-// beside it. Node 20 keeps no compiled code of ES modules.
+// Runs a program from its bundle: CommonJS files with V8's compiled code next to them, as scripts/bundle.mjs writes them.
+// Node 20 cannot load compiled code of ES modules.
 import { existsSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
@@ -9,15 +9,15 @@ const WRAPPER = ['(function (exports, require, module, __filename, __dirname) {'
 export const cacheOf = (file) => `${file}.cache`;
 
 /**
- * Loads `file`, an absolute path, with what it requires beside itself. `loaded` gets an entry for each file: its script,
- * and whether V8 took the compiled code; undefined = there was none. It takes only what the same V8 compiled of the same
- * text under the same flags.
+ * Loads `file`, an absolute path, and the files of the bundle that it requires. `loaded` gets an entry per file: its script,
+ * and whether V8 accepted the compiled code; undefined = there is none. V8 accepts code that the same version compiled from
+ * the same text under the same flags, and otherwise compiles the text.
  */
 export function loadBundle(file, loaded = new Map()) {
   const known = loaded.get(file);
   if (known !== undefined) return known.module.exports;
   const cachedData = existsSync(cacheOf(file)) ? readFileSync(cacheOf(file)) : undefined;
-  // Bundles are ASCII, which is faster to read as Latin-1.
+  // Bundles are ASCII, and Latin-1 decodes faster than UTF-8.
   const script = new Script(WRAPPER.join(readFileSync(file, 'latin1')), { filename: file, ...(cachedData === undefined ? {} : { cachedData }) });
   const module = { exports: {} };
   loaded.set(file, { module, script, isTaken: cachedData === undefined ? undefined : script.cachedDataRejected === false });

@@ -30,12 +30,12 @@ const folders = jestConfig.roots.map((folder) => join(root, folder.replace('<roo
 const ofGateways = join(root, 'tests');
 /** Suites that start the split system, a dozen processes. */
 const ofSplit = join(ofGateways, 'src/split');
-/** Waits a minute for providers that hang: what it does besides fits beside the small tests. */
+/** Mostly waits, a minute, for providers that hang, so it can run at the same time as the small tests. */
 const ofWires = join(ofGateways, 'src/conformance/wires');
-/** Suites that hold a gateway to a second or less, or fill the machine: another one beside them would take the time that they measure. */
+/** Suites that measure a second or less, or load the whole machine: they must run alone. */
 const ALONE = '\\.alone\\.test\\.ts$';
 
-/** One after another; what stands in one list runs at the same time. Suites of gateways mostly wait: one of the split system runs beside one of the others. */
+/** Passes run one after the other; the entries of one pass run at the same time. Gateway suites mostly wait, so one of the split system runs beside one of the others. */
 function passesOf() {
   if (given.length > 0) return [[given]];
   const without = (...patterns) => [...jestConfig.testPathIgnorePatterns, ...patterns].map((pattern) => `--testPathIgnorePatterns=${pattern}`);
@@ -63,7 +63,7 @@ function runJest(environment, resultFile, passArguments) {
 
 const REASONS_MAX = 20;
 
-/** Each different reason of a failure once, with how many tests gave it: the end of a long output must say why. */
+/** Lists each distinct failure once, with the number of tests, so that the end of a long output shows the reasons. */
 function reasons({ testResults }) {
   const counts = new Map();
   for (const suite of testResults) {
@@ -79,7 +79,7 @@ function reasons({ testResults }) {
 
 const SLOWEST = 8;
 
-/** Where the time of `npm test` goes: its suites one by one, the longest first. */
+/** Lists the suites by duration, longest first. */
 function slowest(resultFiles) {
   const suites = resultFiles.filter((file) => existsSync(file)).flatMap((file) => JSON.parse(readFileSync(file, 'utf8')).testResults);
   const seconds = ({ startTime, endTime }) => (endTime - startTime) / 1_000;
@@ -89,7 +89,7 @@ function slowest(resultFiles) {
 function readCounts(resultFile) {
   if (!existsSync(resultFile)) return { passed: 0, failed: 1, skipped: 0 };
   const result = JSON.parse(readFileSync(resultFile, 'utf8'));
-  // A suite that could not run has no test of its own that failed.
+  // A suite that could not run has no failed tests.
   const dead = result.testResults.filter((suite) => suite.status === 'failed' && !suite.assertionResults.some((test) => test.status === 'failed')).length;
   for (const line of reasons(result)) say(line);
   return { passed: result.numPassedTests, failed: result.numFailedTests + dead, skipped: result.numPendingTests + (result.numTodoTests ?? 0) };
@@ -105,10 +105,10 @@ async function ensureInstalled() {
   writeFileSync(installStampOf(), digestOfLock());
 }
 
-/** Runs `tsc -b`, which itself skips what is up to date. Answers whether it succeeded; output goes to stderr. */
+/** Runs `tsc -b`, which itself skips what is up to date. Returns whether it succeeded; output goes to stderr. */
 const build = (projects = []) => spawnSync(process.execPath, [join(root, 'node_modules/typescript/bin/tsc'), '-b', ...projects], { cwd: root, stdio: ['ignore', 2, 2] }).status === 0;
 
-/** Answers what of the build succeeded. */
+/** Returns which parts of the build succeeded. */
 async function prepare() {
   await ensureInstalled();
   say('Building …');
@@ -116,18 +116,18 @@ async function prepare() {
   const isBuilt = build();
   if (!isBuilt) {
     say('The build FAILED: counted as one failure; tests run all the same.');
-    // The stores' starter is needed to go on.
+    // The starter of the stores is needed in any case.
     build(['libs/local-stores']);
   }
-  // Whole gateways are tested as they are started: from their bundles.
+  // Gateways are tested as they are started by default, from their bundles.
   const isBundled = isBuilt && (await bundlePrograms());
-  // Tests of its pages say so when it is missing.
+  // If the dashboard is missing, tests of its pages fail with that reason.
   await ensureDashboard();
   return { isBuilt, isBundled };
 }
 
 async function main() {
-  // Beside a start in the same folder, which installs and builds as well.
+  // Take the lock, since a start in the same folder also installs and builds.
   const { isBuilt, isBundled } = await alone(prepare);
   const { findStores } = await import('../libs/local-stores/dist/find.js');
   stores = await findStores({ databaseUrl: process.env.TEST_DATABASE_URL, redisUrl: process.env.TEST_REDIS_URL, natsUrl: process.env.TEST_NATS_URL });
@@ -139,7 +139,7 @@ async function main() {
   const environment = { ...process.env, NODE_OPTIONS: `${process.env.NODE_OPTIONS ?? ''} --experimental-vm-modules --disable-warning=ExperimentalWarning`.trim() };
   for (const [store, { url }] of Object.entries(stores.stores)) environment[VARIABLES[store]] = url;
   if (isBundled) environment.TEST_BUNDLED = '1';
-  // What is here as a program each gateway starts for itself.
+  // If the stores' programs are available locally, each gateway starts its own.
   if (['redis', 'nats'].every((store) => ['local', 'downloaded'].includes(stores.stores[store]?.origin))) environment.TEST_OWN_STORES = '1';
   if (chromium !== undefined) Object.assign(environment, { CHROMIUM_PATH: chromium.executable, CHROMIUM_ENVIRONMENT: JSON.stringify(chromium.environment) });
   const folder = mkdtempSync(join(tmpdir(), 'signalbox-jest-'));
@@ -164,7 +164,7 @@ async function main() {
       say('REQUIRE_BROWSER=1, and Chromium is missing: counted as a failure.');
       counts.failed += 1;
     }
-    // jest failed for a reason of its own, such as a worker that crashed or an interruption.
+    // jest itself failed, for example because a worker crashed or it was interrupted.
     if (code !== 0 && counts.failed === 0) counts.failed = 1;
     return counts;
   } finally {
