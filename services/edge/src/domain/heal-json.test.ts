@@ -69,6 +69,7 @@ describe('an answer', () => {
     ['a first key of words that lacks a quote', '{a b": {"c": 1}, "d": 2}'],
     ['ended by a brace in a string that an inner quote ends', '{"a": "{k"}", "b": 1}'],
     ['such at the end of a list', '{"a": ["[k"]}"] }'],
+    ['such without the first quote, where another string has an escaped quote', '{"a":b} c {d","e":["f \\"g","h, i"]}'],
     ['such behind a mistake', `{'a': 1, "b": "x"}", 'c': 2}`],
     ['such with more words in the string', '{"a": "x"}y", "b": 1}'],
     ['ended by one brace too many', '{"a": {"b": 1}}, "c": 2}'],
@@ -162,6 +163,19 @@ describe('a stream', () => {
     expect(healer.push(',]}')).toBe('true]}');
     expect(healer.push('\nAnything else?')).toBe('');
     expect(healer.finish(false)).toEqual({ text: '', steps: ['prose', 'syntax'], isJson: true });
+  });
+
+  test.each([
+    ['an array where an object is wanted', '[{"a":', '1}]'],
+    ['members without the first brace', '"a": {', '"b": 1}, "c": 2}'],
+    ['a first key of words that lacks a quote', '{a b": ', '{"c": 1}}'],
+  ])('that is %s waits for its end, as prose does: while nothing is sent, another provider may be asked', (_name, first, more) => {
+    const healer = new JsonHealer('object', repairBudget());
+    expect(healer.push(first) + healer.push(more)).toBe('');
+    expect(healer.finish(false)).toEqual({ text: first + more, steps: [], isJson: false });
+    const long = new JsonHealer('object', repairBudget());
+    const rest = `${more}${' '.repeat(65_536)}`;
+    expect(long.push(first) + long.push(rest) + long.push('{}')).toBe(`${first}${rest}{}`);
   });
 
   test('without a value passes on once there is too much of it to hold', () => {

@@ -166,7 +166,8 @@ function goesOn(rest: string): boolean {
   }
   const end = withoutFence(looked).trimEnd();
   if (!LAST_BRACKET.test(end)) return false;
-  return hasOuterKey || ((looked.split('"').length - 1) % 2 !== 0 && (hasKey || LAST_STRING.test(end)));
+  // An escaped quote stands in a string and has no other.
+  return hasOuterKey || ((looked.replace(/\\./gs, '').split('"').length - 1) % 2 !== 0 && (hasKey || LAST_STRING.test(end)));
 }
 
 /** Without the fence at its end. No pattern does this in time: one would begin again at every blank of a long run. */
@@ -188,6 +189,8 @@ export class JsonHealer {
   /** Before the value: all of it; behind it: what follows. */
   private waiting = '';
   private searchFrom = 0;
+  /** What began is not the value that is wanted, and nothing behind it can be: the text is held like prose, so that another provider may still be asked. */
+  private isWrong = false;
   /** Dropped before the value. */
   private lead = '';
   private readonly scanner = new JsonScanner();
@@ -224,10 +227,13 @@ export class JsonHealer {
     if (this.phase === 'passing') return text;
     if (this.phase === 'value') return this.readValue(text);
     this.waiting += text;
-    const found = findValue(this.waiting, this.kind, this.searchFrom, isEnd);
-    if (found.kind === 'at') return this.begin(found.at);
-    if (found.kind === 'none') return this.pass();
-    this.searchFrom = found.from;
+    if (!this.isWrong) {
+      const found = findValue(this.waiting, this.kind, this.searchFrom, isEnd);
+      // An array where an object is wanted is nothing to take objects out of.
+      if (found.kind === 'at' && !(this.kind === 'object' && this.waiting[found.at] === '[')) return this.begin(found.at);
+      if (found.kind === 'unknown') this.searchFrom = found.from;
+      else this.isWrong = true;
+    }
     return isEnd || this.waiting.length <= PREFIX_CHARS_MAX ? '' : this.pass();
   }
 
@@ -239,8 +245,6 @@ export class JsonHealer {
   }
 
   private begin(at: number): string {
-    // An array where an object is wanted is nothing to take objects out of.
-    if (this.kind === 'object' && this.waiting[at] === '[') return this.pass();
     const before = this.waiting.slice(0, at);
     const value = this.waiting.slice(at);
     this.phase = 'value';
