@@ -81,7 +81,8 @@ const minify = { mangle: { toplevel: false, keepNames: true }, compress: false, 
 async function bundleProgram(rolldown, folder) {
   rmSync(bundleOf(folder), { recursive: true, force: true });
   const bundle = await rolldown({ input: { main: mainOf(folder), warm: WARM }, platform: 'node', plugins: [withoutProtoLoader, warm(folder), wrapMain(mainOf(folder)), keepPlaces(folder), ascii], logLevel: 'warn' });
-  await bundle.write({ dir: bundleOf(folder), format: 'cjs', dynamicImportInCjs: false, minify, entryFileNames: '[name].cjs', chunkFileNames: '[name]-[hash].cjs' });
+  // Strict, as ES modules are: otherwise writing to a frozen object would fail silently.
+  await bundle.write({ dir: bundleOf(folder), format: 'cjs', strict: true, dynamicImportInCjs: false, minify, entryFileNames: '[name].cjs', chunkFileNames: '[name]-[hash].cjs' });
   await bundle.close();
 }
 

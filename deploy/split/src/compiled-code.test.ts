@@ -1,6 +1,6 @@
-/** The code that the build leaves compiled for each program: V8 takes it only under the flags that it was compiled with. */
+/** The bundle of each program, and its compiled code, which V8 accepts only under the flags that it was compiled with. */
 import { execFileSync } from 'node:child_process';
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from '@jest/globals';
 import { v8FlagsOf } from './v8-flags.js';
@@ -15,6 +15,13 @@ function startFlags(): readonly string[] {
   const { scripts } = JSON.parse(readFileSync(new URL('package.json', root), 'utf8')) as { readonly scripts: { readonly start: string } };
   return scripts.start.split(' ').filter((word) => word.startsWith('--'));
 }
+
+ofBundles.each(['deploy/standalone', 'services/edge', 'services/worker-openai'])('the bundle of %s runs in strict mode, as its modules do', (folder) => {
+  const bundle = new URL(`${folder}/dist/bundle/`, root);
+  const files = readdirSync(bundle).filter((name) => name.endsWith('.cjs'));
+  expect(files).toContain('main.cjs');
+  for (const name of files) expect([name, /^(["'])use strict\1;/.test(readFileSync(new URL(name, bundle), 'latin1'))]).toEqual([name, true]);
+});
 
 ofBundles.each([
   ['npm start', 'deploy/standalone', startFlags()],
