@@ -84,6 +84,14 @@ export interface StreamCall {
   hasOthers?(): boolean;
 }
 
+/**
+ * What stands for the replica behind a `peer`. Calls that went over different links have different peers: of one replica, as far as that is
+ * known, this is the same object while a link to it is open.
+ */
+export function replicaOf(peer: object): object {
+  return 'replica' in peer && typeof peer.replica === 'object' && peer.replica !== null ? peer.replica : peer;
+}
+
 /** A neighbour service, over the transport that the client was created for. */
 export interface RpcClient {
   unary<Request extends object, Response>(method: string, request: Request, options?: CallOptions): Promise<Response>;

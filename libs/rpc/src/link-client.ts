@@ -35,6 +35,8 @@ export interface LinkPeer {
   readonly address: string;
   /** The name the server gives itself, stable across restarts; empty = it gives none. */
   readonly instance: string;
+  /** The same object for all open links of a pool that reach this instance (see `replicaOf`). */
+  readonly replica: object;
 }
 
 interface Entry {
@@ -72,7 +74,7 @@ export class LinkClient implements CallCarrier {
   private lingerTimer: Timer | undefined;
 
   constructor(private readonly options: LinkClientOptions) {
-    this.peer = { address: options.address, instance: '' };
+    this.peer = { address: options.address, instance: '', replica: {} };
     this.client = new Client(options.address, clientCredentials(options.tls), clientOptions(options.keepalive));
     this.stream = this.client.makeBidiStreamRequest(options.path, asBytes, asBytes, new Metadata());
     this.outbox = new Outbox((batch) => this.stream.write(batch));
@@ -182,7 +184,7 @@ export class LinkClient implements CallCarrier {
 
   private readonly becomeReady = (metadata: Metadata): void => {
     if (this.state !== 'connecting') return;
-    this.peer = { address: this.options.address, instance: String(metadata.get(INSTANCE)[0] ?? '') };
+    this.peer = { ...this.peer, instance: String(metadata.get(INSTANCE)[0] ?? '') };
     this.state = 'ready';
     this.readyAtMs = this.options.clock.monotonicMs();
     this.connectTimer.cancel();

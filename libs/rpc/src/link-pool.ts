@@ -221,6 +221,10 @@ export class LinkPool implements CallCarrier {
       tls,
       onSilent: this.move,
       ...ends,
+      onReady: (ready) => {
+        this.recognise(ready);
+        ends.onReady(ready);
+      },
       onClosed: (closed, unsent) => {
         this.links.delete(closed);
         ends.onClosed(closed, unsent);
@@ -229,6 +233,17 @@ export class LinkPool implements CallCarrier {
     });
     this.links.add(link);
     return link;
+  }
+
+  /** Has the link share its replica with those that reach the same one. */
+  private recognise(link: LinkClient): void {
+    const { instance } = link.peer;
+    if (instance === '') return;
+    for (const { peer } of this.links) {
+      if (peer === link.peer || peer.instance !== instance) continue;
+      link.peer = { ...link.peer, replica: peer.replica };
+      return;
+    }
   }
 
   /** Opens the slot's link. After a failure, first checks with a cheap TCP connection whether anything listens there. */

@@ -8,7 +8,7 @@ import { randomBytes } from '@signalbox/runtime/random';
 import { once } from 'node:events';
 import { connect, createServer, type AddressInfo, type Socket } from 'node:net';
 import type { ServiceArea } from '@signalbox/contracts/load';
-import type { CallOptions, Handlers, RpcClient } from './call.js';
+import { replicaOf, type CallOptions, type Handlers, type RpcClient } from './call.js';
 import { createRpcClient } from './client.js';
 import { createRpcServer, type RpcServer } from './server.js';
 
@@ -195,6 +195,20 @@ describe('the Link', () => {
     while (!(await dispatch(both)).hasOthers);
     await b.server.stop(0);
     while ((await dispatch(both).catch(() => undefined))?.hasOthers !== false);
+  });
+
+  test('all links to one replica tell the same of it, and those to another do not', async () => {
+    const a = await serveWorker('a', [], 0, 'a');
+    const b = await serveWorker('b', [], 0, 'b');
+    const client = dial('worker', [a.port, b.port]);
+    const seen = new Map<object, { readonly name: string; readonly replica: object }>();
+    // Two links to each.
+    while (seen.size < 4) {
+      const { name, peer } = await dispatch(client);
+      if (peer !== undefined) seen.set(peer, { name, replica: replicaOf(peer) });
+    }
+    const replicas = (of: string): ReadonlySet<object> => new Set([...seen.values()].filter(({ name }) => name === of).map(({ replica }) => replica));
+    expect([replicas('a').size, replicas('b').size, new Set([...replicas('a'), ...replicas('b')]).size]).toEqual([1, 1, 2]);
   });
 
   test('a replica that was lost and is back serves such a call too, over a connection of after its loss; without one the call is refused unsent', async () => {

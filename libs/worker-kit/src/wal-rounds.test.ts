@@ -19,6 +19,30 @@ test('rounds of one request end its hold together: the last one tells quota the 
   await journal.close();
 });
 
+test('rounds that edge tells together reach the ledger together, however lately others were sent', async () => {
+  const w = await journalRig();
+  const journal = await w.open();
+  const ids = Array.from({ length: 40 }, (_, n) => `r${n}`);
+  for (const id of ids) {
+    await journal.start({ ...start(id), rounds: FIRST_ROUND });
+    await journal.end(id, 1, CALLS_END);
+    await journal.start({ ...start(id), attempt: 2, rounds: SECOND_ROUND });
+    await journal.end(id, 2, END);
+  }
+  // Told at all distances from what is sent every 300 ms.
+  for (const id of ids) {
+    void journal.outcome(id, 1, 'DELIVERED', true, { isFollowed: true });
+    void journal.outcome(id, 2, 'DELIVERED', true);
+    await w.clock.advanceAsync(23);
+  }
+  await w.clock.advanceAsync(3_000);
+  const messages = w.usage.map((event) => event.outcomes.map(({ requestId, attempt }) => `${requestId} ${attempt}`)).filter((told) => told.length > 0);
+  expect(messages.flat().sort()).toEqual(ids.flatMap((id) => [`${id} 1`, `${id} 2`]).sort());
+  expect(messages.length).toBeGreaterThan(1);
+  for (const told of messages) expect(told.length % 2).toBe(0);
+  await journal.close();
+});
+
 test.each([true, false])('after a kill, the hold of a request in rounds ends with the sum if edge names the last round, else by the ledger (edge alive: %s)', async (edgeLives) => {
   const w = await journalRig();
   const journal = await w.open();

@@ -104,17 +104,20 @@ export function describePriced(world: () => World): void {
       );
       expect(Object.entries(kinds).filter(([, { status }]) => status !== 200).map(([kind, { status }]) => [kind, status])).toEqual([['all failed', 503], ['hung up', 0]]);
 
+      const sum = (rows: readonly LedgerRow[]): bigint => rows.reduce((total, row) => total + BigInt(row.amount_nano_usd), 0n);
+      const isCharge = ({ kind }: LedgerRow): boolean => kind !== 'attempt';
       const ledgers = new Map<string, readonly LedgerRow[]>();
       for (const { id } of [account, capped, byok]) {
         const asked = Object.values(kinds).filter((one) => one.account.id === id);
-        const rows = await eventually('every request is booked', async () => {
+        // A request may be booked in parts, as its attempts come to be known: quota holds on to it until the ledger has all of it.
+        const rows = await eventually('every request is booked, and quota counts what the ledger holds', async () => {
           const { rows: all } = JSON.parse((await world().admin('GET', `/admin/ledger?account=${id}`)).text) as { rows: readonly LedgerRow[] };
-          return asked.every(({ requestId }) => all.some((row) => row.request_id === requestId && row.kind === 'charge')) ? all : undefined;
+          const { settled_nano_usd: settled, reserved_nano_usd: reserved } = JSON.parse((await world().admin('GET', `/admin/quota?account=${id}`)).text) as { settled_nano_usd: string; reserved_nano_usd: string };
+          const isBooked = asked.every(({ requestId }) => all.some((row) => row.request_id === requestId && row.kind === 'charge'));
+          return isBooked && settled === String(sum(all.filter(isCharge))) && reserved === '0' ? all : undefined;
         });
         ledgers.set(id, rows);
       }
-      const sum = (rows: readonly LedgerRow[]): bigint => rows.reduce((total, row) => total + BigInt(row.amount_nano_usd), 0n);
-      const isCharge = ({ kind }: LedgerRow): boolean => kind !== 'attempt';
       for (const [kind, { account: { id, key }, requestId, head, body }] of Object.entries(kinds)) {
         const isOwn = id === byok.id;
         const rows = (ledgers.get(id) ?? []).filter((row) => row.request_id === requestId);
@@ -135,10 +138,6 @@ export function describePriced(world: () => World): void {
 
       for (const { id, key } of [account, capped, byok]) {
         const total = sum((ledgers.get(id) ?? []).filter(isCharge));
-        await eventually('quota counts what the ledger holds', async () => {
-          const { settled_nano_usd: settled, reserved_nano_usd: reserved } = JSON.parse((await world().admin('GET', `/admin/quota?account=${id}`)).text) as { settled_nano_usd: string; reserved_nano_usd: string };
-          return settled === String(total) && reserved === '0' ? true : undefined;
-        });
         const usage = (await send(world().gateway.baseUrl, { method: 'GET', path: '/api/usage?group_by=day', key })).text;
         expect([...usage.matchAll(/\{[^{}]*\}/g)].reduce((all, [row]) => all + nanoIn(row, 'charge_usd'), 0n)).toBe(total);
         const proof = (await world().admin('GET', `/admin/ledger/verify?account=${id}`)).text;

@@ -60,12 +60,42 @@ test.each<[string, Partial<OutcomeRequest>]>([
   ['that its worker would not conclude by itself', { outcome: 'DISCARDED' }],
   ['of an answer that was superseded', { outcome: 'SUPERSEDED' }],
   ['of an answer that was kept in reserve', { reserve: true }],
-  ['of a round that others followed', { followed: true }],
+  ['of a round that came to nothing after another was answered', { outcome: 'DISCARDED', followed: true }],
 ])('what somebody may wait for leaves at once: an outcome %s', (_which, over) => {
   const { sent, tell } = story();
   void tell('r1');
   void tell('r2', over);
   expect(sent).toEqual(['0 a Outcome r1', '0 a Outcome r2']);
+});
+
+test('all rounds of a request are told in one message, at once; what waits goes with them', async () => {
+  const { clock, sent, tell } = story();
+  const tellRounds = (id: string): Promise<boolean>[] => [tell(id, { attempt: 1, followed: true }), tell(id, { attempt: 2, followed: true }), tell(id, { attempt: 3 })];
+  expect(await Promise.all(tellRounds('r1'))).toEqual([true, true, true]);
+  for (const id of ['r2', 'r3']) void tell(id);
+  await clock.advanceAsync(1);
+  await Promise.all(tellRounds('r4'));
+  await clock.advanceAsync(30);
+  // Of one whose last round is another worker's, or is told by another method.
+  await tell('r5', { followed: true });
+  expect(sent).toEqual(['0 a Outcomes r1,r1,r1', '1 a Outcomes 5', '31 a Outcome r5']);
+});
+
+test('of a replica that was reached over several links, too', async () => {
+  const { sent, tell } = story();
+  const replica = {};
+  await Promise.all([tell('r1', { followed: true }, { name: 'first', replica }), tell('r1', { attempt: 2 }, { name: 'second', replica }), tell('r2', { followed: true }, { name: 'other', replica: {} })]);
+  expect(sent).toEqual(['0 first Outcomes r1,r1', '0 other Outcome r2']);
+});
+
+test('rounds are told one by one to a worker of before, and again where a message comes to nothing', async () => {
+  const old = story((method) => (method === 'Outcomes' ? 'unknown_method' : undefined));
+  await Promise.all([old.tell('r1', { followed: true }), old.tell('r1', { attempt: 2 })]);
+  expect(old.sent).toEqual(['0 a Outcomes r1,r1', '0 a Outcome r1', '0 a Outcome r1']);
+  const away = story((_method, count) => (count === 0 ? 'link_lost' : undefined));
+  const told = [away.tell('r1', { followed: true }), away.tell('r1', { attempt: 2 })];
+  await away.clock.advanceAsync(1_000);
+  expect([await Promise.all(told), [...away.heard]]).toEqual([[true, true], ['r1']]);
 });
 
 test('each replica is told of its own, and nothing is held back that may have reached none', async () => {

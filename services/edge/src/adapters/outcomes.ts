@@ -1,8 +1,8 @@
-/** Delivers the outcomes of attempts to their workers, with retries; outcomes that nobody waits for are sent in batches (ADR 50, 64). */
+/** Delivers the outcomes of attempts to their workers, with retries; outcomes that nobody waits for are sent in batches, and those of one request's rounds together (ADR 50, 64). */
 import type { OutcomeRequest, OutcomesRequest } from '@signalbox/contracts/worker';
 import type { Clock, Timer } from '@signalbox/kernel/clock';
 import { toFault } from '@signalbox/kernel/fault';
-import type { RpcClient } from '@signalbox/rpc/call';
+import { replicaOf, type RpcClient } from '@signalbox/rpc/call';
 
 const DEADLINE_MS = 2_000;
 /** 15 min: until the worker's log counts as lost. A worker that moves to another host is away for minutes, and charges as delivered whatever it is not told of. */
@@ -53,12 +53,21 @@ interface Gathered {
   /** Resolves when all of them are told (true), or one is given up. */
   readonly told: Promise<boolean>;
   readonly send: () => void;
+  /** Sends them once the code that is running has told what it has to tell. */
+  readonly sendSoon: () => void;
 }
 
 /** True when the worker would conclude the same by itself, so that nobody waits until it has it written down. */
 const isOrdinary = ({ outcome, followed, reserve }: OutcomeRequest): boolean => outcome === 'DELIVERED' && followed !== true && reserve !== true;
 
+/**
+ * True for a round that another one followed. All rounds of a request are told in the same turn of the event loop: in one message,
+ * so that the ledger hears of them at once. Of the earlier ones alone it would book a part of the charge, and correct it later.
+ */
+const isRound = ({ outcome, followed, reserve }: OutcomeRequest): boolean => outcome === 'DELIVERED' && followed === true && reserve !== true;
+
 export function createOutcomes(clock: Clock): Outcomes {
+  /** By replica. */
   const lines = new WeakMap<object, Line>();
   /** Outcomes that are being told or wait to be. */
   let untold = 0;
@@ -118,6 +127,7 @@ export function createOutcomes(clock: Clock): Outcomes {
     let resolve: (isTold: boolean) => void = () => undefined;
     const told = new Promise<boolean>((resolved) => (resolve = resolved));
     const send = (): void => {
+      if (line.gathered !== gathered) return;
       timer.cancel();
       waiting.delete(send);
       line.gathered = undefined;
@@ -125,12 +135,13 @@ export function createOutcomes(clock: Clock): Outcomes {
       void tellTogether(client, requests, peer, line, sinceMs).then(resolve);
     };
     const timer = clock.setTimer(GATHER_MS_MAX, send, { unref: true });
+    const gathered: Gathered = { requests, sinceMs, told, send, sendSoon: () => queueMicrotask(send) };
     waiting.add(send);
-    return { requests, sinceMs, told, send };
+    return gathered;
   };
-  const lineOf = (peer: object): Line => {
-    let line = lines.get(peer);
-    if (line === undefined) lines.set(peer, (line = { lastMs: -Infinity, gathered: undefined, isOld: false }));
+  const lineTo = (replica: object): Line => {
+    let line = lines.get(replica);
+    if (line === undefined) lines.set(replica, (line = { lastMs: -Infinity, gathered: undefined, isOld: false }));
     return line;
   };
 
@@ -138,14 +149,18 @@ export function createOutcomes(clock: Clock): Outcomes {
     tell: (client, request, peer) => {
       untold += 1;
       const nowMs = clock.monotonicMs();
-      if (peer === undefined || isSettling || !isOrdinary(request)) return tellOne(client, request, peer, nowMs);
-      const line = lineOf(peer);
-      if (line.isOld || (line.gathered === undefined && nowMs - line.lastMs >= GATHER_MS)) {
+      const isOfRound = isRound(request);
+      if (peer === undefined || isSettling || !(isOfRound || isOrdinary(request))) return tellOne(client, request, peer, nowMs);
+      const line = lineTo(replicaOf(peer));
+      if (line.isOld || (!isOfRound && line.gathered === undefined && nowMs - line.lastMs >= GATHER_MS)) {
         line.lastMs = nowMs;
         return tellOne(client, request, peer, nowMs);
       }
       const gathered = (line.gathered ??= gather(client, peer, line, nowMs));
-      if (gathered.requests.push(request) >= TOGETHER_MAX || nowMs - gathered.sinceMs >= GATHER_MS) gathered.send();
+      const count = gathered.requests.push(request);
+      if (isOfRound) gathered.sendSoon();
+      else if (nowMs - gathered.sinceMs >= GATHER_MS) gathered.send();
+      if (count >= TOGETHER_MAX) gathered.send();
       return gathered.told;
     },
     settle: async (limitMs) => {
