@@ -52,6 +52,8 @@ export function createPublicServer({ chat, site, gate, makeId, clock, isFull, is
     waiting.add(response);
     response.once('socket', () => {
       waiting.delete(response);
+      // Broken off while it waited. Node 24, unlike 20 and 22, leaves the connection open, and nothing on it would ever be answered.
+      if (response.destroyed) socket.destroy();
       // What the answer before it was given.
       socket.setTimeout(0);
     });

@@ -63,9 +63,16 @@ export function othersWait({ req: { socket } }: ServerResponse): boolean {
   return (pipelined.get(socket)?.size ?? 0) > 0;
 }
 
-/** Breaks an answer off. One that waits on its connection for that before it hears no `close` of node:http's, neither now nor when the connection closes. */
+/**
+ * Breaks an answer off. Node 20 emits no `close` for one that waits on its connection for that before it, neither now nor when
+ * the connection closes; Node 24 does.
+ */
 export function breakOff(response: ServerResponse): void {
   const isWaiting = response.socket === null && !response.destroyed;
+  let isClosed = false;
+  if (isWaiting) {
+    response.once('close', () => (isClosed = true));
+    process.nextTick(() => process.nextTick(() => !isClosed && response.emit('close')));
+  }
   response.destroy();
-  if (isWaiting) response.emit('close');
 }
