@@ -8,7 +8,7 @@ import { IdSet } from './id-set.js';
 import { periodsAt, qualifiedPeriodId, type CountedPeriods, type PeriodKind, type Periods } from './periods.js';
 import { MINUTE_WINDOW, SECOND_WINDOW, type RateWindow } from './rate-window.js';
 
-/** A hold that was not dispatched ends after this (BILLING, section 3). */
+/** A hold that was not dispatched ends after this. */
 export const LEASE_MS = 30_000;
 /** Ids of ended requests are remembered for one to two generations. */
 export const ENDED_GENERATION_MS = 600_000;

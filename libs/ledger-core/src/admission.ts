@@ -1,6 +1,6 @@
 /**
  * Admission of a request, and the life of its hold: rates, limits, growth, release.
- * Every function is an idempotent upsert: repeated or reordered calls end in the same state (BILLING, section 6).
+ * Every function is an idempotent upsert: repeated or reordered calls end in the same state.
  */
 import { Fault } from '@signalbox/kernel/fault';
 import { CAP_NANO_USD_MAX } from '@signalbox/kernel/money';

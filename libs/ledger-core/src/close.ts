@@ -1,4 +1,4 @@
-/** When a period may close: nothing of it can still arrive in the ordinary way (BILLING, section 7). */
+/** When a period may close: once no further event of it is to be expected (docs/billing.md). */
 
 /** What is known of one writer. Times are milliseconds since the epoch by the ledger's own clock. */
 export interface WriterReport {

@@ -1,6 +1,6 @@
 /**
- * What one request is charged, from whatever is known of its attempts: a pure function, the same for any
- * order and any duplication of the facts (BILLING, section 2).
+ * What one request is charged, from the facts known about its attempts: a pure function whose result does not depend on the
+ * order or duplication of the facts.
  */
 import { asNanoUsd, ZERO_NANO_USD, type NanoUsd } from '@signalbox/kernel/money';
 

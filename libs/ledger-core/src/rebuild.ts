@@ -1,4 +1,4 @@
-/** What workers know of an account whose counters were lost (BILLING, section 6). */
+/** Restores the counters of an account, if they were lost, from what workers report about its requests. */
 import { holdOf, type Draw } from './advance.js';
 import { bucketsOfHold, hasEnded, LEASE_MS, type AccountState, type Wall } from './account-state.js';
 import type { Periods } from './periods.js';

@@ -1,6 +1,6 @@
 /**
  * The end of a request in the counters of its account: the worker's word of the charge, the ledger's totals, and what
- * neither has told yet. Idempotent upserts, as those of `admission.ts` (BILLING, section 6).
+ * neither has told yet. Idempotent upserts, as those of `admission.ts`.
  */
 import { holdOf, markUnmet, type Draw } from './advance.js';
 import { changeFinished, dropHold, hasEnded, LEASE_MS, markEnded, type AccountState, type FinishedCharge } from './account-state.js';

@@ -146,8 +146,8 @@ function outputBound({ isAccountsWord, outputBytes }: Seen, outputMax: number): 
 
 /**
  * Charges at the card in `steps` for the prompt that is charged; the provider may report a prompt on the other side of a
- * step than the estimate. Usage above 3× or below 1/3 of our own count is booked as reported and flagged `suspect` (BILLING,
- * section 5), except that too low a report of an account's own server is replaced.
+ * step than the estimate. Usage above 3× or below 1/3 of our own count is booked as reported and flagged `suspect`, except
+ * that too low a report of an account's own server is replaced.
  */
 export function chargeOf<Of extends Cards>(seen: Seen, steps: readonly PriceStep<Of>[], askedMax: number): Charge<Of> {
   const outputMax = outputBound(seen, askedMax);

@@ -1,4 +1,4 @@
-/** Extends the hold of an answer while it is streamed (BILLING, section 4): when to ask for more, and where to stop. */
+/** Extends the hold of an answer while it is streamed: when to ask for more, and where to stop (ADR 11). */
 import type { Draw__Output } from '@signalbox/contracts/common';
 import type { DispatchRequest__Output } from '@signalbox/contracts/worker';
 import type { Clock, Timer } from '@signalbox/kernel/clock';
@@ -19,7 +19,7 @@ const STEP_TOKENS_MIN = 64;
 /** While quota is away, an answer at the end of its hold asks again at this interval, for at most `AWAY_PATIENCE_MS`. */
 const AWAY_AGAIN_MS = 250;
 const AWAY_PATIENCE_MS = 5_000;
-/** Retry-After in that case: 2 to 5 s (BILLING, section 6). */
+/** Retry-After in that case: 2 to 5 s, spread by request. */
 const QUOTA_AWAY_MS = 2_000;
 const QUOTA_AWAY_SPREAD_MS = 3_000;
 /** Assumed bytes of text per token: so few that ordinary text has no more tokens than this gives. */

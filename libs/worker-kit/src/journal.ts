@@ -1,6 +1,6 @@
 /**
- * What a worker records about each attempt, before it acts: the only record of money facts
- * (BILLING, sections 2 and 3). `wal.ts` implements it on local disk; dispatch only calls it.
+ * What a worker records about each attempt before it acts: the only record of what the attempt costs, from which the ledger
+ * is written. `wal.ts` implements it on local disk; dispatch only calls it.
  */
 import type { Draw__Output, PeriodSet__Output, PriceCard__Output } from '@signalbox/contracts/common';
 import type { FailureClass__Output, Outcome__Output, UsageSource__Output } from '@signalbox/contracts/worker';

@@ -18,7 +18,7 @@ const AFTER_FINISH_MS = 2_000;
 /** After usage that came with or after the finish chunk: a second usage frame and `[DONE]` follow at once, or the host keeps the connection open. */
 const AFTER_COMPLETE_MS = 250;
 /**
- * For a client to read on. Edge itself cuts off a client that takes nothing for a minute (FAILURES, slow reader), so this only
+ * For a client to read on. Edge itself cuts off a client that takes nothing for a minute, so this only
  * has to be longer than a slow one needs: one that takes a kilobyte a second empties a backlog of 256 KB and more in over four
  * minutes, and there is room only then.
  */

@@ -116,8 +116,7 @@ export function withPrompt(delivered: TokenCounts, promptTokens: number): TokenC
 }
 
 /**
- * Ends an attempt whose process died, with the tokens of its last checkpoint. If nothing was delivered it costs nothing
- * (BILLING, section 5).
+ * Ends an attempt whose process died, with the tokens of its last checkpoint. If nothing was delivered it costs nothing.
  */
 export function orphanEvent(event: AttemptEvent, nowMs: number): void {
   const delivered = event.tokens ?? NO_TOKENS;

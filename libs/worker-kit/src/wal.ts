@@ -1,5 +1,5 @@
 /**
- * The write-ahead log of a worker on local disk: the only record of money facts (BILLING, sections 2 and 3).
+ * The write-ahead log of a worker on local disk: the only record of what attempts cost, from which the ledger is written.
  *
  * Durability: promises resolve after write(2), so a kill of the process loses nothing. fdatasync runs in the background, at
  * most once a second, so a power failure or a crash of the system can lose the last second.

@@ -12,7 +12,7 @@ import type { LedgerNow, LedgerStore, WriterMarkRow } from './domain/ports.js';
 
 const LEDGER_LIMIT_DEFAULT = 100;
 const LEDGER_LIMIT_MAX = 1_000;
-/** After 15 min without a report, nobody waits for a writer any more (BILLING, section 6). Writers report every 15 s. */
+/** A writer counts as lost after 15 min without a report. Writers report every 15 s. */
 const LOST_MS = 900_000;
 /** 10^10 tokens: the most that one request may have used of its plan. */
 const LOST_TOKENS_MAX = 10_000_000_000;

@@ -52,15 +52,15 @@ import { createSite } from './routes/site.js';
 import { createPublicServer } from './server.js';
 
 const DEFAULT_DEADLINE_MS = 5_000;
-/** Requests a minute of one account whose plugins ran and that admission then refused; beyond it plugins are not run first. */
+/** Requests a minute of one account that admission refused after their plugins had run; beyond it plugins are not run before admission. */
 const WASTED_RUNS_PER_MINUTE_MAX = 30;
-/** Beyond it answers that do not fit their schema are given as they are: who writes the schema could else make the operator pay for two each time. */
+/** Answers a minute of one account for which a second attempt is made because the first does not match the schema; beyond it they are delivered as they are. The operator pays for both attempts, and the client chooses the schema. */
 const UNHEALED_ANSWERS_PER_MINUTE_MAX = 10;
 /** Longest a single attempt may take, streams included. */
 const ATTEMPT_DEADLINE_MS = 3_600_000;
 
 /**
- * Edge over its neighbours' addresses. Nothing listens and no neighbour is called before `start`, which rejects with a
+ * Builds edge from its configuration. Nothing listens and no neighbour is called before `start`, which rejects with a
  * ConfigError naming the variable when a port is taken or NATS_URL is missing. `stop` drains for at most `DRAIN_MS`; it may
  * be called twice. `bus`: one that the caller owns, and closes.
  */
@@ -103,7 +103,7 @@ export function composeEdge(config: EdgeConfig, { clock, randomBytes, log, withP
       if (config.NATS_URL === undefined) throw new ConfigError('NATS_URL: is needed by edge.');
       bus = await connectNatsBus({ url: config.NATS_URL, clock, log, name: 'edge' });
     }
-    // Links are there before the first request is.
+    // Connects now, so that the first request need not wait for it.
     for (const neighbour of neighbours) neighbour.isConnected();
     const cutKey = (keyId: string): void => log.warn('A key was declared compromised: its requests were cut.', { key_id: keyId, requests: running.cut(keyId) });
     const authenticator = createAuthenticator({ accounts, bus, clock, pepper: config.KEY_PEPPER, variant: config.CONTRACT_VARIANT, onCompromised: cutKey, isServing: () => !running.isEmpty(), isRunning: (keyId) => running.has(keyId) });

@@ -2,7 +2,7 @@
 import { addressesField, loadConfig, logLevelField, optionalWholeNumberField, portField, secretField, wholeNumberField, type Environment } from '@signalbox/runtime/config';
 import { z } from 'zod';
 
-/** `provider=host:port` list; a provider may stand several times (replicas). */
+/** `provider=host:port` list; a provider may occur several times (replicas). */
 const workersField = () =>
   z.string().transform((text, context) => {
     const workers = new Map<string, string[]>();
@@ -19,7 +19,7 @@ const workersField = () =>
   });
 
 const schema = z.object({
-  /** Address the public door listens on; loopback unless the operator opens it. */
+  /** Address that the public port listens on; the default is loopback only. */
   HOST: z.string().default('127.0.0.1'),
   /** Public HTTP port. */
   PORT: portField(8080),
@@ -48,11 +48,11 @@ const schema = z.object({
   /** Longest wait for plugins that run before the model. */
   PLUGINS_DEADLINE_MS: wholeNumberField(100, 120_000, 20_000),
   NATS_URL: z.string().optional(),
-  /** Largest request body. 20 MiB: prompts of 300 kB and images of several MB are common (contract, section 7). */
+  /** Largest request body. 20 MiB: prompts of 300 kB and images of several MB are common. A larger one gets 413. */
   BODY_BYTES_MAX: wholeNumberField(1_024, 256 * 1_024 * 1_024, 20 * 1_024 * 1_024),
-  /** Most requests in progress, and as many again with incomplete bodies; more get 503. Never below 1,000 (contract, section 1). One account among several gets at most four fifths of the former and half of the latter. */
+  /** Most requests in progress, and as many again with incomplete bodies; more get 503. At least 1,000, the number that edge promises to serve at once. One account among several gets at most four fifths of the former and half of the latter. */
   IN_FLIGHT_MAX: wholeNumberField(1_000, 100_000, 4_000),
-  /** A stream that is silent this long gets a comment, so that proxies do not cut it (contract, section 5). */
+  /** A stream that is silent this long gets a comment, so that proxies do not cut it. */
   HEARTBEAT_MS: wholeNumberField(100, 60_000, 10_000),
   /** Half of the longest silence of quota that an admission waits for, not counting delays of edge itself: it bounds what a frozen quota costs. A busy quota is waited for up to 5 s. */
   QUOTA_DEADLINE_MS: wholeNumberField(20, 10_000, 150),
@@ -72,7 +72,7 @@ export type EdgeConfig = Readonly<z.infer<typeof schema>>;
 
 const ADMIN_TOKEN_CHARS_MIN = 16;
 
-/** What the operator should know of settings that are taken as they are; one line each. */
+/** Warnings about settings that are accepted but risky; one line each. */
 export function warningsOf({ ADMIN_TOKEN }: Pick<EdgeConfig, 'ADMIN_TOKEN'>): readonly string[] {
   if (ADMIN_TOKEN.unwrap().length >= ADMIN_TOKEN_CHARS_MIN) return [];
   return [`ADMIN_TOKEN has fewer than ${ADMIN_TOKEN_CHARS_MIN} characters: whoever reaches the admin door on this host can guess it.`];

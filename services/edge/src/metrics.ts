@@ -10,11 +10,11 @@ export interface EdgeMetrics {
   chatConducted(result: string, attempts: readonly AttemptReport[]): void;
   error(code: string): void;
   claimTakenOver(): void;
-  /** A request was admitted out of room that was taken beforehand. */
+  /** A request was admitted from an advance, without a call to quota. */
   servedFromAdvance(): void;
-  /** Quota was away, and edge decided by itself. */
+  /** Quota was away, and edge decided the admission by itself. */
   decidedLocally(isAdmitted: boolean): void;
-  /** A plan made for an earlier request was used, and routing not asked. */
+  /** A plan made for an earlier request was used, so that the request did not wait for routing. */
   planReused(): void;
   /** Requests of the chat route in work. */
   inFlight(): number;
@@ -23,14 +23,14 @@ export interface EdgeMetrics {
 export function createEdgeMetrics(metrics: Metrics, providers: ReadonlySet<string>): EdgeMetrics {
   const requests = metrics.counter('signalbox_edge_chat_requests_total', 'Chat completions by HTTP status.', ['status']);
   const seconds = metrics.histogram('signalbox_edge_chat_duration_seconds', 'Time from the request line to the end of the answer.', [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120]);
-  const results = metrics.counter('signalbox_edge_chat_results_total', 'Conducted requests by what became of them.', ['result']);
+  const results = metrics.counter('signalbox_edge_chat_results_total', 'Conducted requests by result.', ['result']);
   const attempts = metrics.counter('signalbox_edge_attempts_total', 'Attempts by provider and result.', ['provider', 'result']);
   const errors = metrics.counter('signalbox_edge_errors_total', 'Errors answered, by public code.', ['code']);
-  const takenOver = metrics.counter('signalbox_edge_claims_taken_over_total', 'Requests with an Idempotency-Key that were run again although the ledger never said what became of the first.', []);
+  const takenOver = metrics.counter('signalbox_edge_claims_taken_over_total', 'Requests with an Idempotency-Key that were run again, since the ledger had no trace of the first run after 15 minutes.', []);
   const running = metrics.gauge('signalbox_edge_chat_in_flight', 'Chat completions in work.');
-  const served = metrics.counter('signalbox_edge_advance_admissions_total', 'Requests admitted out of room that was taken beforehand, without a question to quota.', []);
+  const served = metrics.counter('signalbox_edge_advance_admissions_total', 'Requests admitted from an advance, without a call to quota.', []);
   const local = metrics.counter('signalbox_edge_local_admissions_total', 'Requests decided without quota while it was away, by whether they were admitted.', ['admitted']);
-  const reused = metrics.counter('signalbox_edge_plans_reused_total', 'Requests that went by a plan which routing had made for another one a moment before, and waited for nobody.', []);
+  const reused = metrics.counter('signalbox_edge_plans_reused_total', 'Requests that used a plan made for an earlier request, and so did not wait for routing.', []);
   let count = 0;
   return {
     chatStarted: () => {

@@ -1,4 +1,4 @@
-/** What the simulation drives of this service; deploy takes `compose`. */
+/** The parts of this service that the simulation (`sim/`) drives; deploy uses `compose`. */
 export { createClaimsClient, createLedgerClient } from './adapters/claims-client.js';
 export { createQuotaClient } from './adapters/quota-client.js';
 export { createWorkerClients, type WorkerClients } from './adapters/worker-clients.js';

@@ -1,4 +1,4 @@
-/** The public door: one node:http server; the chat route on its own, all else through express. */
+/** The public port: one node:http server. Chat completions are served directly, all else through Express. */
 import type { Express } from 'express';
 import { createServer, STATUS_CODES, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
@@ -10,23 +10,23 @@ import type { ChatHandler } from './routes/chat-completions/handler.js';
 import type { Gate } from './routes/gate.js';
 import { apiError, renderErrorBody, type ApiError, type ApiErrorName } from './wire/errors.js';
 
-/** FAILURES: slow headers 10 s, slow body 30 s. */
+/** Longest time for the headers, and for the whole request with its body; then 408. */
 const HEADERS_TIMEOUT_MS = 10_000;
 const REQUEST_TIMEOUT_MS = 30_000;
-/** Above the idle cut of common load balancers (60 s), so that they, not we, close an idle connection. */
+/** Longer than the idle timeout of common load balancers (60 s), so that they close an idle connection and not this server. */
 const KEEP_ALIVE_TIMEOUT_MS = 75_000;
 const CHAT_PATH = '/v1/chat/completions';
 const HEADER_BYTES_MAX = 16 * 1_024;
-/** A client whose connection ends with a refusal is given so long to read it and to close its side. */
+/** Time for a client to read a refusal that ends its connection, and to close its side. */
 const LINGER_MS = 1_000;
-/** Requests that wait on one connection for the answer before theirs: node:http takes all that one read brings, and keeps their answers for a client that may read none. */
+/** Pipelined requests that may wait on one connection for earlier answers. node:http accepts all that arrive, and would keep their answers in memory even for a client that reads none. */
 const PIPELINED_MAX = 32;
 const TIMED_OUT = 'ERR_HTTP_REQUEST_TIMEOUT';
 
-/** Codes of node:http's parser that mean more than that a request is not one. */
+/** Error codes of node:http's parser that have an error of their own; all others are invalid HTTP. */
 const REFUSED_BY_PARSER: Readonly<Record<string, ApiErrorName>> = { HPE_HEADER_OVERFLOW: 'headers_too_large', HPE_CHUNK_EXTENSIONS_OVERFLOW: 'payload_too_large', [TIMED_OUT]: 'request_timeout' };
 
-/** A write after the client left is no fault of ours. */
+/** For errors of writes after the client left. */
 const ignore = (): void => undefined;
 
 export interface PublicServerOptions {
@@ -35,7 +35,7 @@ export interface PublicServerOptions {
   readonly gate: Gate;
   readonly makeId: IdSource;
   readonly clock: Pick<Clock, 'nowMs' | 'setTimer'>;
-  /** Nothing more is let in. */
+  /** True while no further request is accepted. */
   readonly isFull: () => boolean;
   /** False while draining. */
   readonly isOpen: () => boolean;
@@ -43,9 +43,9 @@ export interface PublicServerOptions {
 }
 
 export function createPublicServer({ chat, site, gate, makeId, clock, isFull, isOpen, isHealthy }: PublicServerOptions): Server {
-  // The newest that is to be answered on each connection: a refusal of the parser must not fall into the middle of an answer.
+  // The latest answer on each connection: a refusal by the parser must not be written into the middle of it.
   const answering = new WeakMap<Socket, ServerResponse>();
-  /** False when too many wait already. */
+  /** False when too many requests wait already. */
   const mayWait = ({ socket }: IncomingMessage, response: ServerResponse): boolean => {
     const waiting = waitingOn(socket);
     if (waiting.size === PIPELINED_MAX) return false;
@@ -54,7 +54,7 @@ export function createPublicServer({ chat, site, gate, makeId, clock, isFull, is
       waiting.delete(response);
       // Broken off while it waited. Node 24, unlike 20 and 22, leaves the connection open, and nothing on it would ever be answered.
       if (response.destroyed) socket.destroy();
-      // What the answer before it was given.
+      // Removes the timeout that was set for the answer before it.
       socket.setTimeout(0);
     });
     return true;
@@ -84,13 +84,13 @@ export function createPublicServer({ chat, site, gate, makeId, clock, isFull, is
     });
   };
   const server = createServer({ maxHeaderSize: HEADER_BYTES_MAX, headersTimeout: HEADERS_TIMEOUT_MS, requestTimeout: REQUEST_TIMEOUT_MS, keepAliveTimeout: KEEP_ALIVE_TIMEOUT_MS, noDelay: true, connectionsCheckingInterval: 2_000, requireHostHeader: false }, listener);
-  // Header lines past about a thousand are dropped in silence by default; the byte limit bounds them instead.
+  // By default, header lines above about a thousand are silently dropped; the limit of bytes bounds them instead.
   server.maxHeadersCount = 0;
-  // Without a listener node:http answers these itself, or not at all.
+  // Without a listener node:http answers these events itself, or not at all.
   server.on('checkExpectation', (request: IncomingMessage, response: ServerResponse) => {
     answering.set(request.socket, response);
     response.on('error', ignore);
-    // Its body may come or not.
+    // It is unknown whether the body follows, so the connection cannot be reused.
     response.setHeader('connection', 'close');
     gate.fail(response, makeId('call'), apiError('expectation_failed'));
   });
@@ -107,19 +107,19 @@ export function createPublicServer({ chat, site, gate, makeId, clock, isFull, is
     }
     const response = answering.get(socket);
     if (error.code === TIMED_OUT && response !== undefined && isBehindAnother(response)) {
-      // The answers before it end first. It is given up, and ends the connection when its turn comes; so does a refusal of the half of a head.
+      // Earlier answers end first. An incomplete request is given up and ends the connection when its turn comes; so does incomplete data after a complete one.
       if (!response.req.complete && !response.writableEnded) breakOff(response);
       else {
         const isWhole = response.req.complete;
-        // Unless what was missing came meanwhile.
+        // Nothing to do if the missing part has arrived meanwhile.
         response.once('close', () => answering.get(socket) === response && response.req.complete === isWhole && !socket.destroyed && endBadly(error, socket));
       }
       return;
     }
-    // A whole request may have reached a provider by now: it is told of a closed connection, never of a refusal that is another's.
-    // One without a socket waits for that before it on the same connection.
+    // A complete request may have reached a provider, so its connection is closed without the refusal of another request.
+    // A response without a socket waits for an earlier one on the same connection.
     if (response !== undefined && !response.writableFinished && (response.headersSent || response.req.complete || response.socket === null)) socket.destroy(error.code === TIMED_OUT ? undefined : error);
-    // What was wrong with the rest of a body whose request has its answer: it gets no second one.
+    // An error in the rest of a body whose request was answered already: there is no second answer.
     else if (response !== undefined && response.writableFinished && !response.req.complete) closeBehind(undefined, { socket, clock }, error.code === TIMED_OUT);
     else answerBadRequest(error, { socket, clock }, makeId('call'));
   };
@@ -128,8 +128,8 @@ export function createPublicServer({ chat, site, gate, makeId, clock, isFull, is
 }
 
 /**
- * A connection on which nothing was asked is closed without a word: its client would take a 408 for the answer to what it
- * asks next. Timers fire before sockets are read, so what had come to a process that stood still is read first.
+ * Closes a connection without any request silently: its client would take a 408 for the answer to its next request. Timers
+ * fire before sockets are read, so what arrived while this process was stopped is read first.
  */
 function closeUnused(socket: Socket): void {
   const close = (): void => {
@@ -138,7 +138,7 @@ function closeUnused(socket: Socket): void {
   together(() => together(close));
 }
 
-/** What came too late on the connection of `newest` follows other requests, whose answers are under way. */
+/** True if the data that timed out follows other requests on the connection, whose answers are under way. */
 function isBehindAnother({ req, socket, writableFinished, destroyed }: ServerResponse): boolean {
   return !destroyed && !writableFinished && (req.complete || socket === null);
 }
@@ -148,7 +148,7 @@ interface Ending {
   readonly clock: PublicServerOptions['clock'];
 }
 
-/** What the parser of node:http refuses gets an error of the contract's shape too. */
+/** Errors of node:http's parser are answered in the API's form, too. */
 function answerBadRequest(error: NodeJS.ErrnoException, ending: Ending, requestId: string): void {
   if (error.code === 'ECONNRESET') {
     ending.socket.destroy();
@@ -158,7 +158,7 @@ function answerBadRequest(error: NodeJS.ErrnoException, ending: Ending, requestI
   answerRaw(name === undefined ? apiError('bad_json', { message: 'The request is not valid HTTP.' }) : apiError(name), ending, requestId, error.code === TIMED_OUT);
 }
 
-/** Where there is no ServerResponse to answer with. `isReading` as of `closeBehind`. */
+/** Writes an error to the socket when there is no ServerResponse. `isReading`: as in `closeBehind`. */
 function answerRaw(shown: ApiError, ending: Ending, requestId: string, isReading = false): void {
   const body = renderErrorBody(shown);
   const headers = { date: new Date(ending.clock.nowMs()).toUTCString(), 'content-type': 'application/json; charset=utf-8', 'content-length': String(body.length), 'x-request-id': requestId, connection: 'close', ...shown.headers };
@@ -167,9 +167,9 @@ function answerRaw(shown: ApiError, ending: Ending, requestId: string, isReading
 }
 
 /**
- * Sends the last words and closes both sides, soon and whatever the client does: one that never closes its own would hold
- * the connection, its body and its place for ever. `isReading`: the parser goes on. It is cut off at once then, since a
- * body that ends after its refusal would reach a provider, and be charged.
+ * Sends `words`, if any, and closes both sides after at most `LINGER_MS`: a client that never closes its own would hold the
+ * connection, its body and its place without end. `isReading`: the parser still reads. The connection is then cut right
+ * after the write, since a body that becomes complete after its refusal would reach a provider and be charged.
  */
 function closeBehind(words: Buffer | undefined, { socket, clock }: Ending, isReading: boolean): void {
   if (!socket.writable) {
@@ -184,7 +184,7 @@ function closeBehind(words: Buffer | undefined, { socket, clock }: Ending, isRea
   else socket.end(words, cut);
 }
 
-/** HTTP/1.1 wants one Host header; of several, those before us may have believed another (RFC 9112, section 3.2). */
+/** HTTP/1.1 requires exactly one Host header; with several, a proxy may have used another one (RFC 9112, section 3.2). */
 function namesOneHost({ rawHeaders, httpVersion }: IncomingMessage): boolean {
   let count = 0;
   for (let i = 0; i < rawHeaders.length; i += 2) {

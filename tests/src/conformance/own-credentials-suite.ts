@@ -34,7 +34,7 @@ export async function ownCredentialServed(world: World, account: TestAccount): P
   await answered(world, account);
 }
 
-/** Accounts' own credentials at providers (contract, section 15). */
+/** Accounts' own credentials at providers (docs/byok.md). */
 export function describeOwnCredentials(world: () => World): void {
   const put = (account: TestAccount, body: object, provider = PROVIDER): Promise<Got> => send(world().gateway.baseUrl, { method: 'PUT', path: `/api/providers/${provider}`, key: account.key, body });
   const get = (account: TestAccount, provider = PROVIDER): Promise<Got> => send(world().gateway.baseUrl, { method: 'GET', path: `/api/providers/${provider}`, key: account.key });

@@ -1,4 +1,4 @@
-/** Repeats by Idempotency-Key (BILLING, section 9). */
+/** Repeats by Idempotency-Key (docs/idempotency.md). */
 import { randomUUID } from 'node:crypto';
 import { describe, expect, test } from '@jest/globals';
 import { eventually } from './eventually.js';

@@ -9,7 +9,7 @@ interface SchemaFile {
 }
 
 const file = JSON.parse(readFileSync(new URL('openai-chat-schemas.json', import.meta.url), 'utf8')) as SchemaFile;
-// The specification's model records have no `created`: the one known deviation.
+// Model records here have no `created`, unlike OpenAI's: the only known deviation.
 const model = file.$defs['Model'];
 if (model?.required !== undefined) model.required = model.required.filter((name) => name !== 'created');
 const ajv = new Ajv2020({ strict: false, allErrors: true });

@@ -1,4 +1,4 @@
-/** Verifies the ledger against its invariants (BILLING, section 10), account by account, in pages. */
+/** Verifies the ledger against its invariants, account by account, in pages. */
 import { brokenLink, CHAIN_START, type ChainedRow } from '@signalbox/ledger-core/hash-chain';
 import { correctionOf, fold } from '@signalbox/ledger-core/fold';
 import type { Database } from '@signalbox/sql/database';

@@ -132,7 +132,7 @@ function attemptRow(attempt: CheckedAttempt, books: Books | undefined): DraftEnt
   };
 }
 
-/** What the provider says it charged is the operator's cost; the charge to the account stays as the client was told (BILLING, section 5). */
+/** The amount that the provider says it charged becomes the operator's cost (ADR 77); the charge to the account stays as the client was told. */
 function learn(account: OpenAccount, attempt: CheckedAttempt, books: Books | undefined): void {
   const { toldNanoUsd, fact } = attempt;
   if (toldNanoUsd === undefined) return;

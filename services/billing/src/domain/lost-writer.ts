@@ -1,4 +1,4 @@
-/** What is booked for requests whose worker's log is lost: the little that quota was told about them (BILLING, section 6). */
+/** What is booked for requests whose worker's log is lost: only what quota was told about them. */
 import { STAND_IN_ATTEMPT } from '@signalbox/ledger-core/fold';
 import type { ChargePeriods } from '@signalbox/ledger-core/totals';
 import type { NanoUsd } from '@signalbox/kernel/money';

@@ -1,4 +1,4 @@
-/** BILLING, section 5: each case as the facts that workers and edge report, and what is charged and booked. */
+/** Who pays in which case: the facts that workers and edge report, and what is then charged and booked. */
 import { expect, test } from '@jest/globals';
 import type { AttemptMessage, OutcomeMessage } from './messages.js';
 import { book } from './booking.js';

@@ -28,13 +28,13 @@ const CACHE_KEYS_MAX = 50_000;
 const UNKNOWN_MS = 2_000;
 /** A cached key is rechecked this often, whatever is heard: nobody announces what was changed by hand in the database. */
 const RECHECK_MS = 60_000;
-/** How long it stands after accounts was last known to have changed nothing of it: revocation must be seen everywhere within a second. */
+/** A cached key is used for this long after the time up to which all changes are known; then accounts is asked first. A revocation must take effect everywhere within a second. */
 const UNHEARD_MS_MAX = 900;
 /** How long a warm key works while accounts is away. */
 const STALE_MS_MAX = 600_000;
 const RETRY_AWAY_MS = 500;
 const LOOKUPS_AT_ONCE_MAX = 1_024;
-/** What is asked anew for a running request is asked so often while more is changed. */
+/** A key of a running request is looked up again after a change, at most this often while further changes arrive. */
 const RENEWALS_MAX = 5;
 const LOOKUP_DEADLINE_MS = 1_500;
 
@@ -50,7 +50,7 @@ interface Entry extends CachedCaller {
   readonly judgement: Authentication;
   /** Milliseconds since the epoch by the clock here; Infinity = never. Of the key, or of the session where that is earlier. */
   readonly expiresAtMs: number;
-  /** The same moment by the clock that nobody sets, which stands still while the host sleeps. */
+  /** The same moment by the monotonic clock, which is never set and stops while the host sleeps. */
   readonly endsAtMs: number;
 }
 
@@ -59,7 +59,7 @@ const INVALID: Authentication = { kind: 'invalid' };
 const SESSION = 's:';
 const EXPIRED: Authentication = { kind: 'refused', state: 'expired' };
 
-/** What a caller's record says, its moment of expiry apart. */
+/** The answer from a caller's record, without regard to its moment of expiry. */
 function judge(caller: Caller): Authentication {
   const { key, account } = caller;
   if (key.status === 'revoked') return { kind: 'refused', state: 'revoked' };
@@ -68,7 +68,7 @@ function judge(caller: Caller): Authentication {
   return account.suspended ? { kind: 'refused', state: 'suspended' } : { kind: 'caller', caller };
 }
 
-/** How far the clock here is ahead of the one that set the key's end; negative = behind. Else a key of a minute would never be let in here, or for two. */
+/** Milliseconds that the clock here is ahead of the clock of accounts; negative = behind; 0 = not known. Without this correction a key that lives a minute could end here a minute too early or too late. */
 function aheadMs(answer: AuthenticateResponse__Output | null, nowMs: number): number {
   const toldMs = Number(answer?.atMs ?? 0);
   return toldMs === 0 ? 0 : nowMs - toldMs;
@@ -79,7 +79,7 @@ function steadyEnd(expiresAtMs: number, clock: Clock): number {
   return clock.monotonicMs() + expiresAtMs - clock.nowMs();
 }
 
-/** Revocation and disablement are told before expiry. */
+/** Infinity for a revoked or disabled key: it is refused as such even after it has expired. */
 function expiryOf({ key }: Caller): number {
   return key.expiresAt === undefined || key.status === 'revoked' || key.status === 'disabled' ? Infinity : Number(key.expiresAt) * 1_000;
 }
@@ -90,11 +90,11 @@ export interface AuthenticatorOptions {
   readonly clock: Clock;
   readonly pepper: Secret;
   readonly variant: Variant;
-  /** The key is refused from now on, and what runs with it is to end. */
+  /** The key was declared compromised: its running requests must be ended. */
   readonly onCompromised?: (keyId: string) => void;
-  /** True while something runs that a compromised key must end. Absent: always, so that accounts is never asked less often. */
+  /** True while any request runs: changes are then always polled often, since a compromised key ends its requests. Absent: always true. */
   readonly isServing?: () => boolean;
-  /** True while a request runs with the key: what was changed of it is then asked for at once, by nobody's request. Absent: never. */
+  /** True while a request runs with the key: after a change it is then looked up at once, not only by the next request. Absent: never. */
   readonly isRunning?: (keyId: string) => boolean;
   /** Keys and sessions remembered at most. */
   readonly keysMax?: number;
@@ -103,27 +103,27 @@ export interface AuthenticatorOptions {
 export interface Authenticator {
   start(): Promise<void>;
   stop(): Promise<void>;
-  /** At once for a warm key. Rejects with a Fault `accounts_unavailable` only for a well-formed key that is not cached. `requestId` of who asks first goes with the look-up. */
+  /** Synchronous for a warm key. Rejects with a Fault `accounts_unavailable` only for a well-formed key that is not cached. The look-up carries the `requestId` of the first request that asks. */
   authenticate(key: string, requestId?: string): Authentication | Promise<Authentication>;
   /** As `authenticate`, for the token of a dashboard's session; one that has ended is `invalid`. */
   authenticateSession(token: string, requestId?: string): Authentication | Promise<Authentication>;
-  /** When a cached session ends however it is used, in Unix seconds; undefined when it is not cached. */
+  /** When a cached session ends at the latest, in Unix seconds; undefined when it is not cached. */
   sessionEndSeconds(token: string): number | undefined;
   /** Drops what is cached of a key, or of a whole account where `keyId` is empty. */
   invalidate(changed: { readonly keyId: string; readonly accountId: string; readonly isCompromised: boolean }): void;
-  /** Drops a session that has just been ended here; other replicas learn it by event. */
+  /** Drops a session that has just been ended here; other replicas are told by an event. */
   forgetSession(token: string): void;
-  /** What is cached by now of the caller's key, whatever became of it; the caller itself where nothing is. Asks nobody. */
+  /** The latest cached record of the caller's key, even if it is refused by now; the caller itself when nothing is cached. Makes no call. */
   present(caller: Caller): Caller;
-  /** HMAC-SHA-256 of a key or token under the pepper, and the pepper's id: how accounts knows it. */
+  /** HMAC-SHA-256 of a key or token under the pepper, and the pepper's id: accounts stores keys by these. */
   digest(key: string): { readonly digest: Buffer; readonly pepperId: string };
-  /** True for a key that is cached and may be used as far as is known: answering it costs no look-up. */
+  /** True for a key that is cached and may be used: no look-up is needed. */
   isWarm(key: string): boolean;
   /** As `isWarm`, for the token of a session. */
   isWarmSession(token: string): boolean;
-  /** Keys that are cached, however old; for tests and metrics. */
+  /** Keys that are cached, of any age; for tests and metrics. */
   size(): number;
-  /** What cached keys are found by, once by key and once by account; for tests. */
+  /** Index entries of cached keys: one by key and one by account for each; for tests. */
   indexed(): number;
   /** Since the start: presented keys answered from the cache, those that had to wait for accounts, and those that cannot be keys. */
   counts(): { readonly cached: number; readonly lookedUp: number; readonly malformed: number };
@@ -131,21 +131,21 @@ export interface Authenticator {
 
 export function createAuthenticator({ accounts, bus, clock, pepper, variant, onCompromised = () => undefined, isServing = () => true, isRunning = () => false, keysMax = CACHE_KEYS_MAX }: AuthenticatorOptions): Authenticator {
   const cache = createCallerCache<Entry>(keysMax);
-  // From the SHA-256 of a presented key to its digest: the keyed digest costs more than all the rest of a warm look-up.
+  // From the SHA-256 of a presented key to its digest: computing the HMAC costs more than the rest of a warm look-up.
   const digests = new LRUCache<string, string>({ max: keysMax });
   const running = new Map<string, Promise<Entry>>(); // kept: look-ups of keys that are not warm.
   const pepperText = pepper.unwrap();
   const pepperId = hash('sha256', pepperText, 'hex').slice(0, 8);
   const codec = messageCodec<KeyInvalidated, KeyInvalidated__Output>('signalbox.events.v1.KeyInvalidated');
   let subscription: Subscription | undefined;
-  // Of what was read since then, every change is known.
+  // Monotonic milliseconds. Every change to an entry that was read after this moment is known.
   let unbrokenMs = -Infinity;
   const counts = { cached: 0, lookedUp: 0, malformed: 0 };
   let generation = 0;
-  // Of the latest look-up that failed; undefined while accounts answers.
+  // Monotonic milliseconds of the latest failed look-up; undefined while accounts answers.
   let failedAtMs: number | undefined;
 
-  /** What was asked before this moment may be answered with what no longer holds: nobody else may wait for it. */
+  /** A look-up that is under way may bring what no longer holds: no further request may wait for it, and its answer is not kept. */
   const outdateRunning = (): void => {
     generation += 1;
     running.clear();
@@ -155,7 +155,7 @@ export function createAuthenticator({ accounts, bus, clock, pepper, variant, onC
     for (const { digest, caller } of cache.drop(of, id)) if (caller !== undefined && isRunning(caller.key.id)) void renew(digest, caller);
   };
 
-  /** What accounts says, and when it ends whatever the key says. */
+  /** What accounts says, and the session's end in milliseconds since the epoch (Infinity for a key). */
   const ask = async (name: string, requestId: string): Promise<{ readonly answer: AuthenticateResponse__Output | null; readonly endsAtMs: number }> => {
     if (!name.startsWith(SESSION)) {
       const answer = await accounts.unary<AuthenticateRequest, AuthenticateResponse__Output>('Authenticate', { digest: Buffer.from(name, 'hex'), pepperId }, { deadlineMs: LOOKUP_DEADLINE_MS, requestId });
@@ -195,7 +195,7 @@ export function createAuthenticator({ accounts, bus, clock, pepper, variant, onC
     return promise;
   };
 
-  /** Until the answer stands: what is changed meanwhile may be of this very key. Where accounts is away the next request asks. */
+  /** Looks a key up again, repeatedly while changes arrive meanwhile, since they may concern this key. If accounts is away, the next request asks. */
   const renew = async (digest: string, before: Caller): Promise<void> => {
     let begun: number | undefined;
     try {
@@ -206,11 +206,11 @@ export function createAuthenticator({ accounts, bus, clock, pepper, variant, onC
         if (caller !== undefined) cache.succeed(before, caller);
       }
     } catch {
-      // Nothing is known of it.
+      // The next request asks.
     }
   };
 
-  /** While accounts is away a warm key never waits for it: the recheck runs beside, at most each half second. */
+  /** While accounts is away a warm key does not wait: it is rechecked in the background, at most each half second. */
   const lookUpUnlessAway = (digest: string, nowMs: number, requestId: string): Promise<Entry> | undefined => {
     if (failedAtMs !== undefined && nowMs - failedAtMs < RETRY_AWAY_MS) return undefined;
     const fresh = lookUp(digest, requestId);
@@ -218,10 +218,10 @@ export function createAuthenticator({ accounts, bus, clock, pepper, variant, onC
     return fresh;
   };
 
-  /** How long ago an entry was known to be right. */
+  /** Milliseconds since an entry was known to be current. */
   const unheardMs = ({ fetchedAtMs }: Entry, nowMs: number): number => nowMs - (fetchedAtMs > unbrokenMs ? Math.max(fetchedAtMs, feed.currentMs()) : fetchedAtMs);
 
-  /** The clocks here differ over its end: one was set, or the host slept. Accounts tells which. */
+  /** Over by the wall clock but not by the monotonic one: the clock was set, or the host slept. Accounts is asked. */
   const seemsOver = ({ expiresAtMs, endsAtMs }: Entry, nowMs: number): boolean => expiresAtMs <= clock.nowMs() && endsAtMs > nowMs;
 
   const entryOf = (digest: string, requestId = ''): Entry | Promise<Entry> => {
@@ -235,7 +235,7 @@ export function createAuthenticator({ accounts, bus, clock, pepper, variant, onC
     const ageMs = nowMs - cached.fetchedAtMs;
     if (ageMs < RECHECK_MS && !seemsOver(cached, nowMs)) {
       if (unheardMs(cached, nowMs) < UNHEARD_MS_MAX) return cached;
-      // One answer is of all keys.
+      // One answer brings the changes of all keys.
       const caughtUp = feed.catchingUp();
       if (caughtUp !== undefined && !isAway()) return caughtUp.then(() => entryOf(digest, requestId));
     }
@@ -254,7 +254,7 @@ export function createAuthenticator({ accounts, bus, clock, pepper, variant, onC
 
   const presentedOf = (key: string): string => hash('sha256', key, 'base64');
 
-  /** Undefined for what cannot be a key. */
+  /** Undefined when the text is not a well-formed key. */
   const digestOf = (key: string, presented: string): string | undefined =>
     digests.get(presented) ?? (isWellFormedApiKey(key) ? createHmac('sha256', pepperText).update(key).digest('hex') : undefined);
 
@@ -286,7 +286,7 @@ export function createAuthenticator({ accounts, bus, clock, pepper, variant, onC
         try {
           changed(codec.decode(payload));
         } catch {
-          // Something was invalidated, but not readably what: recheck everything.
+          // What was invalidated cannot be read: recheck everything.
           outdateRunning();
           cache.clear();
         }

@@ -13,16 +13,17 @@ const ABORTED: BodyRead = { kind: 'aborted' };
 const NOTHING = Buffer.alloc(0);
 
 /**
- * Never rejects. Above `bytesMax` it stops keeping what arrives and answers at once. The rest is read and thrown away,
- * within the server's request timeout, so that a client that reads nothing before it has sent all gets to read its 413,
- * and the connection serves its next request. `take`, told of the memory that what comes takes, may refuse to have it kept: likewise.
+ * Never rejects. Above `bytesMax` it keeps nothing more and answers `too-large` at once. The rest is read and discarded,
+ * within the server's request timeout, so that a client that sends everything before it reads still gets its 413, and the
+ * connection can serve another request. `take` is told how many more bytes of memory the body needs; if it returns false,
+ * the answer is `no-room` in the same way.
  */
 export function readBody(request: IncomingMessage, bytesMax: number, take: (bytes: number) => boolean = () => true): BodyRead | Promise<BodyRead> {
-  // The client may have left while its key was looked up: no event would follow.
+  // The client may have left while its key was looked up: no event follows then.
   if (request.destroyed) return ABORTED;
   const announced = Number(request.headers['content-length'] ?? 0);
   if (announced > bytesMax) return TOO_LARGE;
-  // Nearly every body came with its headers.
+  // The usual case: the body arrived together with the headers.
   if (request.complete) {
     const body = (request.read() as Buffer | null) ?? NOTHING;
     if (body.length > bytesMax) return TOO_LARGE;
@@ -32,7 +33,7 @@ export function readBody(request: IncomingMessage, bytesMax: number, take: (byte
     const pieces = new Pieces();
     let isWhole = false;
     let isRefused = false;
-    // A promise resolves once, and what is emitted after the end changes nothing: no listener needs to be taken off.
+    // A promise resolves only once, so listeners need not be removed.
     const onCut = (): void => {
       if (!isWhole) resolve(ABORTED);
     };
@@ -42,7 +43,7 @@ export function readBody(request: IncomingMessage, bytesMax: number, take: (byte
       pieces.push(part);
       const isTooLarge = pieces.bytes > bytesMax;
       if (!isTooLarge && take(pieces.heldBytes - heldBytes)) return;
-      // node:http throws nothing away of what somebody listens to.
+      // node:http does not discard a body that has a listener, so the memory is freed here.
       isRefused = true;
       pieces.clear();
       resolve(isTooLarge ? TOO_LARGE : NO_ROOM);
@@ -53,7 +54,7 @@ export function readBody(request: IncomingMessage, bytesMax: number, take: (byte
       noteBody(body.length);
       together(() => resolve({ kind: 'ok', body }));
     });
-    // Also heard when a client leaves later: node:http then emits an error on the request.
+    // Needed even after the end: node:http emits an error on the request when the client leaves later.
     request.on('error', onCut);
     request.on('close', onCut);
   });
@@ -63,24 +64,24 @@ export function readBody(request: IncomingMessage, bytesMax: number, take: (byte
 const ROOM_BYTES_MAX = 1_024 * 1_024 * 1_024;
 
 /**
- * Of the memory that this process may have, what bodies in work may come to. A body of 15 MiB took 60 to 75 MiB at its
- * peak: what came in pieces, the whole, its text, what is sent on, and what V8 had not collected yet.
+ * The share of this process's memory that bodies in work may take. A body of 15 MiB took 60 to 75 MiB at its peak: the
+ * pieces received, the whole, its text, what is sent on, and what V8 had not collected yet.
  */
 const ROOM_SHARE = 1 / 6;
 
-/** What bodies in work may come to, and room for two that are as large as they may be. */
+/** Bytes that bodies in work may take together, at least two of the largest allowed. */
 export function bodyRoomBytes(bodyBytesMax: number, memoryBytes = Math.min(totalmem(), process.constrainedMemory() || Infinity)): number {
   return Math.max(2 * bodyBytesMax, Math.min(ROOM_BYTES_MAX, Math.floor(memoryBytes * ROOM_SHARE)));
 }
 
 const JSON_TYPE = /^application\/json\s*(;|$)/i;
 
-/** True when nothing follows the headers, whatever they say of its type. */
+/** True when no body follows the headers, whatever content type they name. */
 export function hasNoBody({ headers }: IncomingMessage): boolean {
   return headers['transfer-encoding'] === undefined && Number(headers['content-length'] ?? 0) === 0;
 }
 
-/** True when the body is declared as JSON and not compressed, neither whole nor on its way. */
+/** True when the body is declared as JSON and neither its content nor its transfer is compressed. */
 export function isJsonBody(request: IncomingMessage): boolean {
   const type = request.headers['content-type'] ?? '';
   const { 'content-encoding': encoding, 'transfer-encoding': transfer } = request.headers;

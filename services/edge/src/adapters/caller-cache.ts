@@ -11,25 +11,25 @@ export interface CachedCaller {
 }
 
 export interface CallerCache<Entry extends CachedCaller> {
-  /** Of a key that exists; the one used longest ago gives way. */
+  /** The entry of a key that exists. When the cache is full, the least recently used one is dropped. */
   get(digest: string): Entry | undefined;
-  /** As `get`, and does not count as use. */
+  /** As `get`, but does not count as use. */
   peek(digest: string): Entry | undefined;
-  /** Of a key that accounts does not know. */
+  /** The entry of a key that accounts does not know. */
   unknown(digest: string): Entry | undefined;
-  /** Keeps what accounts said, whichever of the two it is. */
+  /** Keeps what accounts said about a known or unknown key. */
   keep(digest: string, entry: Entry): void;
   delete(digest: string): void;
   clear(): void;
-  /** Drops what is cached of a key, or of a whole account; answers what that was. */
+  /** Drops what is cached of a key, or of a whole account, and returns it. */
   drop(of: 'key' | 'account', id: string): readonly { readonly digest: string; readonly caller: Caller | undefined }[];
-  /** `after` took the place of `before`. */
+  /** Records that `after` replaced `before`. */
   succeed(before: Caller, after: Caller): void;
-  /** What is known by now in the place of `caller`, whatever became of it; `caller` itself where nothing is. */
+  /** The latest record that replaced `caller`, even if it is refused by now; `caller` itself when there is none. */
   present(caller: Caller): Caller;
-  /** Keys that are cached, however old. */
+  /** Keys that are cached, of any age. */
   size(): number;
-  /** What they are found by, once by key and once by account. */
+  /** Index entries: one by key and one by account for each cached key. */
   indexed(): number;
 }
 
@@ -51,16 +51,16 @@ export function createCallerCache<Entry extends CachedCaller>(keysMax: number): 
   };
   const known = new LRUCache<string, Entry>({
     max: keysMax,
-    // A digest is of one key and one account for ever: setting it anew changes nothing here.
+    // A digest always belongs to the same key and account: setting it again changes nothing here.
     dispose: ({ caller }, digest, reason) => {
       if (reason === 'set') return;
       unindex(digestsOf.key, caller?.key.id, digest);
       unindex(digestsOf.account, caller?.account.id, digest);
     },
   });
-  // Apart from the keys that exist, so that a flood of wrong ones never drives those out.
+  // Separate from the keys that exist, so that a flood of wrong keys never displaces those.
   const unknown = new LRUCache<string, Entry>({ max: UNKNOWN_KEYS_MAX });
-  // What took a caller's place: a second notice of a change must not bring back what was known before the first.
+  // From a record to the one that replaced it: a second notice of a change must not bring back what was known before the first.
   const successors = new WeakMap<Caller, Caller>();
 
   return {

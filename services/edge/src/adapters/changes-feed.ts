@@ -8,40 +8,40 @@ import type { Clock, Timer } from '@signalbox/kernel/clock';
 import { Fault, type FaultCode } from '@signalbox/kernel/fault';
 import type { RpcClient } from '@signalbox/rpc/call';
 
-/** From one question to the next. */
+/** Interval between polls. */
 const INTERVAL_MS = 400;
-/** And to the next while there is no answer: a replica of accounts that hangs must not hide the others. */
+/** The next poll while the latest is unanswered: one replica of accounts that hangs must not hide the others. */
 const AGAIN_MS = 200;
-/** Between questions while nobody needs the answers but to know whether accounts is away. */
+/** Interval while no key is in use: polls then only show whether accounts is away. */
 const REST_INTERVAL_MS = 5_000;
-/** How long after the last use of a key the answers are needed. */
+/** Polls stay frequent this long after the last use of any key. */
 const IN_USE_MS = 10_000;
 const DEADLINE_MS = 1_000;
-/** Questions in a row without any answer after which accounts is taken to be away: before what it last said is too old. */
+/** Unanswered polls in a row after which accounts counts as away. Reached before cached keys become too old to use (900 ms, authenticator.ts). */
 const UNANSWERED_MAX = 3;
-/** Of these none comes from an accounts that works, with its store. */
+/** Faults that an accounts service that works, with its store, never gives. */
 const AWAY: ReadonlySet<FaultCode> = new Set<FaultCode>(['peer_unavailable', 'link_lost', 'deadline_exceeded', 'store_unavailable', 'overloaded']);
 
 export interface ChangesFeedOptions {
   readonly accounts: RpcClient;
   readonly clock: Clock;
   readonly onChange: (change: Pick<Change__Output, 'keyId' | 'accountId' | 'reason'>) => void;
-  /** What was changed until now is not known: whatever was read before may be outdated. */
+  /** Earlier changes may have been missed: whatever was read before may be outdated. */
   readonly onBreak: () => void;
-  /** True while something runs that a change must end. */
+  /** True while any request runs: a change may have to end it. */
   readonly isServing: () => boolean;
 }
 
 export interface ChangesFeed {
   start(): void;
   stop(): void;
-  /** Monotonic milliseconds: every change made before is known, to what was read after the last break. -Infinity = of none. */
+  /** Monotonic milliseconds: every change made before is known, for entries read after the last break. -Infinity = nothing is known. */
   currentMs(): number;
-  /** True while accounts or its store answers nothing: asking it about a key would only hold a request up. */
+  /** True while accounts or its store does not answer: asking it about a key would only delay a request. */
   isAway(): boolean;
-  /** A key is used at `nowMs`, monotonic: from now on each change must be heard of in time. */
+  /** A key is used at `nowMs`, monotonic: from now on polls are frequent. */
   use(nowMs: number): void;
-  /** After a rest: resolves once accounts has answered, failed or is taken to be away. Never rejects. */
+  /** The first poll after a time of rare ones, if it is under way: resolves once accounts has answered, failed or counts as away. Never rejects. */
   catchingUp(): Promise<void> | undefined;
 }
 
@@ -61,7 +61,7 @@ export function createChangesFeed({ accounts, clock, onChange, onBreak, isServin
     catchUp = undefined;
   };
 
-  /** The next question, so long after the latest. */
+  /** Sets the timer for the next poll, counted from the latest. */
   const arm = (): void => {
     timer?.cancel();
     if (isStopped) return;
@@ -85,7 +85,7 @@ export function createChangesFeed({ accounts, clock, onChange, onBreak, isServin
       answered();
       if (!answer.unbroken) onBreak();
       for (const change of answer.changes) onChange(change);
-      // A later question may have been answered first: what it said stands.
+      // A later poll may have been answered first: its cursor stays.
       if (askedMs >= currentMs) cursor = answer.cursor;
       if (!answer.more) break;
       after = answer.cursor;
@@ -100,7 +100,7 @@ export function createChangesFeed({ accounts, clock, onChange, onBreak, isServin
     if (unanswered >= UNANSWERED_MAX) endCatchUp();
     ask()
       .catch((error: unknown) => {
-        // Whatever else it says, it is there: an accounts of before this question, above all.
+        // Any other error shows that accounts is there, for example a version that does not know this method.
         if (!(error instanceof Fault) || !AWAY.has(error.code)) answered();
       })
       .finally(endCatchUp);

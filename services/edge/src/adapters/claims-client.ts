@@ -1,13 +1,13 @@
-/** Claims over accounts, and what the ledger knows over billing. */
+/** Claims of Idempotency-Keys over RPC to accounts, and booked requests over RPC to billing. */
 import type { ClaimRef as ClaimRefMessage, ClaimRequestRequest, ClaimRequestResponse__Output, ClaimStanding__Output, EndClaimRequest } from '@signalbox/contracts/accounts';
 import type { GetRequestRequest, GetRequestResponse__Output } from '@signalbox/contracts/billing';
 import { Fault } from '@signalbox/kernel/fault';
 import type { RpcClient } from '@signalbox/rpc/call';
 import type { ClaimEnding, ClaimFound, ClaimRef, ClaimsPort, ClaimStanding, LedgerPort } from '../domain/repeats.js';
 
-/** Of one that lives: short of CPU, or waiting for its store. */
+/** For a replica that shows signs of life but is short of CPU or waits for its store. */
 const DEADLINE_MS = 5_000;
-/** 0.5 s: one that is frozen costs a second, with another replica asked in between. Each call may run twice: a claim, a begin and an end count once for a request. */
+/** Without a sign of life for 0.5 s another replica is asked too, so a frozen one costs at most a second. Calls may run twice: a claim, a begin and an end of one request take effect once. */
 const SILENCE_MS = 500;
 const ENDS: Readonly<Record<ClaimEnding['kind'], 'FREED' | 'ENDED' | 'ABANDONED'>> = { freed: 'FREED', ended: 'ENDED', abandoned: 'ABANDONED' };
 

@@ -4,16 +4,16 @@ import type { Server } from 'node:http';
 import { Server as TcpServer } from 'node:net';
 
 const LOOK_EVERY_MS = 100;
-/** A connection without a request is left open for so long: one may be on its way, and would be answered by a reset. */
+/** A connection without a request is left open this long: a request may be on its way, and closing would reset it. */
 export const QUIET_MS = 1_000;
-/** Of the loop, without a new connection: the first may be one that had looked for them before we asked. */
+/** Turns of the event loop without a new connection after which all are seen. Two, since the first may have looked for connections before this was called. */
 const QUIET_TURNS = 2;
 
 /**
- * Stops accepting once those are seen that the system has taken, lets running answers finish, after `graceMs` has those that are left ended by `stop`, where it is given,
- * and a second later cuts what is left then. Connections that wait for their
- * next request are closed a second after the beginning, not at once: on one in use that request may be under way, and
- * its answer is where a client learns not to send another.
+ * Stops accepting once the connections that the system has already accepted are seen, and lets running answers finish. After
+ * `graceMs` it calls `stop`, where given, to end the rest, and cuts what is left a second later (without `stop`: at once).
+ * Idle connections are closed a second after the beginning, not at once: a request may be under way, and only its answer
+ * tells the client that the connection closes.
  */
 export function closeServer(server: Server, graceMs: number, clock: Pick<Clock, 'setTimer'>, stop?: () => void): Promise<void> {
   return new Promise((resolve) => {
@@ -30,14 +30,14 @@ export function closeServer(server: Server, graceMs: number, clock: Pick<Clock, 
       cut = clock.setTimer(QUIET_MS, () => server.closeAllConnections());
     });
     let isOver = false;
-    // Again and again: one whose last answer was begun before the drain stays open for reuse, and would hold us up till the cut.
+    // Repeated: a connection whose answer began before the drain becomes idle later, and would stay open until the cut.
     let idle: Timer = clock.setTimer(Math.min(QUIET_MS, graceMs), function closeIdle() {
       isOver = true;
       server.closeIdleConnections();
       idle = clock.setTimer(LOOK_EVERY_MS, closeIdle);
     });
     onceAllAreSeen(server, () => isOver, () => {
-      // The close of node:http itself begins with what waits for a request.
+      // Not `http.Server.close`, which would close idle connections first.
       TcpServer.prototype.close.call(server, () => {
         cut.cancel();
         idle.cancel();
@@ -48,9 +48,9 @@ export function closeServer(server: Server, graceMs: number, clock: Pick<Clock, 
 }
 
 /**
- * Calls back when no connection waits for us to see it, or when `isOver`. The system takes connections, and their requests,
- * before we do, and resets at the close those that we have not: on a busy process, whose turns are long, each of which
- * sees one, they are the requests of a second and more.
+ * Calls back when no accepted connection is left to be seen, or when `isOver`. The system accepts connections, and receives
+ * their requests, before this process sees them, and resets the unseen ones when the listener closes. A busy process sees
+ * one connection in a turn of its loop, so a second's requests and more can be waiting.
  */
 function onceAllAreSeen(server: Server, isOver: () => boolean, then: () => void): void {
   let quietTurns = 0;

@@ -3,12 +3,12 @@ import type { Clock } from '@signalbox/kernel/clock';
 import { getHeapStatistics } from 'node:v8';
 
 const CHECK_MS = 1_000;
-/** FAILURES: refuse above 95 % of the heap's limit, take again below 92 %. */
+/** Requests are refused above 95 % of the heap's limit, and accepted again below 92 %. */
 const CLOSE_ABOVE = 0.95;
 const OPEN_BELOW = 0.92;
 
 export interface HeapWatch {
-  /** By a look at the heap of at most a second ago; nobody looks while nobody asks. */
+  /** Judged by the heap's size of at most a second ago, which is read only when this is called. */
   isHealthy(): boolean;
 }
 

@@ -1,27 +1,27 @@
-/** Reuses a routing plan for further requests alike, for as long as routing allows (ADR 53). */
+/** Reuses a routing plan for further requests with the same question, for as long as routing allows (ADR 53). */
 import { messageCodec } from '@signalbox/contracts/load';
 import type { DecideRequest, DecideRequest__Output, DecideResponse__Output } from '@signalbox/contracts/routing';
 import type { Clock, Timer } from '@signalbox/kernel/clock';
 import type { IdSource } from '@signalbox/kernel/ids';
 import type { RoutingPort } from '../domain/ports.js';
 
-/** More are not kept at a time: all are forgotten then, and asked for anew. */
+/** Most plans kept. When one more comes, all are dropped. */
 const PLANS_MAX = 200;
 
-/** Asked beside at a time for one plan: what a burst has beyond it goes unrecorded, as beyond the rate of records. */
+/** Background questions under way for one plan. Requests beyond it are not recorded by routing, as those above its rate of records. */
 const BESIDE_MAX = 4;
-/** Nobody waits for it: the request goes first, and mostly has its answer by then. */
+/** Delay of a background question, so that the request itself is served first. */
 const BESIDE_AFTER_MS = 10;
-/** 100 ms: gathers what is asked beside, since each question wakes routing, which finds little of it in the caches at modest rates. */
+/** Background questions are gathered for up to 100 ms: each wakes the routing process, which is expensive at modest rates. */
 const BESIDE_GATHER_MS = 100;
-/** 50 ms: for the answer, before the plan that it renews ends. */
+/** A background question leaves at least 50 ms before its plan ends, so that the renewed plan is there in time. */
 const BESIDE_AHEAD_MS = 50;
 
-/** A question that came less often within two spans is decided anew each time: of few requests each is routed by what routing says of it. */
+/** A plan is reused only for a question that came at least this often within the present and the previous span. Rarer requests are each decided by routing. */
 const ASKED_MIN = 8;
 const SPAN_MS = 500;
 
-/** Of a question, what a plan with `reuse` does not rest on. */
+/** The fields of a question on which a plan with `reuse` does not depend. */
 const OPEN = { requestId: '', accountId: '', seed: 0, session: '', promptText: '', promptTokens: 0 };
 
 /** How often a question came, in the present span and in the one before. */
@@ -35,16 +35,16 @@ interface KeptPlan {
   readonly pace: Pace;
   readonly plan: DecideResponse__Output;
   readonly endMs: number;
-  /** From then on the next request that goes by it asks beside, so that it is renewed before it ends. */
+  /** From then on the next request that uses the plan also asks routing in the background, so that it is renewed before it ends. */
   readonly renewMs: number;
   readonly fromPromptTokens: number;
   readonly toPromptTokens: number;
-  /** Routing has room to record each request. */
+  /** Routing wants to record each request that uses the plan. */
   readonly askBeside: boolean;
-  /** Questions beside it under way, and those that gather. */
+  /** Background questions under way, and those that wait to be sent. */
   asking: number;
   gathered: (() => void)[];
-  /** When those leave; Infinity while there are none. */
+  /** When the waiting ones are sent; Infinity while there are none. */
   leaveMs: number;
   leave: Timer | undefined;
 }
@@ -52,19 +52,20 @@ interface KeptPlan {
 export interface KeptPlansOptions {
   readonly clock: Pick<Clock, 'monotonicMs' | 'setTimer'>;
   readonly makeId: IdSource;
-  /** Told of each request that waited for nobody. */
+  /** Called for each request that reused a plan. */
   readonly onReused?: () => void;
 }
 
 /**
- * Answers from a plan that was made for another request where routing said that it would make the same again; asks `routing`
- * otherwise, and where few ask the same. Whatever a question says beside `OPEN` is compared byte by byte, fields that do not exist yet among it.
- * Routing is asked beside such requests, for several at a time, and nobody waits, where it wants to record each, and to renew the plan before it ends.
+ * Answers with a plan that was made for another request, where routing said that it would decide the same again; asks
+ * `routing` otherwise, and where the question is rare. All fields of a question except `OPEN` are compared byte by byte,
+ * including fields that are added to the message later. For requests that reuse a plan, routing is asked in the background,
+ * for several at a time, where it wants to record each, and to renew the plan before it ends.
  */
 export function createKeptPlans(routing: RoutingPort, { clock, makeId, onReused = () => undefined }: KeptPlansOptions): RoutingPort {
   const codec = messageCodec<DecideRequest, DecideRequest__Output>('signalbox.routing.v1.DecideRequest');
   const plans = new Map<string, KeptPlan>(); // kept: by question, for seconds; a plan serves many requests.
-  /** Asked for in one of them: of others no question is rendered. */
+  /** Models that a kept plan is about: for others the key need not be computed. */
   const models = new Set<string>(); // kept: names of models.
   let doubts = 0;
 
@@ -95,14 +96,14 @@ export function createKeptPlans(routing: RoutingPort, { clock, makeId, onReused 
     plans.set(key, { pace: plans.get(key)?.pace ?? { spanEndMs: askedMs + SPAN_MS, now: 1, before: 0 }, plan, endMs: askedMs + forMs, renewMs: askedMs + forMs / 2, fromPromptTokens, toPromptTokens, askBeside, asking: 0, gathered: [], leaveMs: Infinity, leave: undefined });
     models.add(model);
   };
-  /** Asks, and keeps the answer unless an endpoint failed meanwhile: routing may have decided before it heard of that. */
+  /** Asks, and keeps the answer unless an endpoint failed meanwhile: routing may have decided before it knew of the failure. */
   const ask = async (request: DecideRequest, keyed: string | undefined, question = request, doubtsBefore = doubts): Promise<DecideResponse__Output> => {
     const askedMs = clock.monotonicMs();
     let plan: DecideResponse__Output;
     try {
       plan = await routing.decide(question);
     } catch (error) {
-      // Nothing is routed past it.
+      // While routing fails, no request may be served by an old plan.
       plans.clear();
       throw error;
     }
@@ -115,10 +116,10 @@ export function createKeptPlans(routing: RoutingPort, { clock, makeId, onReused 
     const tell = async (): Promise<void> => {
       try {
         const { reuse } = await ask(request, key, { ...request, decisionId, endpointId: kept.plan.attempts[0]?.endpointId ?? '' }, doubtsBefore);
-        // It is asked within the reach of this plan: no such plan is made any more.
+        // Routing no longer allows such plans to be reused.
         if (reuse === null && plans.get(key) === kept) plans.delete(key);
       } catch {
-        // Nothing is kept any more.
+        // `ask` has dropped all plans.
       } finally {
         kept.asking -= 1;
       }

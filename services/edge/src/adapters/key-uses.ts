@@ -6,13 +6,13 @@ import type { TouchKeysRequest } from '@signalbox/contracts/accounts';
 import type { Clock, EpochMs, Timer } from '@signalbox/kernel/clock';
 import type { RpcClient } from '@signalbox/rpc/call';
 
-/** From one telling to the next: a key's first use is seen soon. */
+/** Interval between reports. */
 const INTERVAL_MS = 5_000;
-/** A key is told at most this often, however busy it is: each telling writes its row. */
+/** A key is reported at most once in this time: each report writes its row. */
 const QUIET_MS = 60_000;
 const TOUCHES_AT_ONCE_MAX = 500;
 const DEADLINE_MS = 2_000;
-/** Uses not told yet; beyond it those of further keys are not noted, as while accounts is away for long. */
+/** Most uses not yet reported; when full (accounts is away for long), those of further keys are dropped. */
 const UNTOLD_MAX = 50_000;
 
 export interface KeyUsesOptions {
@@ -22,7 +22,7 @@ export interface KeyUsesOptions {
 
 export interface KeyUses {
   start(): void;
-  /** Tells what is untold, at once and whoever is quiet. Never rejects: what cannot be told is lost. */
+  /** Reports everything at once, including keys reported within the last minute. Never rejects: what cannot be sent is lost. */
   stop(): Promise<void>;
   /** A request has been let in with this key. */
   note(keyId: string): void;
@@ -32,7 +32,7 @@ export interface KeyUses {
 
 export function createKeyUses({ accounts, clock }: KeyUsesOptions): KeyUses {
   const untold = new Map<string, EpochMs>(); // kept: by key, with a number.
-  // Keys told within QUIET_MS, by the monotonic moment, the oldest first.
+  // Keys reported within QUIET_MS, with the monotonic moment, the oldest first.
   const toldMs = new Map<string, number>(); // kept: by key, with a number.
   let timer: Timer | undefined;
   let isTelling = false;
@@ -56,7 +56,7 @@ export function createKeyUses({ accounts, clock }: KeyUsesOptions): KeyUses {
     return taken;
   };
 
-  /** False when accounts did not take them: they are untold again, but for keys that were used anew. */
+  /** False when accounts did not take them: they are noted again, except for keys with a later use. */
   const tell = async (uses: readonly [string, EpochMs][]): Promise<boolean> => {
     const touches = uses.map(([keyId, usedAtMs]) => ({ keyId, usedAt: String(Math.floor(usedAtMs / 1_000)) }));
     try {

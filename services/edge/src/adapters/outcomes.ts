@@ -5,16 +5,16 @@ import { toFault } from '@signalbox/kernel/fault';
 import { replicaOf, type RpcClient } from '@signalbox/rpc/call';
 
 const DEADLINE_MS = 2_000;
-/** 15 min: until the worker's log counts as lost. A worker that moves to another host is away for minutes, and charges as delivered whatever it is not told of. */
+/** 15 min, after which a worker's log counts as lost. A worker that moves to another host is away for minutes, and charges an attempt as delivered if it is told nothing. */
 const RETRIES_MS = 900_000;
 /** Pause before a retry: at first this, since a client may be waiting, later a quarter of the time passed. */
 const RETRY_MS = 250;
 /** Half of the 30 s after which a worker that has come back decides by itself. */
 const RETRY_MS_MAX = 15_000;
-/** 1 min for attempts that may never have reached their worker: those of an outage must not take the room of others. */
+/** 1 min for attempts that may never have reached their worker: during an outage they must not fill the queue. */
 const UNSENT_RETRIES_MS = 60_000;
 const WAITING_MAX = 10_000;
-/** Outcomes that nobody waits for are gathered this long; the first outcome after it takes them along. As long as a worker gathers what it tells quota. */
+/** Outcomes that nobody waits for are gathered this long, and sent with the first outcome after it. A worker gathers its messages to quota for the same time. */
 const GATHER_MS = 10;
 /** The same where no further outcome comes. On a busy edge the timer never fires, since waking up costs more than the message. */
 const GATHER_MS_MAX = 20;
@@ -23,22 +23,22 @@ const TOGETHER_MAX = 128;
 
 export interface Outcomes {
   /**
-   * Retried in the background for a while. Resolves with true when the worker has written down what it would not conclude by
-   * itself, with false when it was told in vain for the last time; never rejects. `peer`: the replica that has the attempt,
-   * undefined = not known.
+   * Retried in the background for a while. Resolves with true when the worker has taken the outcome (and has written it to its
+   * log if it would not conclude the same by itself), with false when the last retry failed; never rejects. `peer`: the
+   * replica that has the attempt, undefined = not known.
    */
   tell(client: RpcClient, request: OutcomeRequest, peer: object | undefined): Promise<boolean>;
   /**
-   * For an edge that stops: tells what is still to be told, at once and then every quarter of a second. Resolves when all is
-   * told, but for what never left, or after `limitMs`; answers how many outcomes were left untold, which their workers
-   * conclude by themselves. Nothing is tried again afterwards.
+   * For an edge that stops: sends all waiting outcomes at once and then every quarter of a second. Resolves when all are told
+   * (those that may never have reached their worker are given up), or after `limitMs`. The value is the number of outcomes
+   * left untold, which their workers conclude by themselves. Nothing is retried afterwards.
    */
   settle(limitMs: number): Promise<number>;
 }
 
 /** Outcomes on their way to one replica. */
 interface Line {
-  /** Monotonic milliseconds at which something left last. */
+  /** Monotonic milliseconds of the last message to it. */
   lastMs: number;
   /** Outcomes that wait to be sent together. */
   gathered: Gathered | undefined;
@@ -71,7 +71,7 @@ export function createOutcomes(clock: Clock): Outcomes {
   const lines = new WeakMap<object, Line>();
   /** Outcomes that are being told or wait to be. */
   let untold = 0;
-  /** Those that wait: what sends each at once. */
+  /** For each waiting outcome, a function that sends it at once. */
   const waiting = new Set<() => void>(); // kept: of what could not be told at once.
   let isSettling = false;
   let isOver = false;
@@ -107,7 +107,7 @@ export function createOutcomes(clock: Clock): Outcomes {
     });
   };
 
-  /** All of them in one message; one by one and again where that did not come through. */
+  /** All in one message; if that fails, each is retried by itself. */
   const tellTogether = async (client: RpcClient, requests: readonly OutcomeRequest[], peer: object, line: Line, sinceMs: number): Promise<boolean> => {
     const [first] = requests;
     if (requests.length === 1 && first !== undefined) return tellOne(client, first, peer, sinceMs);

@@ -24,7 +24,7 @@ export function createPluginsClient(client: RpcClient, clock: Clock, deadlineMs:
       known = new Map((JSON.parse(Buffer.from(manifests).toString('utf8')) as readonly ManifestRecord[]).map((manifest) => [manifest.id, manifest]));
       knownAtMs = clock.monotonicMs();
     } catch {
-      // Asked again by the next request.
+      // The next request asks again.
     }
     return known;
   };

@@ -9,16 +9,16 @@ import type { RpcClient } from '@signalbox/rpc/call';
 import type { LocalAdmission } from '../domain/local-admission.js';
 import type { QuotaPort } from '../domain/ports.js';
 
-/** FAILURES: a killed quota costs a retry within 300 ms; waiting for live holds happens in edge, not in the call. */
+/** A killed quota replica costs one retry within 300 ms. Waiting for live holds to end happens in edge, not within this call. */
 const ADMIT_SILENCE_MS_DEFAULT = 150;
-/** Limit of an admission with its retry, while quota shows that it is alive: short of CPU, or waiting for the ledger, which has limits of its own. */
+/** Limit of an admission with its retry, while quota shows signs of life but is short of CPU or waits for the ledger. */
 const ADMIT_DEADLINE_MS = 5_000;
 const RELEASE_DEADLINE_MS = 2_000;
-/** Giving back to an advance, which holds more than one request's amount, is retried each second until the lease is over. */
+/** A failed release of a draw is retried each second until the lease is over, since the advance keeps it reserved for longer than one request. */
 const RELEASE_AGAIN_MS = 1_000;
 const EXTEND_DEADLINE_MS = 2_000;
 
-/** BILLING, section 6: 2 to 5 s. */
+/** Retry-After while quota is away: 2 to 5 s, spread by request. */
 const waitOf = (requestId: string): number => spreadMs(requestId, 2_000, 3_000);
 
 /**
@@ -43,7 +43,7 @@ export function createQuotaClient(client: RpcClient, clock: Pick<Clock, 'monoton
     try {
       return await ask(limitMs);
     } catch (error) {
-      // Where one was silent, another was asked already.
+      // A silent replica has already been followed by another within this call.
       if (toFault(error).code === 'deadline_exceeded') throw error;
       return ask(Math.max(1, Math.ceil(endMs - clock.monotonicMs())));
     }
@@ -53,10 +53,10 @@ export function createQuotaClient(client: RpcClient, clock: Pick<Clock, 'monoton
       try {
         return await admit(request);
       } catch (error) {
-        // A reserve that timed out may have been stored: it must not hold room for its lease's whole length.
+        // An admission that timed out may have been stored: its hold must not stay for the whole lease.
         release(request.accountId ?? '', request.requestId ?? '');
         const { code } = toFault(error);
-        // Quota is there and found fault with the request itself: nothing to be served around.
+        // Only while quota is away (503) does edge decide by itself. Other errors concern the request.
         const admission = FAULTS[code].httpStatus === 503 ? local?.admit(request) : undefined;
         if (admission !== undefined) return admission;
         throw new Fault('quota_unavailable', 'no admission', { cause: error, retryAfterMs: toFault(error).retryAfterMs ?? waitOf(request.requestId ?? '') });
@@ -67,7 +67,7 @@ export function createQuotaClient(client: RpcClient, clock: Pick<Clock, 'monoton
       try {
         const request: HeartbeatRequest = { writer: '', holds: [{ accountId, requestId, extendToNanoUsd: String(toNanoUsd), extendToTokens: String(toTokens), draw: draw ?? null }] };
         const { refusedRequestIds, unheldRequestIds, epoch } = await client.unary<HeartbeatRequest, HeartbeatResponse__Output>('Heartbeat', request, { deadlineMs: EXTEND_DEADLINE_MS, requestId });
-        // The limits of a hold that was lost are lost with it: a refusal is no word about them, and a grant looked at none.
+        // When the hold was lost, so were the limits it counted against: neither a refusal nor a grant means anything.
         if (unheldRequestIds.length > 0 || (heldIn !== '' && heldIn !== epoch)) throw new Fault('quota_unavailable', 'the hold was lost');
         return refusedRequestIds.length === 0;
       } catch (error) {

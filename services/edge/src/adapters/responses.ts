@@ -1,22 +1,22 @@
-/** What node:http leaves to the application: clients that do not read, and pipelined answers that are broken off before their turn. */
+/** What node:http leaves to the application: clients that do not read, and pipelined answers that are aborted before their turn. */
 import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 
-/** FAILURES, slow reader. */
+/** A client that takes nothing of its answer for this long is cut off. */
 export const STALLED_READER_MS = 60_000;
 
-/** A connection that ends with an error was broken by its client, whose requests are given up (`hasLeft` of an answer). */
+/** The error of a connection that is destroyed because its client reads nothing. It counts as closed by the client, whose requests end (`hasLeft` of an answer). */
 export const BROKEN_BY_CLIENT = new Error('the client takes no answer');
 
-/** To be called once all of an answer was given: a client that leaves its end untouched for a minute is cut off. */
+/** To be called once the whole answer was written: a client that takes nothing of the rest for a minute is cut off. */
 export function watchRest(response: ServerResponse): void {
   if (response.writableLength > 0) response.setTimeout(STALLED_READER_MS, () => response.destroy(BROKEN_BY_CLIENT));
 }
 
 /**
- * Gives the whole answer, and ends it where its connection is to close behind it only once the request's body is through:
- * node:http closes at once, and a client that still sends would meet a reset in the answer's place. The server's request
- * timeout bounds it. On a connection that stays open node:http throws the rest away by itself.
+ * Writes the whole answer. If the connection closes after it, the answer is ended only when the request's body has been
+ * read to its end: node:http would close at once, and a client that is still sending would get a reset instead of the
+ * answer. The server's request timeout bounds the wait. On a connection that stays open node:http discards the rest itself.
  */
 export function endBehindBody(response: ServerResponse, body: Buffer): void {
   const { req } = response;
@@ -33,13 +33,13 @@ export function endBehindBody(response: ServerResponse, body: Buffer): void {
   req.resume();
 }
 
-/** What net.Socket itself looks at to tell a slow reader from one that reads nothing: the rest of one large write counts, piece by piece. */
+/** The figures by which net.Socket tells a slow reader from one that reads nothing. They also advance within one large write. */
 interface WrittenHandle {
   readonly bytesWritten: number;
   readonly writeQueueSize: number;
 }
 
-/** Bytes on its connection that the client's end, or the kernel on the way there, has taken; undefined while it is not this answer's turn. */
+/** Bytes of its connection that the kernel has taken to send; undefined while it is not this answer's turn. */
 export function takenBytes({ socket }: ServerResponse): number | undefined {
   if (socket === null) return undefined;
   const { _handle: handle } = socket as unknown as { readonly _handle: WrittenHandle | null };
@@ -48,7 +48,7 @@ export function takenBytes({ socket }: ServerResponse): number | undefined {
 
 const pipelined = new WeakMap<Socket, Set<ServerResponse>>();
 
-/** Answers that wait on a connection for those before them, to be kept up to date by whoever serves it; those left when it closes are broken off. */
+/** Pipelined answers that wait on a connection for those before them. The server adds and removes them; those left when the connection closes are aborted. */
 export function waitingOn(socket: Socket): Set<ServerResponse> {
   const known = pipelined.get(socket);
   if (known !== undefined) return known;
@@ -58,7 +58,7 @@ export function waitingOn(socket: Socket): Set<ServerResponse> {
   return waiting;
 }
 
-/** True while others wait on its connection for this answer to end. */
+/** True while other answers wait on its connection for this one to end. */
 export function othersWait({ req: { socket } }: ServerResponse): boolean {
   return (pipelined.get(socket)?.size ?? 0) > 0;
 }

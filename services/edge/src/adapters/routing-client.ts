@@ -5,7 +5,7 @@ import { Fault, toFault } from '@signalbox/kernel/fault';
 import type { RpcClient } from '@signalbox/rpc/call';
 import type { RoutingPort } from '../domain/ports.js';
 
-/** A frozen replica costs a request one second; one that is merely busy, as right after its start, is waited for. */
+/** Without a sign of life for this long another replica is asked, so a frozen one costs a request one second. One that is only busy, as after its start, is waited for. */
 const SILENCE_MS = 1_000;
 const DECIDE_DEADLINE_MS = 5_000;
 
@@ -27,7 +27,7 @@ export function createRoutingClient(client: RpcClient, clock: Pick<Clock, 'monot
         throw new Fault('routing_unavailable', 'no decision', { cause: error });
       }
     },
-    // Every plan is fresh: none is kept here (kept-plans.ts).
+    // No plan is kept here: see kept-plans.ts.
     doubt: () => undefined,
   };
 }

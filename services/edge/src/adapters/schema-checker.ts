@@ -5,28 +5,28 @@ import { LiveMap } from '@signalbox/kernel/live-map';
 import { createFloodGuard } from '../domain/flood.js';
 import type { SchemaCheck } from '../domain/healing.js';
 
-/** A schema is compiled in a few milliseconds; a pattern that backtracks for ever is not waited for. */
+/** Limit of one check. A schema compiles in a few milliseconds; a pattern that backtracks without end is given up. */
 const ANSWER_MS = 1_000;
-/** A thread takes some tenths of a second to start, on a busy machine more. */
+/** Limit of a thread's start, which takes some tenths of a second, on a busy machine more. */
 const START_MS = 5_000;
 const IDLE_MS = 60_000;
-/** Beyond it nobody would be answered in time. */
+/** Most waiting checks; further ones get no verdict, since they would not be answered in time. */
 const WAITING_MAX = 256;
 const TEXT_CHARS_MAX = 1_048_576;
-/** A schema that hung the thread is not asked again; the oldest is forgotten. */
+/** Schemas remembered because they hung the thread, which are not checked again; beyond it the oldest is forgotten. */
 const HOSTILE_MAX = 100;
-/** An account whose schemas hung the thread more often within a minute is not asked for until the minute is over: all accounts share the thread. */
+/** If an account's schemas hang the thread more often within a minute, none of its schemas is checked until the minute is over: all accounts share the thread. */
 const HANGS_PER_MINUTE_MAX = 2;
-/** How often what stood behind a schema that hung the thread is asked again. */
+/** How often a check that waited behind a hanging one is asked again. */
 const ASKED_AGAIN_MAX = 4;
 const HEAP_MB_MAX = 64;
-/** One to compile, so that the compiler is ready when the first client's is asked. */
+/** A schema that is compiled first, so that the compiler is loaded before a client's schema is checked. */
 const GREETING = '{"type":"null"}';
 
 export interface SchemaThread {
   post(message: { readonly id: number; readonly schema: string; readonly text: string }): void;
   onMessage(listener: (message: { readonly id: number; readonly verdict: boolean | undefined }) => void): void;
-  /** Called when it is gone, whyever. */
+  /** Called when the thread has ended, for any reason. */
   onExit(listener: () => void): void;
   end(): Promise<unknown>;
 }
@@ -39,7 +39,7 @@ export interface SchemaChecker {
 function startThread(): SchemaThread {
   const worker = new Worker(new URL('./schema-thread.js', import.meta.url), { resourceLimits: { maxOldGenerationSizeMb: HEAP_MB_MAX } });
   worker.unref();
-  // What ends it is told by its exit.
+  // An error ends the thread, and `exit` follows.
   worker.on('error', () => undefined);
   return {
     post: (message) => worker.postMessage(message),
@@ -53,7 +53,7 @@ interface Question {
   readonly accountId: string;
   readonly schema: string;
   readonly text: string;
-  /** How often it stood behind one that hung the thread. */
+  /** How often it waited behind one that hung the thread. */
   readonly held: number;
   readonly resolve: (verdict: boolean | undefined) => void;
 }
@@ -66,7 +66,7 @@ export function createSchemaChecker({ clock, start = startThread }: { readonly c
   let deadline: Timer | undefined;
   let idle: Timer | undefined;
   let lastId = 0;
-  /** The thread has answered what it is greeted with. */
+  /** The thread has answered `GREETING`. */
   let isWarm = false;
 
   const drop = (): Promise<unknown> => {
@@ -81,7 +81,7 @@ export function createSchemaChecker({ clock, start = startThread }: { readonly c
     return gone?.end() ?? Promise.resolve();
   };
 
-  /** The thread answers in turn: what is first in line is what it hangs at. What stands behind it is asked of another thread. */
+  /** The thread works in order, so it hangs at the first waiting check. Those behind it are asked of a new thread. */
   const hang = (): void => {
     const [first] = waiting.values();
     const again: Question[] = [];
@@ -123,7 +123,7 @@ export function createSchemaChecker({ clock, start = startThread }: { readonly c
     started.onExit(() => {
       if (thread === started) hang();
     });
-    // First in line, so that no client's schema is blamed for a slow start.
+    // Asked first, so that a slow start is not taken for a client's schema that hangs.
     ask(started, { accountId: '', schema: GREETING, text: 'null', held: 0, resolve: () => undefined });
     return started;
   };

@@ -5,7 +5,7 @@
 import type { RpcClient } from '@signalbox/rpc/call';
 import type { Authenticator } from './authenticator.js';
 
-/** Of a key, or of an account where no key is named, as in the messages of accounts. */
+/** The fields of a message to accounts that name the changed key, or the account if no key is named. */
 interface Changed {
   readonly ref?: { readonly keyId?: string };
   readonly account?: { readonly id?: string };
@@ -26,7 +26,7 @@ export function watchAccounts(accounts: RpcClient, authenticator: Pick<Authentic
         isFound = (answer as { readonly found?: boolean }).found === true;
         return answer;
       } finally {
-        // After a failure too: the change may have been made. Of a key that nobody has there is nothing to cut, and its id may be anything that was typed.
+        // After a failure too: the change may have been made. `isCompromised` only for a key that exists: any other id may be arbitrary text, and has no requests to end.
         const { ref, account, accountId, compromised }: Changed = request;
         authenticator.invalidate({ keyId: ref?.keyId ?? '', accountId: account?.id ?? accountId ?? '', isCompromised: isFound && compromised === true });
       }

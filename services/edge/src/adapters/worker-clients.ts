@@ -1,4 +1,4 @@
-/** Workers over RPC: attempts, and what their workers are told about them. */
+/** Workers over RPC: attempts, and messages about them. */
 import type { DispatchEvent__Output, DispatchRequest, StopRequest, TendRequest } from '@signalbox/contracts/worker';
 import type { Clock } from '@signalbox/kernel/clock';
 import type { RpcClient, StreamCall } from '@signalbox/rpc/call';
@@ -7,7 +7,7 @@ import { createOutcomes, type Outcomes } from './outcomes.js';
 
 const TEND_DEADLINE_MS = 2_000;
 const STOP_DEADLINE_MS = 1_000;
-/** Attempts whose replica is remembered: more than are ever under way. */
+/** Attempts whose replica is remembered; more than are ever under way. */
 const PEERS_MAX = 100_000;
 const NOBODY_THERE = Promise.resolve(false);
 
@@ -15,9 +15,9 @@ const nameOf = (requestId: string, attempt: number): string => `${requestId}#${S
 
 export interface WorkerClients extends WorkersPort, Pick<Outcomes, 'settle'> {}
 
-/** `clients`: one for each provider. Whatever is told about an attempt goes to the replica that ran it: no other knows of it. `attemptDeadlineMs` bounds a whole attempt, its stream included. */
+/** `clients`: one for each provider. Every message about an attempt goes to the replica that ran it, since no other knows of it. `attemptDeadlineMs` bounds a whole attempt, its stream included. */
 export function createWorkerClients(clients: ReadonlyMap<string, RpcClient>, clock: Clock, attemptDeadlineMs: number): WorkerClients {
-  /** Replicas by attempt, in two generations: an attempt whose outcome is never told leaves with the older one. */
+  /** Replicas by attempt, in two generations: an attempt whose outcome is never told is dropped with the older one. */
   let peers = new Map<string, object>(); // kept: names, and replicas that are there anyway.
   let olderPeers = new Map<string, object>(); // kept: as above.
   const peerOf = (name: string): object | undefined => peers.get(name) ?? olderPeers.get(name);
@@ -68,11 +68,11 @@ export function createWorkerClients(clients: ReadonlyMap<string, RpcClient>, clo
       return outcomes.tell(client, { requestId, attempt, outcome, followed: isFollowed, reserve: isReserve }, peer);
     },
     tend: (provider, requestId, attempt) => {
-      // A worker that does not know the call waits longer by itself.
+      // A worker of an older version that does not know the call waits longer by itself.
       clients.get(provider)?.unary<TendRequest, object>('Tend', { requestId, attempt }, { deadlineMs: TEND_DEADLINE_MS, requestId, peer: peerOf(nameOf(requestId, attempt)) }).catch(() => undefined);
     },
     stop: (provider, requestId, attempt) => {
-      // One that does not know the call goes on until it is cancelled.
+      // A worker of an older version that does not know the call goes on until it is cancelled.
       clients.get(provider)?.unary<StopRequest, object>('Stop', { requestId, attempt }, { deadlineMs: STOP_DEADLINE_MS, requestId, peer: peerOf(nameOf(requestId, attempt)) }).catch(() => undefined);
     },
     settle: (limitMs) => outcomes.settle(limitMs),

@@ -1,4 +1,4 @@
-/** Admission of a request: one atomic hold for the most it may cost, which grows with its rounds. */
+/** Admission of a request: one atomic hold for the most that it may cost, which grows with its rounds (docs/caps.md). */
 import type { AdmitRequest, Limits } from '@signalbox/contracts/quota';
 import type { DecideResponse__Output, PlannedAttempt__Output } from '@signalbox/contracts/routing';
 import { toFault } from '@signalbox/kernel/fault';
@@ -15,30 +15,30 @@ import type { Turn } from './turn.js';
 
 /** Attempts at one request, retries included. */
 export const ATTEMPTS_MAX = 3;
-/** How long only live holds may keep a request waiting (contract, section 8). */
+/** If only the holds of running requests leave no room, a request waits this long for them before it is refused. */
 const LIVE_HOLDS_WAIT_MS = 2_000;
 /** Refusals whose amounts are money. */
 const OF_MONEY: ReadonlySet<string | undefined> = new Set(['COST_CAPPED', 'TRIAL_EXHAUSTED']);
 
 export interface Admitted {
   readonly admission: Admission;
-  /** Its attempts are those that may be made: of a plan that limits do not pay for whole, a part. */
+  /** `attempts`: those that may be made, fewer than planned if limits do not pay for all. */
   readonly question: HoldQuestion;
   readonly hold: Hold;
 }
 
-/** All attempts of a plan run on the account's own credentials, or none: who pays never changes on the way. */
+/** Whether a plan runs on the account's own credentials. All its attempts do or none, so that a failover never changes who pays. */
 export function isOwn(plan: DecideResponse__Output): boolean {
   return plan.attempts[0]?.byok ?? false;
 }
 
-/** True when a limit watches what the request uses: on the account's own credential nothing but its allotments of tokens. */
+/** True when any limit counts what the request uses. On the account's own credential only allotments of tokens do. */
 function isWatched(caller: Caller, byok: boolean): boolean {
   const limits = limitsOf(caller);
   return byok ? limits.byokTokens !== undefined || isHard(limits) : isLimited(limits);
 }
 
-/** No limit can be kept for parts whose tokens nothing bounds (BILLING, section 4). */
+/** A request with parts whose tokens cannot be bounded (files) is refused under a limit, since the limit could not be kept. */
 export function partsAreBounded({ caller, request, answer }: Turn, byok: boolean): boolean {
   if (!request.hasUnboundedParts || !isWatched(caller, byok)) return true;
   answer.refuse({ kind: 'unbounded-parts' });
@@ -103,8 +103,8 @@ export async function admit(neighbours: Neighbours, turn: Turn, plan: DecideResp
 }
 
 /**
- * Of a plan that money does not pay for whole, what it does pay for: nobody is refused over a fallback that costs more than
- * is left. What was asked for by name is not left for another model, though: empty then, and where it would change nothing.
+ * The attempts of a plan that the remaining money pays for: no request is refused because a fallback is too expensive. Empty
+ * if that changes nothing, or if the first attempt's model, which the client named, would be left out altogether.
  */
 function affordableAttempts({ attempts }: HoldQuestion, holding: (attempts: readonly PlannedAttempt__Output[]) => HoldQuestion, admission: Admission, isAuto: boolean): readonly PlannedAttempt__Output[] {
   const isBlocked = admission.decision === 'BLOCKED_BY_LIVE';
@@ -118,22 +118,22 @@ function affordableAttempts({ attempts }: HoldQuestion, holding: (attempts: read
   return isSame ? [] : fitting;
 }
 
-/** What a prompt of one byte and an answer of one token would need. */
+/** What a prompt of one byte and an answer of one token need on the same plan. */
 function leastFor(asked: HoldQuestion): Least {
   const { minAmountNanoUsd, minTokens } = holdFor({ ...asked, promptTokensMax: promptTokensMax(1, 1), maxTokens: 1, choices: 1, isLimited: true });
   return { nanoUsd: minAmountNanoUsd, tokens: minTokens };
 }
 
-/** `limits`: as they are by the end of the wait. */
+/** `limits`: as they were when quota was asked last. */
 type Waited = { readonly admission: Admission; readonly limits: Limits } | { readonly refusal: Refusal };
 
-/** Where only live holds stand in the way, quota is asked again as they end, for up to two seconds: for who calls then, who may be refused, and under the limits of then. */
+/** If only live holds leave no room, quota is asked again as they end, for up to two seconds. Each time the caller is checked again, and the limits are those in force by then. */
 function admitOnceFree({ quota, clock, waitingRoom }: Neighbours, turn: Turn, question: AdmitRequest, blocked: Admission): Promise<Waited> {
   const { caller, answer } = turn;
   return new Promise((resolve, reject) => {
     let isOver = false;
     let isTimeUp = false;
-    /** Only one question is on its way: the answer of a second could be a hold that nobody knows of. */
+    /** One question at a time: a second one could create a hold that nobody releases. */
     let isAsking = false;
     let latest: Exclude<Waited, { readonly refusal: Refusal }> = { admission: blocked, limits: limitsOf(caller) };
     const over = (waited: Waited): boolean => {
@@ -163,7 +163,7 @@ function admitOnceFree({ quota, clock, waitingRoom }: Neighbours, turn: Turn, qu
     };
     const leave = waitingRoom.enter(question.accountId ?? '', ask);
     const giveUp = clock.setTimer(LIVE_HOLDS_WAIT_MS, () => {
-      // A last look, so that nobody is refused over room that was freed a moment ago.
+      // Asked once more, since room may just have been freed.
       isTimeUp = true;
       leave();
       void ask();
@@ -171,7 +171,7 @@ function admitOnceFree({ quota, clock, waitingRoom }: Neighbours, turn: Turn, qu
   });
 }
 
-/** The hold covers the rounds before and the next one; undefined when the account's limits leave no room for it. */
+/** Extends the hold to cover the earlier rounds and the next one; undefined when the account's limits leave no room. */
 export async function growHold(quota: QuotaPort, { requestId, caller }: Turn, { attempts }: DecideResponse__Output, { admission, question }: Admitted, start: RoundStart): Promise<Admitted | undefined> {
   const asked: HoldQuestion = { ...question, attempts: attempts.slice(0, ATTEMPTS_MAX), promptTokensMax: question.promptTokensMax + promptTokensMax(start.addedBytes, start.addedMessages) };
   const hold = holdFor(asked);

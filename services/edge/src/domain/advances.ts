@@ -17,7 +17,7 @@ const RENEW_MS = SERVES_MS / 2;
 const SPAN_MS = 500;
 /** With fewer requests in the two spans, no advance is taken. */
 const REQUESTS_MIN = 8;
-/** One advance is at most this part of what the tightest cap leaves; an account may have two at once, a hundredth in all (BILLING, section 6). For each edge. */
+/** One advance is at most 1/200 of what the tightest cap leaves. An account may have two at once, so 1/100 in all, at each edge. */
 const ROOM_PARTS = 200n;
 const DAY_MS = 86_400_000;
 
@@ -26,22 +26,22 @@ export interface AdvanceOptions {
   /** Length of a billing period where it is not a month. */
   readonly periodSeconds?: number | undefined;
   readonly makeId: () => string;
-  /** Told of each request that was served from an advance, and by what. */
+  /** Called for each request that was served from an advance. */
   readonly onServed?: (request: AdmitRequest, admission: Admission) => void;
-  /** For simulations: from how many requests on, within a second, one is taken; and its greatest part of what the tightest cap leaves. */
+  /** For simulations: the fewest requests a second for which an advance is taken; and the divisor of what the tightest cap leaves. */
   readonly requestsMin?: number;
   readonly roomParts?: bigint;
 }
 
 export interface Advances extends QuotaPort {
-  /** Gives back what is left. */
+  /** Gives back what is left of all advances. */
   close(): void;
 }
 
 interface Advance {
   readonly id: string;
   readonly answer: AdmitResponse__Output;
-  /** Monotonic: quota admitted it between the two. */
+  /** Monotonic milliseconds: quota admitted it between the two. */
   readonly askedAtMs: number;
   readonly answeredAtMs: number;
   readonly reservedAtMs: number;
@@ -59,15 +59,15 @@ interface Stream {
   serving: Advance | undefined;
   next: Advance | undefined;
   isAsking: boolean;
-  /** Not before, since the last one was refused. */
+  /** No advance is requested before this moment, since the last one was refused. */
   notBeforeMs: number;
-  /** Quota takes draws: it answered the last admission, and is no older version. */
+  /** The quota replica that answered last knows draws (older versions do not). */
   takesDraws: boolean;
-  /** What the tightest cap left, as last told; 0 where nothing was told of it, undefined = no cap. */
+  /** What the tightest cap left, as quota said last; 0 = it did not say, undefined = no cap. */
   roomNanoUsd: bigint | undefined;
 }
 
-/** Nothing is counted of a request but what it may cost: no rate, no allotment of tokens, no credit that is used up. */
+/** True when the limits count only what a request may cost: no rates, no allotment of tokens, no trial credit. */
 function isAmountOnly(limits: Limits): boolean {
   const { requestsPerMinute, burstPerSecond, keyRequestsPerMinute, includedTokens, trialCreditNanoUsd, byokTokens } = limits;
   return requestsPerMinute === undefined && burstPerSecond === undefined && keyRequestsPerMinute === undefined && includedTokens === undefined && trialCreditNanoUsd === undefined && byokTokens === undefined;
@@ -80,7 +80,7 @@ const smaller = (a: bigint, b: bigint): bigint => (a < b ? a : b);
 export function createAdvances(quota: QuotaPort, { clock, periodSeconds, makeId, onServed = () => undefined, requestsMin = REQUESTS_MIN, roomParts = ROOM_PARTS }: AdvanceOptions): Advances {
   const streams = new WeakMap<Limits, { own: Stream | undefined; ours: Stream | undefined }>();
   const live = new Map<Advance, { readonly stream: Stream; readonly accountId: string }>(); // kept: by advance, which serves many requests.
-  /** By account, nano-USD of its advances that serve, are to serve, or are asked for: its keys share what may be taken. */
+  /** By account, nano-USD of all its advances, including those being requested: its keys share the bound. */
   const takenOf = new Map<string, bigint>(); // kept: by account with advances.
   const noteTaken = (accountId: string, nanoUsd: bigint): void => {
     const taken = (takenOf.get(accountId) ?? 0n) + nanoUsd;
@@ -107,7 +107,7 @@ export function createAdvances(quota: QuotaPort, { clock, periodSeconds, makeId,
     stream.tokens[0] += tokens;
   };
 
-  /** It serves no more, the next one does, and what is left of it goes back under an id of its own, as if a request had been served with it and never sent. */
+  /** Ends an advance; the next one replaces it. The rest is released as a draw under an id of its own, like that of a request that was never sent. */
   const retire = (advance: Advance): void => {
     const place = live.get(advance);
     if (place === undefined) return;
@@ -122,14 +122,14 @@ export function createAdvances(quota: QuotaPort, { clock, periodSeconds, makeId,
     if (advance.leftNanoUsd === 0n && advance.leftTokens === 0n) return;
     quota.release(accountId, `${advance.id}-rest`, { advanceId: advance.id, amountNanoUsd: String(advance.leftNanoUsd), tokens: String(advance.leftTokens) });
   };
-  /** It would still be admitted into the periods that it was admitted into. */
+  /** True while a request admitted now belongs to the same billing periods as the advance. */
   const isSamePeriod = ({ reservedAtMs, askedAtMs }: Advance, nowMs: number): boolean => {
     const atMs = reservedAtMs + (nowMs - askedAtMs);
     if (Math.floor(atMs / DAY_MS) !== Math.floor(reservedAtMs / DAY_MS)) return false;
     return periodSeconds === undefined || Math.floor(atMs / (periodSeconds * 1_000)) === Math.floor(reservedAtMs / (periodSeconds * 1_000));
   };
 
-  /** Two of the largest are at once. */
+  /** Nano-USD of the next advance: at most 1/`roomParts` of the room, and twice that for the account in all. */
   const roomFor = (accountId: string, roomNanoUsd: bigint): bigint => {
     const [most, taken] = [roomNanoUsd / roomParts, takenOf.get(accountId) ?? 0n];
     return taken >= 2n * most ? 0n : smaller(most, 2n * most - taken);
@@ -139,7 +139,7 @@ export function createAdvances(quota: QuotaPort, { clock, periodSeconds, makeId,
     if (requests < requestsMin) return;
     const { accountId = '' } = request;
     const amount = smaller(stream.roomNanoUsd === undefined ? nanoUsd : smaller(nanoUsd, roomFor(accountId, stream.roomNanoUsd)), CAP_NANO_USD_MAX);
-    // Room for less than a few requests is not worth its own question.
+    // An advance for fewer than `requestsMin` requests is not worth a call.
     if (amount * BigInt(requests) < nanoUsd * BigInt(requestsMin)) return;
     const id = makeId();
     stream.isAsking = true;
@@ -152,7 +152,7 @@ export function createAdvances(quota: QuotaPort, { clock, periodSeconds, makeId,
       if (isAdmitted) note(stream, request, answer);
       if (!isAdmitted || reservedAtMs === 0 || !answer.draws) {
         stream.notBeforeMs = clock.monotonicMs() + SERVES_MS;
-        // A quota of an older version beside newer ones, or none at all: what is drawn would not be known there.
+        // A quota of an older version does not know draws, so the advance is given back.
         if (isAdmitted) quota.release(accountId, id);
         return;
       }
@@ -164,7 +164,7 @@ export function createAdvances(quota: QuotaPort, { clock, periodSeconds, makeId,
       else stream.next = advance;
       clock.setTimer(Math.max(0, nowMs + SERVES_MS - clock.monotonicMs()), () => retire(advance), { unref: true });
     } catch {
-      // Whoever asks for itself is told. It may have been written down all the same.
+      // The failure concerns no request. The advance may have been stored all the same, so it is released.
       stream.notBeforeMs = clock.monotonicMs() + SERVES_MS;
       quota.release(accountId, id, { advanceId: id, amountNanoUsd: String(amount), tokens: String(smaller(tokens, CAP_NANO_USD_MAX)) });
     } finally {
@@ -174,17 +174,17 @@ export function createAdvances(quota: QuotaPort, { clock, periodSeconds, makeId,
   };
   const note = (stream: Stream, { limits }: AdmitRequest, { roomNanoUsd, draws }: AdmitResponse__Output): void => {
     stream.takesDraws = draws;
-    // What costs nothing meets no cap: the answer then says nothing of it.
+    // Quota does not tell the room if the request costs nothing.
     if (roomNanoUsd === undefined) stream.roomNanoUsd = (limits?.caps?.length ?? 0) > 0 ? 0n : undefined;
     else stream.roomNanoUsd = BigInt(roomNanoUsd);
   };
 
-  /** The advance that has room for it, the one that serves or the next. */
+  /** The advance with room for the request: the present one or the next. */
   const servingFor = (stream: Stream, nanoUsd: bigint, tokens: bigint, nowMs: number): Advance | undefined => {
     for (let advance = stream.serving; advance !== undefined; advance = stream.serving) {
       const isOver = nowMs - advance.askedAtMs >= SERVES_MS || !isSamePeriod(advance, nowMs);
       if (!isOver && advance.leftNanoUsd >= nanoUsd && advance.leftTokens >= tokens) return advance;
-      // One request may be too large for what is left: that still serves others.
+      // The rest is too small for this request, but may serve others.
       if (!isOver && stream.next === undefined) return undefined;
       retire(advance);
     }
@@ -199,7 +199,7 @@ export function createAdvances(quota: QuotaPort, { clock, periodSeconds, makeId,
 
   const serve = (request: AdmitRequest, advance: Advance, nanoUsd: bigint, tokens: bigint, nowMs: number): Admission => {
     const { id, answer, answeredAtMs, reservedAtMs } = advance;
-    // What was served before is spent, as far as this edge knows.
+    // What was drawn before counts as spent.
     const used = BigInt(answer.heldNanoUsd) - advance.leftNanoUsd;
     advance.leftNanoUsd -= nanoUsd;
     advance.leftTokens -= tokens;
@@ -215,7 +215,7 @@ export function createAdvances(quota: QuotaPort, { clock, periodSeconds, makeId,
     return admission;
   };
 
-  /** Somebody waits for room of the account: quota grants it no advance now, and what there is goes back. */
+  /** A request of the account waits for room, so its advances are given back. */
   const giveBack = (accountId: string): void => {
     for (const [advance, place] of [...live]) if (place.accountId === accountId) retire(advance);
   };

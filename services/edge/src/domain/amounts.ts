@@ -1,22 +1,22 @@
-/** What a request may cost at most, and what is asked of the provider under a cap (BILLING, section 4). */
+/** What a request may cost at most, and how long an answer the provider is asked for under a limit (docs/caps.md). */
 import type { PlannedAttempt__Output } from '@signalbox/contracts/routing';
 import { assert } from '@signalbox/kernel/assert';
 import { asNanoUsd, asPrice, CAP_NANO_USD_MAX, reservationCost, type NanoUsd, type NanoUsdPerMillionTokens } from '@signalbox/kernel/money';
 import { priceCardOf } from '@signalbox/kernel/price-cards';
 import type { PriceCard } from '@signalbox/kernel/tokens';
 
-/** A chat message's wrapping costs a few tokens; 16 bounds every known template. */
+/** A chat template adds a few tokens to each message; 16 bounds every known template. */
 const TOKENS_PER_MESSAGE_MAX = 16;
 /** Shortest answer worth giving under a cap. */
 export const ANSWER_TOKENS_MIN = 64;
-/** Output tokens of each choice that a hold begins with, and that it grows by. */
+/** Output tokens of each choice that a hold starts with, and grows by. */
 export const TRANCHE_TOKENS = 1_024;
-/** Longest answer of a model whose bounds nobody knows, when the client names none either. */
+/** Longest answer if neither the model's bounds nor one of the client is known. */
 const UNKNOWN_OUTPUT_TOKENS_MAX = 32_768;
-/** Output held where no limit watches: the hold is then only shown. */
+/** Output tokens held if no limit counts the request: the hold is then only displayed. */
 const UNLIMITED_HELD_OUTPUT_TOKENS = 1_024;
 
-/** What bounds a cost at one card: the dearest price of either side. */
+/** The highest price of each side of a card, which bounds a cost. */
 interface Bounds {
   readonly input: NanoUsdPerMillionTokens;
   readonly output: NanoUsdPerMillionTokens;
@@ -36,8 +36,8 @@ function boundsOf(card: PriceCard): Bounds {
 }
 
 /**
- * The card that bounds an attempt's cost: of prices with steps the dearest of each kind that a prompt of at most
- * `promptTokensMax` tokens can reach. It is charged at the provider's count, which may be on either side of a step.
+ * The card that bounds an attempt's cost: if prices have steps by prompt length, the highest of each kind that a prompt of at
+ * most `promptTokensMax` tokens can reach. The charge uses the provider's count of tokens, which may be on either side of a step.
  */
 function dearestCard({ card, steps }: PlannedAttempt__Output, promptTokensMax: number, isFree: boolean): PriceCard {
   assert(card !== null, 'A planned attempt carries its price card.');
@@ -47,7 +47,7 @@ function dearestCard({ card, steps }: PlannedAttempt__Output, promptTokensMax: n
   return worst;
 }
 
-/** Each price the dearer of two. */
+/** The higher of both cards' prices, for each kind. */
 function dearerOf(a: PriceCard, b: PriceCard): PriceCard {
   return {
     id: '',
@@ -77,24 +77,24 @@ export interface HoldQuestion {
   readonly promptTokensMax: number;
   readonly maxTokens: number | undefined;
   readonly choices: number;
-  /** A cap, credit or hard allotment watches this request. */
+  /** A cap, credit or hard allotment counts this request. */
   readonly isLimited: boolean;
   /** On the account's own credential: tokens count, money does not. */
   readonly isFree?: boolean;
 }
 
 const FREE_PRICE = asPrice(0n);
-/** What an account pays for what runs on its own credential. */
+/** The card of attempts on the account's own credential, which cost it nothing here. */
 const FREE_CARD: PriceCard = {
   id: '', inputUncached: FREE_PRICE, cacheRead: FREE_PRICE, cacheWrite: FREE_PRICE, outputText: FREE_PRICE, outputReasoning: FREE_PRICE, audio: FREE_PRICE, image: FREE_PRICE, requestNanoUsd: asNanoUsd(0n),
 };
 
 export interface Hold {
   readonly amountNanoUsd: NanoUsd;
-  /** The least worth admitting: prompt and 64 tokens; 0 when nothing limits. */
+  /** The least worth admitting: prompt and 64 tokens; 0 when no limit counts the request. */
   readonly minAmountNanoUsd: NanoUsd;
   readonly tokens: bigint;
-  /** Likewise in tokens. */
+  /** The same in tokens. */
   readonly minTokens: bigint;
   /** The hold covers the first tranche only: the worker extends it while the answer grows. */
   readonly isTranched: boolean;
@@ -104,19 +104,19 @@ export interface Hold {
 function outputTokensMax({ maxOutputTokens, contextWindow }: PlannedAttempt__Output, promptTokensMax: number, maxTokens: number | undefined): number {
   const modelMax = maxOutputTokens > 0 ? maxOutputTokens : Infinity;
   if (maxTokens !== undefined) return Math.min(maxTokens, modelMax);
-  // Hosts refuse a bound that the prompt leaves no room for. A prompt has at least one token in eight bytes or so.
+  // Hosts refuse a bound that does not fit into the context beside the prompt. `promptTokensMax` counts bytes, of which a token has up to about eight.
   const left = contextWindow > 0 ? Math.max(ANSWER_TOKENS_MIN, contextWindow - promptTokensMax, Math.floor(contextWindow / 8)) : Infinity;
   const most = Math.min(modelMax, left);
   return most === Infinity ? UNKNOWN_OUTPUT_TOKENS_MAX : most;
 }
 
-/** The hold covers the dearest attempt of the plan at the dearest card in reach, so that neither failover nor the provider's count outgrows it. */
+/** The hold covers the most expensive attempt of the plan at the highest prices it can reach, so that neither a failover nor the provider's count exceeds it. */
 export function holdFor({ attempts, promptTokensMax: prompt, maxTokens, choices, isLimited, isFree = false }: HoldQuestion): Hold {
   let amount = 0n;
   let least = 0n;
   let outputTokens = 1;
   let isTranched = false;
-  // Thoughts that are not shown cannot be counted while they come.
+  // Hidden reasoning cannot be counted while it is generated, so such a hold covers the whole answer from the start.
   const mayGrow = isLimited && attempts.every((attempt) => !attempt.hiddenReasoning);
   for (const attempt of attempts) {
     const card = dearestCard(attempt, prompt, isFree);
@@ -142,7 +142,7 @@ export function holdFor({ attempts, promptTokensMax: prompt, maxTokens, choices,
 /** What admission granted to a request under a limit. */
 export interface Granted {
   readonly heldNanoUsd: NanoUsd;
-  /** 0 = a quota of an older version, which says nothing of tokens and room. */
+  /** 0 = a quota of an older version, which does not tell tokens and room. */
   readonly heldTokens: number;
   /** What limits leave, live holds not counted; undefined = no such limit. */
   readonly roomNanoUsd: NanoUsd | undefined;
@@ -152,19 +152,19 @@ export interface Granted {
 export interface AnswerTerms {
   /** What the provider is sent as `max_tokens`, for each choice. */
   readonly maxTokens: number;
-  /** A limit made it less than it would have been. */
+  /** True when a limit made `maxTokens` smaller. */
   readonly isShortened: boolean;
   /** Output tokens, all choices together, that the hold pays for; 0 = the whole answer. */
   readonly heldOutputTokens: number;
-  /** Of the dearest kind of output: what the hold grows by for each token. */
+  /** Price of the most expensive kind of output: the hold grows by it for each token. */
   readonly outputPriceMax: NanoUsdPerMillionTokens;
   /** Covers the prompt and the whole answer. */
   readonly wholeNanoUsd: NanoUsd;
 }
 
 /**
- * How long an attempt's answer may be: the whole that the limits leave room for when the hold can grow, else what is
- * held. Live holds of others shorten nothing: they only keep the hold from growing.
+ * How long an attempt's answer may be: as long as the limits leave room for if the hold can grow, else as long as the hold
+ * pays for. Holds of other running requests do not shorten it; they can only keep the hold from growing.
  */
 export function answerTerms(attempt: PlannedAttempt__Output, { promptTokensMax: prompt, maxTokens, choices, isFree = false }: HoldQuestion, isTranched: boolean, granted: Granted): AnswerTerms {
   const card = dearestCard(attempt, prompt, isFree);

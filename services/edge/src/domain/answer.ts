@@ -12,7 +12,7 @@ export interface AttemptReport {
   readonly model: string;
   /** Undefined for the attempt that answered. */
   readonly failed: Failed__Output | undefined;
-  /** It answered in part: why the rest is missing. */
+  /** Why the rest is missing, if it answered only in part. */
   readonly cut?: Failed__Output;
   /** The round that this attempt belongs to, from 1; undefined where the model was asked once. */
   readonly round?: number | undefined;
@@ -20,7 +20,7 @@ export interface AttemptReport {
   readonly byok: boolean;
 }
 
-/** What a client asked of a plugin and cannot have: an option, a file, or a policy that the plugin would break. */
+/** A client's error in the use of a plugin: an invalid option or file, or a policy that the plugin would violate. */
 export interface PluginProblem {
   readonly kind: 'type' | 'value' | 'conflict';
   readonly plugin: string;
@@ -47,13 +47,13 @@ export interface Least {
   readonly tokens: bigint;
 }
 
-/** Why nobody may call any more: `unknown` = accounts has no such key, `session-over` = the dashboard's session ended. */
+/** Why the caller may not call any more: `unknown` = accounts has no such key, `session-over` = the dashboard's session ended. */
 export type CallerState = 'expired' | 'revoked' | 'disabled' | 'suspended' | 'unknown' | 'session-over';
 
 /** Why a request got no answer; the wire turns it into a status and a body. */
 export type Refusal =
   | { readonly kind: 'scope'; readonly scope: string }
-  /** The key or session that the request came with was good on arrival, and is no more. */
+  /** The request's key or session was valid on arrival, and no longer is. */
   | { readonly kind: 'caller'; readonly state: CallerState }
   | { readonly kind: 'plugin-requires-paid'; readonly plugin: string }
   | { readonly kind: 'plugin-unavailable'; readonly plugin: string }
@@ -67,13 +67,13 @@ export type Refusal =
   | { readonly kind: 'routing'; readonly decision: DecideResponse__Output; readonly model: string }
   /** `least`: what the shortest request on the same plan needs, fees included. */
   | { readonly kind: 'admission'; readonly admission: AdmitResponse__Output; readonly least?: Least }
-  /** `retryAfterMs`: where nothing was tried, until something may be; 0 or absent = unknown. `isCutShort`: others were left, and no retry was. */
+  /** `retryAfterMs`: if nothing was tried, the time until an endpoint may be tried; 0 or absent = unknown. `isCutShort`: further attempts were planned, but the retry budget is used up. */
   | { readonly kind: 'attempts'; readonly attempts: readonly AttemptReport[]; readonly retryAfterMs?: number | undefined; readonly isCutShort?: boolean }
-  /** The drain is over. `isCharged`: of a stream that had begun, and whose worker did not say in time what it costs. `retryAfterMs`: where it cannot be asked again sooner. */
+  /** The drain is over. `isCharged`: the stream had begun, and its worker did not say in time what it costs. `retryAfterMs`: how long the request cannot be repeated. */
   | { readonly kind: 'stopping'; readonly isCharged: boolean; readonly retryAfterMs?: number | undefined }
   | { readonly kind: 'fault'; readonly fault: Fault };
 
-/** Pre-flight figures, for headers that leave before the cost is known. */
+/** Estimates for headers that are sent before the cost is known. */
 export interface Estimate {
   readonly costNanoUsd: NanoUsd;
   readonly savingsNanoUsd: NanoUsd;
@@ -84,75 +84,75 @@ export interface Route {
   readonly provider: string;
   readonly model: string;
   readonly decisionId: string;
-  /** Attempts so far, with this one; undefined where more may follow once content was sent: a later round's. */
+  /** Attempts so far, this one included; undefined for requests with rounds, where more may follow after content was sent. */
   attempts: number | undefined;
-  /** `YYYY-MM-DD`: from that day on the endpoint that answers serves no more; empty = none is known. */
+  /** `YYYY-MM-DD`: from that day on the endpoint no longer serves; empty = none is known. */
   readonly sunsetDate?: string | undefined;
-  /** Fields of the request that its endpoint does not take, and is not sent; names within it that stand for nothing here. */
+  /** Fields of the request that the endpoint does not take and is not sent, and names in `provider` and such lists that mean nothing here (ADR 60). */
   readonly dropParams?: readonly string[] | undefined;
   /** Known once the attempt starts to answer. */
   head: Head__Output | undefined;
-  /** Asked only where headers leave before the end. */
+  /** Called only when headers are sent before the end. */
   readonly estimate: () => Estimate;
 }
 
-/** Known when it has ended. */
+/** What is known when an attempt has ended. */
 export interface Settlement {
   readonly provider: string;
   readonly model: string;
   readonly end: End__Output;
   readonly attempts: readonly AttemptReport[];
   readonly decisionId: string;
-  /** As of a route. */
+  /** As in `Route`. */
   readonly sunsetDate?: string | undefined;
   readonly dropParams?: readonly string[] | undefined;
-  /** Repairs of the JSON that was asked for, `failed` alone where it is none; undefined = healing did not apply. */
+  /** Repairs made to the JSON that was asked for; only `failed` if it could not be healed; undefined = healing did not apply. */
   readonly healed?: readonly string[] | undefined;
-  /** Of a request with plugins: what ran, in order. */
+  /** The plugins that ran, in order; absent without plugins. */
   readonly pipeline?: readonly PipelineStage[];
 }
 
-/** What an attempt hears of its client. */
+/** What an attempt is told about its client. */
 export interface ClientListener {
-  /** The client does not keep up: send nothing more until `onDrain`. `taken`: bytes that the client has read so far; undefined while another answer has its turn on the same connection. */
+  /** The client reads too slowly: send nothing more until `onDrain`. `taken`: bytes that the client has read so far; undefined while another answer has its turn on the same connection. */
   onSlow(taken: () => number | undefined): void;
   /** The client reads again. */
   onDrain(): void;
-  /** The client is gone before the answer was complete. `byItself`: it hung up, and was not cut off by us. Who pays may depend on it, so the worker is told. */
+  /** The connection closed before the answer was complete. `byItself`: the client closed it, and not this edge. Who pays may depend on it, so the worker is told. */
   onGone(byItself: boolean): void;
-  /** The answer is complete and already told to workers as delivered, so `onStop` is asked although the client has seen nothing yet. Absent = false. */
+  /** The answer is complete and its workers have been told that it is delivered, so `onStop` is called although nothing was sent yet. Absent = false. */
   readonly isGiving?: boolean;
-  /** The drain is over. True = the end of the answer follows soon: it is complete, or its worker has been asked to end it. False or absent = nothing follows, and the request is refused. */
+  /** The drain is over. True = the answer ends soon by itself: it is complete, or its worker has been asked to end it. False or absent = the request is refused. */
   onStop?(): boolean;
 }
 
 export interface Answer {
-  /** Sets the listener, replacing the one before. It is told at once when the client is gone already. */
+  /** Sets the listener, replacing the previous one. Its `onGone` is called at once if the client has left already. */
   attend(listener: ClientListener): void;
-  /** Streams: sends the headers if they have not left, and an SSE comment. Another attempt may still answer after it. */
+  /** Streams: sends the headers, if not yet sent, and an SSE comment. Another attempt may still answer after it. */
   keepAlive(route: Route): void;
   /**
-   * Streams, at the start of an attempt: says of each of its chunks in turn, before any was given here, whether the client
-   * is to see nothing of it, so that another attempt may still answer. Absent or undefined = it sees all of them.
+   * Streams, at the start of an attempt: a function that tells for each of its chunks in order, before any is passed to
+   * `chunk`, whether it is hidden from the client, so that another attempt may still answer. Absent or undefined = none is hidden.
    */
   silence?(route: Route): ((choices: Uint8Array) => boolean) | undefined;
   /** Streams: one chunk of choices. Chunks of one event-loop turn may leave together. */
   chunk(route: Route, choices: Uint8Array): void;
   /** Streams: the last chunk, with usage; `choices` is the held finish chunk. */
   finish(route: Route, choices: Uint8Array, settlement: Settlement): void;
-  /** Streams, after content: an error chunk, with what was delivered; of a worker that was lost only `attempts`, the cut one last, since what it is charged is found in its log. `finished`: choices whose own finish was given; absent = none. */
+  /** Streams, after content: an error chunk with the figures of what was delivered. If the worker was lost, `settlement` is undefined (the charge is in the worker's log) and only `attempts` are known, the cut one last. `finished`: choices whose finish chunk was sent; absent = none. */
   cut(route: Route, failed: Failed__Output, settlement: Settlement | undefined, attempts: readonly AttemptReport[], finished?: ReadonlySet<number>): void;
   /** Not streamed: the whole answer. */
   body(body: Body__Output, settlement: Settlement): void;
-  /** An error instead of an answer: a status if none has left, else an error chunk, with what was delivered if anything was. */
+  /** An error instead of an answer: an error status if no headers were sent, else an error chunk with the figures of what was delivered. */
   refuse(refusal: Refusal, settlement?: Settlement): void;
-  /** What routing decided; told only where the turn asks for an explanation. */
+  /** What routing decided; called only if the turn asks for an explanation. */
   decided(plan: DecideResponse__Output): void;
-  /** Who calls, looked up as on arrival, for a request that has waited; or why it would not be let in any more. Throws a Fault while that is not known. Absent or undefined: whoever was let in still is. */
+  /** For a request that has waited: the caller, looked up again as on arrival, or why it may not call any more. Throws a Fault if accounts cannot be asked. Absent or undefined: the caller as on arrival. */
   callerNow?(): Promise<Caller | CallerState | undefined>;
   /** Figures for the rate-limit headers. */
   admitted(admission: AdmitResponse__Output): void;
-  /** The client took nothing for too long: a stream ends with an error chunk behind what waits for it, which it has another minute to take up. One on whose connection others wait is cut off. */
+  /** The client read nothing for too long. A stream ends with an error chunk after what is buffered, which the client has another minute to read; if other answers wait on its connection, the connection is cut at once. */
   abandon(): void;
   /** True once the client has hung up. */
   isGone(): boolean;

@@ -3,8 +3,8 @@ import type { Failed__Output } from '@signalbox/contracts/worker';
 import type { Fault, FaultCode } from '@signalbox/kernel/fault';
 
 /**
- * What a failed attempt left at its worker: `none` = nothing is journaled, so nobody there ends the hold; `journaled`;
- * `lost` = the link broke and the worker, if it lives, goes on or concludes without us.
+ * What a failed attempt left at its worker: `none` = nothing is in its journal, so the worker does not end the hold;
+ * `journaled` = the worker ends the hold; `lost` = the link broke, and the worker, if it runs, goes on or concludes by itself.
  */
 export type AttemptTrace = 'none' | 'journaled' | 'lost';
 
@@ -13,13 +13,13 @@ const NO_TEXT = { publicMessage: '', publicParam: '' } as const;
 const UNJOURNALED: ReadonlySet<Failed__Output['class']> = new Set<Failed__Output['class']>(['RATE_LIMITED', 'BAD_REQUEST']);
 const LOST: ReadonlySet<FaultCode> = new Set<FaultCode>(['link_lost', 'deadline_exceeded', 'cancelled']);
 
-/** A worker cannot write its log, is not known to billing yet, or has too much in work: another replica of it may do better. */
+/** Faults of one replica: it cannot write its log, is not known to billing yet, or is overloaded. Another replica may serve. */
 export const REPLICAS_OWN: ReadonlySet<FaultCode> = new Set<FaultCode>(['store_unavailable', 'billing_unavailable', 'overloaded']);
 
-/** Without a credential there is nothing to send. */
+/** Failures before anything was sent, for lack of a credential. */
 const UNARMED: ReadonlySet<Failed__Output['class']> = new Set<Failed__Output['class']>(['NO_CREDENTIAL', 'ACCOUNTS_AWAY']);
 
-/** Without a free credential, or a way to say the request on its wire, the worker refuses before it writes anything down. */
+/** A worker that has no free credential, or cannot express the request in its provider's protocol, refuses before it writes to its journal. */
 export const traceOf = ({ class: failureClass, status }: Failed__Output): AttemptTrace => (UNARMED.has(failureClass) || (status === 0 && UNJOURNALED.has(failureClass)) ? 'none' : 'journaled');
 export const traceOfFault = (fault: Fault | undefined): AttemptTrace => (fault === undefined || LOST.has(fault.code) ? 'lost' : 'none');
 
@@ -29,10 +29,10 @@ export function failureOf(failureClass: Failed__Output['class'], isRetryable: bo
 
 export function failureOfFault(fault: Fault | undefined): Failed__Output {
   if (fault === undefined) return failureOf('DISCONNECTED', true);
-  // The worker did not start, since what was held is not known to be held any more: so would any other.
+  // The worker did not start, since it could not confirm that the hold still exists. Other workers could not either.
   if (fault.code === 'quota_unavailable') return failureOf('QUOTA_AWAY', false);
   return failureOf(fault.code === 'deadline_exceeded' ? 'TIMEOUT_IDLE' : fault.code === 'link_lost' ? 'DISCONNECTED' : 'CONNECT', true);
 }
 
-/** 200 that is not what was asked for. */
+/** The provider answered 200, but not with the JSON that was asked for. */
 export const NOT_HEALED: Failed__Output = { ...failureOf('GARBAGE', true), status: 200 };

@@ -1,4 +1,4 @@
-/** What the workers of one plan have been told of their attempts, and what they are still to be told: on it depends who ends the request's hold, and what is charged. */
+/** Which outcomes the workers of one plan have been told, and which not yet. They decide who ends the request's hold, and what is charged. */
 import type { Outcome } from '@signalbox/contracts/worker';
 import type { Admitted } from './admission.js';
 import type { AttemptReport } from './answer.js';
@@ -18,7 +18,7 @@ interface UntoldAttempt {
   readonly isTraced: boolean;
 }
 
-/** An answer that is not the JSON that was asked for, kept for the case that nobody gives a better one. */
+/** An answer that is not the JSON that was asked for, kept in case that no other attempt gives a better one. */
 interface KeptAnswer {
   readonly number: number;
   readonly report: AttemptReport;
@@ -26,28 +26,28 @@ interface KeptAnswer {
 }
 
 export interface SettledReserve {
-  /** Of those who were told of it: true once it is written down. */
+  /** One promise for each worker told: true once it is in its log. */
   readonly told: readonly Promise<boolean>[];
   /** Gives the answer to the client. To be called at most once. */
   readonly give: () => void;
 }
 
 /**
- * Of one run of a plan: the request's only one, or one round of several (`start`). Attempts are numbered from 1 over all
- * rounds. Nothing here rejects.
+ * For one run of a plan: the request's only one, or one round of several (`start`). Attempts are numbered from 1 over all
+ * rounds. No method rejects.
  */
 export class AttemptOutcomes {
   /** One for each attempt of this run, in order. */
   readonly reports: AttemptReport[] = [];
   /**
-   * Failed attempts whose workers do not know what became of them. One is told that it is superseded only when a later one
-   * is surely in a journal: it gives up its say over the hold, which otherwise nobody would end.
+   * Failed attempts whose workers do not know the outcome. They are told "superseded" only once a later attempt is surely in
+   * a journal: a superseded worker no longer ends the hold, and otherwise nobody would.
    */
   private untold: UntoldAttempt[] = [];
   private reserve: KeptAnswer | undefined;
   /** An attempt is in a worker's journal: that worker then ends the hold when it learns the outcome. */
   private isJournaled = false;
-  /** Of a request under an Idempotency-Key: what its workers were told. */
+  /** For a request with an Idempotency-Key: the promises of all outcomes told. */
   private readonly allTold: Promise<boolean>[] = [];
   private readonly before: readonly AttemptReport[];
 
@@ -84,26 +84,26 @@ export class AttemptOutcomes {
     if (isTraced) this.isJournaled = true;
   }
 
-  /** Resolves with true when the worker has written it down, if that is needed. */
+  /** Resolves with true when the worker has taken the outcome. */
   tell(provider: string, attempt: number, outcome: Outcome): Promise<boolean> {
     const { neighbours: { workers }, turn: { requestId, keepClaim } } = this;
-    // What failed after a round was answered leaves the hold to the attempt that answered.
+    // After an answered round, a failed attempt leaves the hold to the attempt that answered.
     const telling = workers.tellOutcome(provider, requestId, attempt, outcome, { isFollowed: this.before.length > 0 && outcome === 'DISCARDED', isReserve: attempt === this.reserve?.number });
     if (keepClaim !== undefined) this.allTold.push(telling);
     return telling;
   }
 
-  /** A better answer is being given: tells the failed attempts, and the one in reserve, that it took their place. */
+  /** An answer is being given: tells the failed attempts, and the one in reserve, that they are superseded. */
   supersedeAll(): void {
     void this.tellUntold('SUPERSEDED');
   }
 
-  /** Another attempt is in its worker's journal: tells the failed ones, but not yet the one in reserve, whose answer may still be given. */
+  /** A further attempt is in its worker's journal: tells the failed ones that they are superseded, but not the one in reserve, whose answer may still be given. */
   supersedeFailed(): void {
     void this.tellUntold('SUPERSEDED', this.reserve?.number);
   }
 
-  /** Nothing of this run is charged, and its hold is free. Resolves once the workers have that written down, at most two seconds later. */
+  /** Nothing of this run is charged, and its hold is released. Resolves with whether all workers have written that down, after at most two seconds. */
   discard(): Promise<boolean> {
     const { neighbours: { quota, clock }, turn: { caller, requestId }, admitted } = this;
     const tellings = this.tellUntold('DISCARDED');
@@ -112,8 +112,8 @@ export class AttemptOutcomes {
   }
 
   /**
-   * Nobody gave a better answer: the one in reserve is what the client gets, or would have got, and pays. The workers alone
-   * would conclude that it pays for the last attempt. Undefined when none is kept.
+   * No attempt gave a better answer: the one in reserve counts as delivered and is charged (without this message the workers
+   * would charge the last attempt). Undefined when none is kept.
    */
   settleReserve(): SettledReserve | undefined {
     const { reserve, reports } = this;
@@ -125,9 +125,9 @@ export class AttemptOutcomes {
   }
 
   /**
-   * Of a request that edge cut off: true once each of its workers has written down that its attempt is not charged, so that,
-   * whatever they conclude or book, the same request may be run again. False for a stream, whose client is told to wait, for
-   * rounds, and where an answer was kept in reserve.
+   * For a request that edge cut off: true once each of its workers has written down that its attempt is not charged, so that
+   * the same request may safely run again. False for a stream (its client is told to wait), for rounds, and if an answer was
+   * kept in reserve.
    */
   async isUncharged(): Promise<boolean> {
     const { turn: { keepClaim, request }, start, reserve, untold, allTold } = this;
@@ -135,7 +135,7 @@ export class AttemptOutcomes {
     return written(allTold, this.neighbours.clock);
   }
 
-  /** All but the attempt number `kept`. */
+  /** Tells all untold attempts except number `kept`. */
   private tellUntold(outcome: 'SUPERSEDED' | 'DISCARDED', kept?: number): readonly Promise<boolean>[] {
     if (this.untold.length === 0) return NOBODY_TOLD;
     const telling = this.untold.filter(({ number }) => number !== kept);

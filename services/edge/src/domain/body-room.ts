@@ -1,14 +1,14 @@
-/** Bounds the memory of large bodies: they lie outside the heap, where nothing else limits their sum (FAILURES: heap, per-tenant share). */
+/** Bounds the memory of large bodies, in all and for each account (ADR 65). They lie outside the heap, where nothing else limits their sum. */
 
-/** Bodies up to this size are not counted: even many of them are little. */
+/** Bodies up to this size are not counted: even many of them need little memory. */
 const SMALL_BYTES = 65_536;
-/** One account leaves this share of the room to the others. */
+/** One account may take at most 1/2 of the room. */
 const LEFT_TO_OTHERS = 2;
 
 export interface BodyPlace {
-  /** Bytes of the body have come; false = they may not be kept. */
+  /** Counts further bytes of the body; false = there is no room to keep them. */
   take(bytes: number): boolean;
-  /** The request is over. */
+  /** To be called when the request is over. */
   leave(): void;
 }
 
@@ -16,9 +16,9 @@ export interface BodyRoom {
   enter(accountId: string): BodyPlace;
 }
 
-/** `bytesMax` for all requests in work together, from their first byte until they are answered. */
+/** `bytesMax`: for all requests in work together, from their first byte until they are answered. */
 export function createBodyRoom(bytesMax: number): BodyRoom {
-  /** Bytes by account, of those alone that have any. */
+  /** Bytes by account; no entry = 0. */
   const byAccount = new Map<string, number>(); // kept: ids and numbers alone.
   let total = 0;
   const count = (accountId: string, by: number): void => {

@@ -1,4 +1,4 @@
-/** A chat-completion request after validation: what routing, admission and dispatch need to know of it. */
+/** A validated chat-completion request: what routing, admission and dispatch need to know. */
 import type { Needs, ProviderPreferences } from '@signalbox/contracts/routing';
 
 export interface ForwardedField {
@@ -14,28 +14,28 @@ export interface ChatRequest {
   readonly stream: boolean;
   readonly includeUsage: boolean;
   readonly maxTokens: number | undefined;
-  /** The name that it was sent under; absent = it was not. */
+  /** The field that set `maxTokens`; absent = none. */
   readonly maxTokensParam?: string | undefined;
   /** `n`, at least 1. */
   readonly choices: number;
   /** Allow-listed fields that are present, as sent; never model, stream, stream_options, token limits or routing fields. */
   readonly fields: readonly ForwardedField[];
-  /** `tool_choice` and `parallel_tool_calls` of a request without tools: they go with those that its plugins offer, if any. */
+  /** `tool_choice` and `parallel_tool_calls` of a request without tools: sent only if its plugins offer tools. */
   readonly waitingToolFields?: readonly ForwardedField[];
   readonly needs: Needs;
-  /** Names the first id of what lies at a provider under a credential, such as an uploaded file; absent = there is none. */
+  /** Path of the first field with an id of something stored at a provider under a credential, such as an uploaded file; absent = none. */
   readonly storedParam?: string | undefined;
   readonly messageCount: number;
   readonly imageCount: number;
-  /** Of the definitions of tools that earlier turns called; 0 = none was called. */
+  /** Bytes of the definitions of tools that earlier turns called; 0 = none was called. */
   readonly calledToolBytes: number;
   /** Bytes that become prompt: messages, each `\u` escape as the character that it stands for, tools, response_format. */
   readonly promptBytes: number;
-  /** What the prompt probably is in tokens: for routing and estimates, never a bound. */
+  /** Estimated tokens of the prompt, for routing and estimates; not a bound. */
   readonly promptTokens: number;
-  /** Those of them that are a guess for images, sound and files. */
+  /** The part of `promptTokens` guessed for images, sound and files. */
   readonly mediaTokens: number;
-  /** Files: neither their bytes nor anything else bounds their tokens. */
+  /** The request has files: nothing bounds their tokens, not even their bytes. */
   readonly hasUnboundedParts: boolean;
   readonly dataCollection: '' | 'allow' | 'deny';
   readonly zdr: boolean;
@@ -49,10 +49,10 @@ export interface ChatRequest {
   readonly pluginIds: readonly string[];
   readonly pluginOptions: Readonly<Record<string, unknown>>;
   readonly user: string | undefined;
-  /** Unknown top-level fields: ignored, not forwarded, named in a header. */
+  /** Unknown top-level fields: not forwarded, and named in a header. */
   readonly ignoredParams: readonly string[];
-  /** What routing knows the conversation by; neither its words nor the client's id of it can be read from it. */
+  /** A digest by which routing recognizes the conversation; neither its text nor the client's id can be read from it. */
   readonly session: string;
-  /** Where the choice of a model is left to us: what it is chosen by (8,192 characters at most). Empty otherwise. Never stored. */
+  /** Text by which `auto` chooses the model, at most 8,192 characters; empty for other models. Never stored. */
   readonly promptText: string;
 }

@@ -19,7 +19,7 @@ export type { Conducted } from './tool-rounds.js';
 
 const REFUSED: Conducted = { attempts: [], result: 'refused' };
 
-/** Runs one request. Never rejects: whatever happens is told to `turn.answer`. */
+/** Runs one request. Never rejects: every result, errors included, goes to `turn.answer`. */
 export async function conduct(neighbours: Neighbours, turn: Turn): Promise<Conducted> {
   const { answer } = turn;
   try {
@@ -36,11 +36,11 @@ export async function conduct(neighbours: Neighbours, turn: Turn): Promise<Condu
   }
 }
 
-/** Plugins run before routing, since they change the request, and are told of the answer once it has been given. */
+/** Plugins run before routing, since they change the request. Those that observe answers are told afterwards. */
 async function conductWithPlugins(neighbours: Neighbours, turn: Turn): Promise<Conducted> {
   const prepared = await preparePlugins(neighbours, turn);
   if (prepared === undefined) return REFUSED;
-  // Plugins may take long: the caller must still be let in, and routing and admission use the account's settings as they are now.
+  // Plugins may take long, so the caller is checked again, and routing and admission use the account's present settings.
   const now = await callerNow(turn);
   if (now.refusal !== undefined) {
     turn.answer.refuse(now.refusal);
@@ -54,7 +54,7 @@ async function conductWithPlugins(neighbours: Neighbours, turn: Turn): Promise<C
 
 async function conductPrepared(neighbours: Neighbours, turn: Turn): Promise<Conducted> {
   const { answer } = turn;
-  // Checked early where no plan can change who pays: the account has no credential of its own.
+  // Checked before routing if the account has no own credential, since no plan can then change who pays.
   if (ownCredentialsOf(turn.caller).providers.length === 0 && !partsAreBounded(turn, false)) return REFUSED;
   const decided = await neighbours.routing.decide(decideRequest(turn, neighbours.moved?.homeOf(turn)));
   const plan = turn.feeNanoUsd === undefined ? decided : withFees(decided, { feeNanoUsd: turn.feeNanoUsd, bought: [] });
@@ -72,20 +72,20 @@ async function conductPrepared(neighbours: Neighbours, turn: Turn): Promise<Cond
   return conducted;
 }
 
-/** The plan without the attempts that admission left no money for. */
+/** The plan without the attempts that the account's money does not pay for. */
 function within(plan: DecideResponse__Output, { question: { attempts } }: Admitted): DecideResponse__Output {
   if (attempts.length >= Math.min(plan.attempts.length, ATTEMPTS_MAX)) return plan;
   const paid = new Set(attempts.map(({ endpointId }) => endpointId));
   return { ...plan, attempts: plan.attempts.filter(({ endpointId }) => paid.has(endpointId)) };
 }
 
-/** The model may call tools of ours, so it is asked in rounds. The fees of a round's tool calls are added to the price cards of the round that follows. */
+/** The model may call tools that edge runs, so it is asked in rounds. The fees of a round's tool calls are added to the price cards of the next round. */
 function dispatchRounds(neighbours: Neighbours, turn: Turn, plan: DecideResponse__Output, admitted: Admitted, tools: ServerTools): Promise<Conducted> {
   const { quota, workers, clock, heartbeatMs, wastedRuns } = neighbours;
   const accountId = turn.caller.account.id;
   const planOf = ({ round, before }: RoundStart, fees: CardFees): DecideResponse__Output => {
     const priced = fees.feeNanoUsd > 0n ? withFees(plan, fees) : plan;
-    // The provider that answered the round before comes first; the others stand by.
+    // The provider that answered the previous round comes first.
     const answering = before.at(-1)?.provider;
     return round === 1 ? priced : { ...priced, attempts: [...priced.attempts].sort((a, b) => Number(b.provider === answering) - Number(a.provider === answering)) };
   };
@@ -114,8 +114,9 @@ function dispatchRounds(neighbours: Neighbours, turn: Turn, plan: DecideResponse
 }
 
 /**
- * What lies at a provider under an id belongs to whoever put it there, and the operator's credential reaches what all of
- * its accounts did: only the account's own is let near. Routing filters by it; the plan of one that did not is not dispatched.
+ * A request that names something stored at a provider by its id may only use the account's own credential, since the
+ * operator's credential could reach what other accounts stored. Routing filters by this; the plan of a routing service that
+ * did not is not dispatched.
  */
 function mayReachStored({ caller, request, answer }: Turn, plan?: DecideResponse__Output): boolean {
   const { storedParam: param } = request;
@@ -126,7 +127,7 @@ function mayReachStored({ caller, request, answer }: Turn, plan?: DecideResponse
   return isLeft;
 }
 
-/** A small stable number from the request's id: the seed of every draw in its plan. */
+/** A 32-bit number from the request's id: the seed of every random choice in its plan. */
 function seedOf(requestId: string): number {
   let hash = 2_166_136_261;
   for (let i = requestId.length - 10; i < requestId.length; i += 1) hash = Math.imul(hash ^ requestId.charCodeAt(i), 16_777_619) >>> 0;

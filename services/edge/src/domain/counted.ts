@@ -1,9 +1,9 @@
-/** An account's usage as quota counts it, measured against the limits in force now: quota only knows those of the last admission. */
+/** An account's usage as quota counts it, compared with the limits in force now: quota itself only knows the limits of the last admission. */
 import type { BucketState__Output, Limits, ShowResponse__Output } from '@signalbox/contracts/quota';
 import { periodsAt, qualifiedPeriodId, type PeriodKind, type PeriodRules } from '@signalbox/ledger-core/periods';
 
 const KINDS: Readonly<Record<string, PeriodKind>> = { DAY: 'day', WEEK: 'week', MONTH: 'month', TOTAL: 'total' };
-/** Of a cap's period. */
+/** The kind of a cap's period. */
 export const kindOf = (period: unknown): PeriodKind => KINDS[String(period)] ?? 'total';
 
 export const toBigint = (text: string | number | { toString(): string } | undefined): bigint => (text === undefined ? 0n : BigInt(text.toString()));
@@ -11,13 +11,13 @@ export const spentOf = (found: BucketState__Output | undefined): bigint => toBig
 
 export type Counted = (scope: string, kind: PeriodKind) => BucketState__Output | undefined;
 
-/** What is counted of a scope in its period around `nowMs`; undefined = nothing. */
+/** What is counted for a scope in its period at `nowMs`; undefined = nothing. */
 export function countedAt({ buckets }: ShowResponse__Output, nowMs: number, rules: PeriodRules): Counted {
   const periods = periodsAt(nowMs, rules);
   return (scope, kind) => buckets.find((one) => one.scope === scope && one.periodId === qualifiedPeriodId(kind, periods));
 }
 
-/** Nano-USD that the tightest of the account's own limits on money leaves, what is held taken off, never below 0; undefined = it has none. */
+/** Nano-USD that the tightest of the account's own limits on money leaves, without what is held; at least 0; undefined = no such limit. */
 export function leftNanoUsd({ caps = [], trialCreditNanoUsd: credit }: Limits, counted: Counted): bigint | undefined {
   const walls = caps.filter(({ scope }) => scope === 'account').map(({ period, capNanoUsd }) => ({ kind: kindOf(period), limit: toBigint(capNanoUsd) }));
   if (credit !== undefined) walls.push({ kind: 'total', limit: toBigint(credit) });

@@ -15,14 +15,13 @@ import type { Conducted, RoundStart } from './tool-rounds.js';
 import type { Turn } from './turn.js';
 
 /**
- * Tries the plan until one attempt answers; nothing is tried again once content reached the client. What the client is to
- * hear is told to `turn.answer`. `start`: of one round of several, whose answered attempts are told of by whoever conducts
- * the rounds.
+ * Tries the plan until one attempt answers; never again once content reached the client. The answer or error goes to
+ * `turn.answer`. `start`: for one round of several; the outcomes of its answered attempts are then told by tool-rounds.ts.
  */
 export async function dispatchPlan(neighbours: Neighbours, turn: Turn, plan: DecideResponse__Output, admitted: Admitted, start?: RoundStart): Promise<Conducted> {
   const { workers, clock } = neighbours;
   let stopTending: (() => void) | undefined;
-  // While another answer is tried for one that is kept in reserve, its worker hears that edge lives: it would end the hold, and charge it, after 30 s.
+  // While another attempt is made, the worker of the answer in reserve is told that edge is alive: after 30 s without it, the worker would end the hold and charge the answer.
   const onReserve = (provider: string, attempt: number): void => {
     stopTending = tending(clock, () => workers.tend(provider, turn.requestId, attempt));
   };
@@ -33,7 +32,7 @@ export async function dispatchPlan(neighbours: Neighbours, turn: Turn, plan: Dec
   }
 }
 
-/** `onReserve` hears of at most one attempt. */
+/** `onReserve` is called at most once. */
 async function tryPlan(neighbours: Neighbours, turn: Turn, plan: DecideResponse__Output, admitted: Admitted, start: RoundStart | undefined, onReserve: (provider: string, attempt: number) => void): Promise<Conducted> {
   const { routing, workers, clock, heartbeatMs, retries, unhealedAnswers } = neighbours;
   const { requestId, caller: { account: { id: accountId } }, answer, request } = turn;
@@ -42,15 +41,15 @@ async function tryPlan(neighbours: Neighbours, turn: Turn, plan: DecideResponse_
   const activity: Activity = { lastSentMs: turn.silentSinceMs ?? clock.monotonicMs() };
   /** The last attempt may have reached its provider. */
   let wasSent = false;
-  /** Why no more may be dispatched. */
+  /** Why no further attempt may be made. */
   let barred: Fault | undefined;
-  /** Others were left, and no retry was. */
+  /** Attempts were left, but the retry budget was used up. */
   let isCutShort = false;
 
   retries.noteRequest(accountId, queue.peek()?.byok === true);
   for (let planned = queue.take(); planned !== undefined; planned = queue.take()) {
-    // What its worker refused unsent met no provider: only what follows a call that did adds to the load. Who finds a
-    // prompt too long is well, and is not asked again: the next is asked as often as if it had been the first.
+    // Only an attempt after one that reached a provider counts as a retry, since only that adds load. One after
+    // CONTEXT_LENGTH does not: that provider is healthy and is not asked again.
     const isRetry = wasSent && outcomes.reports.at(-1)?.failed?.class !== 'CONTEXT_LENGTH';
     if (isRetry && !retries.take(accountId, planned.byok)) {
       isCutShort = true;
@@ -60,7 +59,7 @@ async function tryPlan(neighbours: Neighbours, turn: Turn, plan: DecideResponse_
     if (turn.keepClaim !== undefined) {
       barred = await turn.keepClaim();
       if (barred !== undefined) break;
-      // Meanwhile its client may have left, and nobody else has heard of it: its key is free.
+      // The client may have left meanwhile. No worker knows of the request yet, so its Idempotency-Key is free.
       if (number === 1 && answer.isGone()) {
         await outcomes.discard();
         return { attempts: outcomes.reports, result: 'refused' };
@@ -84,12 +83,12 @@ async function tryPlan(neighbours: Neighbours, turn: Turn, plan: DecideResponse_
       decisionId: plan.decisionId,
       besides: queue.replicaToAvoid(planned),
       healing: healingOf(neighbours, turn, start === undefined && !outcomes.hasReserve() ? queue : undefined),
-      // Said at once: should this edge and the worker die before the end, the log tells whether this one or the other was given.
+      // Told at once: if this edge and the worker crash before the end, the log shows which of the two answers was given.
       onCommitted: outcomes.hasReserve() ? () => outcomes.supersedeAll() : undefined,
       onJournaled: () => {
         isJournaled = true;
         outcomes.supersedeFailed();
-        // Should this edge die now, the round is concluded as soon as those before, which end the hold that it draws on.
+        // If this edge crashes now, this round's worker must conclude as soon as those of the earlier rounds, which end the common hold.
         if (start !== undefined) workers.tend(provider, requestId, number);
       },
     });
@@ -131,7 +130,7 @@ async function tryPlan(neighbours: Neighbours, turn: Turn, plan: DecideResponse_
   return { attempts: outcomes.all(), result: 'refused' };
 }
 
-/** `next`: the attempts that an answer which cannot be healed may fail over to; undefined where it must not. */
+/** `next`: the attempts to which an answer that cannot be healed may fail over; undefined = it must not. */
 function healingOf({ checkSchema, retries, unhealedAnswers }: Neighbours, { caller: { account }, request }: Turn, next: AttemptQueue | undefined): Healing | undefined {
   const terms = healingTermsOf(request);
   if (terms === undefined) return undefined;
@@ -141,13 +140,13 @@ function healingOf({ checkSchema, retries, unhealedAnswers }: Neighbours, { call
 }
 
 /**
- * Nobody waits for the attempt number `number` any more. Its worker concludes the same from the cancel, unless its last event
- * had already left. Unless it is known to be in a journal, earlier attempts are left to their workers, which conclude by
- * themselves.
+ * The client has left during the attempt number `number`. Its worker is told the outcome, since it concludes the same from
+ * the cancel only if its last event had not been sent before. Earlier attempts are superseded only if this one is known to
+ * be in a journal; else their workers conclude by themselves.
  */
 async function clientGone(outcomes: AttemptOutcomes, report: AttemptReport, number: number, { wasSent, isOwed }: AttemptResult & { readonly kind: 'gone' }, isRound: boolean, isJournaled: boolean): Promise<Conducted> {
   if (wasSent) {
-    // Who was cut off before a word was given nothing, whatever had been generated, was on its way or was held back to be healed, which is all that its worker knows.
+    // A client that was cut off before any content got nothing, even if the worker had generated text that was on its way or held back to be healed.
     if (isOwed) void outcomes.tell(report.provider, number, 'DELIVERED');
     else if (!isRound) void outcomes.tell(report.provider, number, 'DISCARDED');
     if (isJournaled) outcomes.supersedeAll();

@@ -1,4 +1,4 @@
-/** The message that asks a worker for one attempt, and what that attempt is likely to cost. */
+/** The message that asks a worker for one attempt, and the estimated cost of that attempt. */
 import type { AdmitResponse__Output } from '@signalbox/contracts/quota';
 import type { DecideResponse__Output, PlannedAttempt__Output } from '@signalbox/contracts/routing';
 import type { DispatchRequest } from '@signalbox/contracts/worker';
@@ -21,8 +21,8 @@ const IDLE_TIMEOUT_MS_MAX = 60_000;
 const ESTIMATED_OUTPUT_TOKENS = 256;
 
 /**
- * What the worker of `planned` is sent as the request's attempt number `attempt` (from 1, over all rounds). Amounts are
- * decimal strings in nano-USD. `start`: of one round of several, whose hold also covers what the rounds before are charged.
+ * The message to the worker of `planned`. `attempt`: its number, from 1 over all rounds. Amounts are decimal strings in
+ * nano-USD. `start`: for one round of several, whose hold also covers the charges of the earlier rounds.
  */
 export function dispatchRequest({ requestId, caller, request, tools }: Turn, plan: DecideResponse__Output, planned: PlannedAttempt__Output, admitted: Admitted, attempt: number, start: RoundStart | undefined): DispatchRequest {
   assert(planned.card !== null, 'A planned attempt carries its price card.');
@@ -51,7 +51,7 @@ export function dispatchRequest({ requestId, caller, request, tools }: Turn, pla
     fields: fieldsFor(planned, request),
     promptTokens: promptEstimate(request, question),
     firstByteTimeoutMs: planned.firstByteTimeoutMs,
-    // A model that is slow to begin may be slow in between, too.
+    // A model that is slow to begin may also be slow in the middle.
     idleTimeoutMs: Math.min(IDLE_TIMEOUT_MS_MAX, Math.max(IDLE_TIMEOUT_MS, planned.firstByteTimeoutMs)),
     responseFormat: request.needs.responseFormat ?? '',
     routedFrom: request.model,
@@ -75,7 +75,7 @@ export function dispatchRequest({ requestId, caller, request, tools }: Turn, pla
   }
   if (!question.isLimited) {
     if (request.maxTokens !== undefined) dispatched.maxTokens = request.maxTokens;
-    // When quota has lost its store, the worker reports these: a limit that has been set by then counts them.
+    // If quota loses its store, the worker reports these tokens, so that a limit set meanwhile counts them.
     dispatched.unwatchedTokens = admission.heldTokens;
     return dispatched;
   }
@@ -83,7 +83,7 @@ export function dispatchRequest({ requestId, caller, request, tools }: Turn, pla
   dispatched.maxTokens = terms.maxTokens;
   dispatched.shortened = terms.isShortened;
   dispatched.gather = hold.isTranched && !request.stream;
-  // One hold serves all rounds, and so covers what the rounds before are charged. When quota has lost its store, the worker reports it.
+  // One hold serves all rounds, and so includes the charges of earlier rounds. If quota loses its store, the worker reports it.
   const earlier = start?.earlierNanoUsd ?? 0n;
   dispatched.heldNanoUsd = String(BigInt(admission.heldNanoUsd) + earlier);
   if (admission.heldTokens !== '0') dispatched.heldTokens = String(BigInt(admission.heldTokens) + BigInt(start?.earlierTokens ?? 0));
@@ -95,7 +95,7 @@ export function dispatchRequest({ requestId, caller, request, tools }: Turn, pla
   return dispatched;
 }
 
-/** Pre-flight figures of one attempt, in nano-USD: the estimated prompt at the price step that it falls into, and at most 256 tokens of output. Savings are never negative. */
+/** Estimated cost and savings of one attempt, in nano-USD: for the estimated prompt at its price step and at most 256 tokens of output. Savings are never negative. */
 export function estimateOf(request: ChatRequest, plan: DecideResponse__Output, planned: PlannedAttempt__Output): Estimate {
   const card = cardFor(planned.steps, request.promptTokens) ?? planned.card;
   const referenceCard = cardFor(plan.referenceSteps, request.promptTokens) ?? plan.referenceCard;
@@ -106,14 +106,14 @@ export function estimateOf(request: ChatRequest, plan: DecideResponse__Output, p
   return { costNanoUsd: cost, savingsNanoUsd: asNanoUsd(reference > cost ? reference - cost : 0n) };
 }
 
-/** The request's fields as this endpoint is to get them. */
+/** The request's fields as they are sent to this endpoint. */
 function fieldsFor({ dropParams, reasoningEffort }: PlannedAttempt__Output, { fields }: ChatRequest): ForwardedField[] {
   if (dropParams.length === 0) return [...fields];
   const sent = fields.filter(({ name }) => !dropParams.includes(name));
   return reasoningEffort === '' ? sent : sent.map((field) => (field.name === 'reasoning_effort' ? { name: field.name, value: Buffer.from(JSON.stringify(reasoningEffort)) } : field));
 }
 
-/** Prompt tokens that are charged where the provider reports none: never more than were held for. Nothing bounds the tokens of a file, so nothing was held for it either. */
+/** Prompt tokens to charge if the provider reports none: never more than were held for, except for files, whose tokens are unbounded and not held for. */
 function promptEstimate({ promptTokens, hasUnboundedParts }: ChatRequest, { promptTokensMax }: HoldQuestion): number {
   return hasUnboundedParts ? promptTokens : Math.min(promptTokens, promptTokensMax);
 }

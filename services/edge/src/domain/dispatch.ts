@@ -8,14 +8,14 @@ import { finishChunk, indexesOf } from './finish-chunks.js';
 import { healChoices, HEALING_FAILED, StreamHealing, type HealedAnswer, type HealedChunk, type HealedText, type HealingTerms, type SchemaCheck } from './healing.js';
 import type { AttemptCall, AttemptListener, WorkersPort } from './ports.js';
 
-/** A client that reads nothing for this long is cut off (FAILURES, slow reader). */
+/** A client that reads nothing for this long is cut off. */
 const STALLED_READER_MS = 60_000;
 /** How often a slow client is checked. */
 const READER_LOOK_MS = 15_000;
 
 export type AttemptResult =
   | { readonly kind: 'complete' }
-  /** Nothing of it reached the client: another attempt may answer. `lostAt`: set when the fault is the worker replica's, and not the endpoint's: the link to it broke, or it refused for a reason of its own while other replicas are there. */
+  /** Nothing of it reached the client, so another attempt may answer. `lostAt`: the worker replica, if the fault is its own and not the endpoint's: the link to it broke, or it refused for a reason of its own while other replicas are there. */
   | { readonly kind: 'failed'; readonly failed: Failed__Output; readonly trace: AttemptTrace; readonly reserve?: Reserve; readonly lostAt?: object | undefined }
   /** The stream broke after content, and the client has been told. */
   | { readonly kind: 'cut' }
@@ -55,9 +55,9 @@ export interface AttemptOptions {
   readonly decisionId: string;
   /** A replica of the worker to avoid: an attempt at the same endpoint was lost with it, or refused by it. */
   readonly besides?: object | undefined;
-  /** Undefined where no JSON was asked for. */
+  /** Undefined when no JSON was asked for. */
   readonly healing?: Healing | undefined;
-  /** Called once, when the attempt is known to be in its worker's journal: it ends the request's hold from now on. */
+  /** Called once, when the attempt is known to be in its worker's journal: from now on the worker ends the request's hold. */
   readonly onJournaled: () => void;
   /** Called once, when the first content goes to the client: from then on no other attempt may take its place. */
   readonly onCommitted?: (() => void) | undefined;
@@ -65,7 +65,7 @@ export interface AttemptOptions {
 
 const COMPLETE: AttemptResult = { kind: 'complete' };
 
-/** Choices that cannot be parsed here go out as they came. */
+/** Choices that cannot be parsed here are passed on unchanged. */
 function healBody({ choices }: Body__Output, terms: HealingTerms): HealedAnswer & { readonly choices: Buffer } {
   try {
     return healChoices(choices, terms);
@@ -85,13 +85,13 @@ class Attempt implements AttemptListener, ClientListener {
   /** Chunks before the first content wait here: until then another attempt may answer instead. */
   private early: HealedChunk[] = [];
   private heldFinish: HealedChunk | undefined;
-  /** Of several choices, those whose finish was sent. */
+  /** If several choices were asked for, those whose finish chunk was sent. */
   private readonly finished = new Set<number>(); // kept: of one dispatch, and dropped with it.
-  /** The finish chunk for choices that have ended while others go on, should the worker say nothing more. */
+  /** The finish chunk for choices that have ended while others go on; sent if the worker is lost. */
   private ended: Buffer | undefined;
   private readonly healer: StreamHealing | undefined;
   private isSilent: ((choices: Uint8Array) => boolean) | undefined;
-  /** The worker has said its last; the answer is being healed and checked here. */
+  /** The worker has sent everything; the answer is being healed and checked here. */
   private isSettling = false;
   private isJournaled = false;
   private hasContent = false;
@@ -155,7 +155,7 @@ class Attempt implements AttemptListener, ClientListener {
   onEnd(fault: Fault | undefined): void {
     if (this.isOver || this.isSettling) return;
     if (fault === undefined && this.stalled !== undefined) {
-      // The worker gave up since it could not send for too long: the client was not reading.
+      // The worker ended the call because it could not send for too long: the client was not reading.
       this.giveUpReader();
       return;
     }
@@ -189,7 +189,7 @@ class Attempt implements AttemptListener, ClientListener {
     this.watchReader(taken, taken(), this.options.clock.monotonicMs());
   }
 
-  /** `before`: bytes it had read at `sinceMs`. A client that makes any progress is merely slow. */
+  /** `before`: bytes that the client had read at `sinceMs`. A client that makes any progress is only slow. */
   private watchReader(taken: () => number | undefined, before: number | undefined, sinceMs: number): void {
     const { clock } = this.options;
     this.stalled = clock.setTimer(READER_LOOK_MS, () => {
@@ -202,7 +202,7 @@ class Attempt implements AttemptListener, ClientListener {
   }
 
   private giveUpReader(): void {
-    // `over` first: cancelling ends the call at once, and that failure must not be told to the stalled client.
+    // `over` first: cancelling ends the call at once, which must not be handled as a failure.
     this.over({ kind: 'gone', wasSent: true, isOwed: true });
     this.call?.cancel();
     this.options.answer.abandon();
@@ -246,7 +246,7 @@ class Attempt implements AttemptListener, ClientListener {
     else this.send(chunk);
   }
 
-  /** Whether giving this chunk rules out another attempt. An answer that is healed may turn out broken at its end, so only text that is certain commits; what the client does not see never does. */
+  /** Whether sending this chunk rules out another attempt. An answer that is healed may turn out broken at its end, so only text that is certain does; chunks hidden from the client never do. */
   private commits(chunk: HealedChunk): boolean {
     if (this.isSilent?.(chunk.choices) === true) return false;
     return this.healer === undefined ? chunk.content || chunk.finish : chunk.content && chunk.isRest !== true;
@@ -273,7 +273,7 @@ class Attempt implements AttemptListener, ClientListener {
     if (this.healer !== undefined) for (const chunk of this.healer.end('error').chunks) this.send(chunk);
     const { answer, route, choices } = this.options;
     const held = this.heldFinish;
-    // A choice that ended keeps its finish reason. Where all have, the last finish is withheld, since what should follow it is missing.
+    // A choice that ended keeps its finish reason. If all have ended, the last finish chunk is withheld, since the usage that must follow it is missing.
     if (held !== undefined && choices > 1 && this.finished.size + indexesOf(held).length < choices) this.send(held);
     this.over({ kind: 'cut' });
     answer.cut(route, failed, settlement, this.attempts(), this.finished);
@@ -302,7 +302,7 @@ class Attempt implements AttemptListener, ClientListener {
     this.over(COMPLETE);
   }
 
-  /** Heals the answer and checks it against its schema, then gives it. Never rejects: what cannot be healed goes out as it is, or is kept in reserve. */
+  /** Heals the answer and checks it against its schema, then gives it. Never rejects: an answer that cannot be healed is given unchanged, or kept in reserve. */
   private async heal(healing: Healing, settlement: Settlement): Promise<void> {
     const { body } = this;
     const healedBody = body === undefined ? undefined : healBody(body, healing.terms);
@@ -330,7 +330,7 @@ class Attempt implements AttemptListener, ClientListener {
     this.over(COMPLETE);
   }
 
-  /** Ends the healing of a stream: the text it held back goes out now if content did before, else with the rest. */
+  /** Ends the healing of a stream. The text held back is sent now if content was sent before, else with the rest. */
   private healStream(finishReason: string): HealedAnswer {
     const healed = this.healer?.end(finishReason) ?? { steps: [], isBroken: false, isWorthAnother: false, texts: [], chunks: [] };
     for (const chunk of healed.chunks) {
@@ -360,7 +360,7 @@ class Attempt implements AttemptListener, ClientListener {
     return [...earlier, { provider, model, failed: undefined, byok: request.byok ?? false }];
   }
 
-  /** Heartbeat of the stream, on one timer: a chunk only notes its time, and the next beat is counted from there. */
+  /** Heartbeat of the stream with a single timer: chunks only note their time, from which the next beat is counted. */
   private readonly beat = (): void => {
     const { clock, heartbeatMs, activity, answer, route } = this.options;
     const nowMs = clock.monotonicMs();

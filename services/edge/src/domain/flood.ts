@@ -1,7 +1,7 @@
-/** The cheap local limiter against floods of requests that never reach admission (contract, section 1). */
+/** Limits, in memory of this process, how often one source may send bad requests, which never reach admission and its rates. */
 import type { Clock } from '@signalbox/kernel/clock';
 
-/** Callers watched at once; the oldest is forgotten beyond it. */
+/** Sources counted at once; beyond it the oldest is forgotten. */
 const SOURCES_MAX = 20_000;
 
 export interface FloodGuard {
@@ -11,7 +11,7 @@ export interface FloodGuard {
   waitMs(source: string): number;
 }
 
-/** More than `limit` bad requests within a window of `windowMs` close the source until the window ends. */
+/** After more than `limit` bad requests within a window of `windowMs`, the source must wait until the window ends. */
 export function createFloodGuard(clock: Clock, limit: number, windowMs: number): FloodGuard {
   const windows = new Map<string, { startMs: number; count: number }>(); // kept: of bad requests alone.
   return {

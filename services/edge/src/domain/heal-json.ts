@@ -1,36 +1,36 @@
 /**
- * Makes the JSON that was asked for out of what a model wrote (contract, section 13), piece by piece or at once, with
- * the same result. Prose, fences and a thinking block around the value are dropped; strict JSON passes as it comes;
- * from the first mistake on the rest waits for the end, and is repaired with all that came before it.
+ * Extracts the JSON that was asked for from a model's text and repairs it (docs/structured-output.md), piece by piece or at
+ * once, with the same result. Prose, fences and a thinking block around the value are dropped. Strict JSON passes as it
+ * comes; from the first mistake on the rest is held back until the end, and repaired together with what came before.
  */
 import { jsonRootOf } from '@signalbox/kernel/json-root';
 import { JsonScanner } from './json-scanner.js';
 import { repairJson, type Repaired } from './repair-json.js';
 
-/** Root that is wanted. `any`: a schema that does not say. */
+/** The root that is wanted. `any`: the schema does not name its type. */
 export type JsonKind = 'object' | 'array' | 'any';
 
-/** What was done: `bom`, `fence` and `prose` were dropped, `syntax` repaired, what was cut off `closed`. */
+/** What was done: a byte order mark, a fence or prose was dropped, syntax was repaired, or a text that was cut off was closed. */
 export type HealStep = 'bom' | 'fence' | 'prose' | 'syntax' | 'closed';
 
 export interface Healed {
-  /** Text that `push` has not given yet. */
+  /** Text that `push` has not returned yet. */
   readonly text: string;
-  /** In the order of the contract; empty = the text is the model's own. */
+  /** In the order of `HealStep`; empty = the text is the model's own. */
   readonly steps: readonly HealStep[];
-  /** All that was given, joined, is JSON with the root that is wanted. False: it is the model's text from where it could not be mended. */
+  /** True = all returned text, joined, is JSON with the wanted root. False = from the point where it could not be repaired it is the model's own text. */
   readonly isJson: boolean;
 }
 
-/** Characters of prose that are looked through for a value; then the text passes as it is. */
+/** Characters of prose that are searched for a value; then the text passes unchanged. */
 const PREFIX_CHARS_MAX = 65_536;
-/** Longer texts are no model's; they pass as they are, and so do texts that come in longer pieces: each is read at once. */
+/** Longer texts pass unchanged (no model writes them), and so do texts with longer pieces, since a piece is read without a pause. */
 const TEXT_CHARS_MAX = 4_194_304;
 const PIECE_CHARS_MAX = 1_048_576;
-/** Repair reads texts on the event loop, once: so many characters take it a tenth of a second at worst. */
+/** Characters repaired for one answer. Repair runs on the event loop, and takes at most a tenth of a second for as many. */
 const REPAIR_CHARS_MAX = 262_144;
 
-/** What may still be repaired of one answer, whose texts may be many: choices, and arguments of calls. */
+/** How much may still be repaired of one answer, over all its texts: choices, and arguments of calls. */
 export interface RepairBudget {
   charsLeft: number;
 }
@@ -41,34 +41,34 @@ const STEPS: readonly HealStep[] = ['bom', 'fence', 'prose', 'syntax', 'closed']
 const THINK = '<think>';
 const THINK_END = '</think>';
 const SPACES = /^[ \t\r\n]*$/;
-/** Nothing, or a fence that opens. */
+/** Blank space, and an opening fence if there is one. */
 const FENCE_AHEAD = /^[ \t\r\n\uFEFF]*(?:```[\w-]*[ \t\r\n]*)?/;
 const LEAD = /^(?:```[\w-]*[ \t]*(?:\r?\n[ \t\r\n]*)?)?/;
 const WORDS: readonly string[] = ['true', 'false', 'null'];
-/** Enough to tell a word from the beginning of a sentence. */
+/** Characters that tell `true`, `false` or `null` from the beginning of a sentence. */
 const SCALAR_CHARS = 6;
-/** Of a lead, where the key of a value ends. */
+/** Characters at the end of a lead in which a key is looked for. */
 const SHORT_CHARS = 64;
 const OPENS = { object: /[{[]/g, array: /\[/g, any: /[{[]/g } as const;
 const NO_SPACE = /[^ \t\r\n]/g;
 const NAME = /[A-Za-z_$][\w$-]*[ \t]*/y;
-/** Behind the name of a key whose first quote is missing. */
+/** The last quote of a key whose first quote is missing. */
 const LAST_QUOTE = /"[ \t\r\n]*/y;
-/** Members whose first brace is missing: none of the values in them is the answer. */
+/** Members of an object whose opening brace is missing: none of their values is the answer. */
 const MEMBERS = /^(?:```[\w-]*)?\s*(?:"[^"\n{}[\]]{0,128}"|'[^'\n{}[\]]{0,128}')\s*:/;
 const KEY_ENDS = /"[ \t\r\n]*:/g;
-/** Before a value: it is that of a member. */
+/** The end of a key with its colon: the value that follows belongs to a member. */
 const KEY_BEFORE = /"[ \t\r\n]*:[ \t\r\n]*$/;
-/** Behind a value: the end of a string and what may stand there, or one more member. */
+/** Text after a value that shows that it goes on: the end of a string and what may follow it, or one more member. */
 const GOES_ON = /^(?:"[ \t\r\n]*[,}\]]|(?:[ \t]*|[ \t\r\n]*,[ \t\r\n]*)"[^"\n]{0,256}"[ \t\r\n]*:|[ \t\r\n]*,[ \t\r\n]*[A-Za-z_$][\w$-]{0,256}[ \t\r\n]*:)/;
-/** What tells of a text behind a value whether it is more of it: brackets but those of smileys, keys, words. */
+/** The parts of a text after a value that show whether it belongs to the value: brackets (except those of smileys), keys, words. */
 const SIGNS = /[{[]|(?<![:;=-])[}\]]|["'][ \t\r\n]*:|[\p{L}\d]+/gu;
 const LAST_BRACKET = /(?<![:;=-])[}\]]$/;
 const LAST_STRING = /"[ \t\r\n}\]]*[}\]]$/;
 const LETTERS = /[A-Za-z]+/y;
 const LITERAL = /^(?:true|false|null|True|False|None)$/;
 
-/** Whether the bracket at `at` begins a value or stands in prose; undefined = more text must tell. */
+/** Whether the bracket at `at` begins a value, and is not part of prose; undefined = more text is needed. */
 function opensValue(text: string, at: number): boolean | undefined {
   NO_SPACE.lastIndex = at + 1;
   const next = NO_SPACE.exec(text);
@@ -91,7 +91,7 @@ function opensValue(text: string, at: number): boolean | undefined {
   return LETTERS.lastIndex === text.length ? undefined : LITERAL.test(found[0]);
 }
 
-/** Whether `text` begins with a string, number or word of JSON; undefined = more text must tell. */
+/** Whether `text` begins with a string, number or word of JSON; undefined = more text is needed. */
 function beginsScalar(text: string, isEnd: boolean): boolean | undefined {
   if (/^(?:"|-?\d)/.test(text)) return true;
   if (!isEnd && (text === '' || text === '-' || text.startsWith('`') || WORDS.some((word) => word.startsWith(text)))) return undefined;
@@ -100,10 +100,10 @@ function beginsScalar(text: string, isEnd: boolean): boolean | undefined {
 
 type Found = { readonly kind: 'at'; readonly at: number } | { readonly kind: 'unknown'; readonly from: number } | { readonly kind: 'none' };
 
-/** Whether what stands before a value says that it is a part of another. */
+/** Whether the text before a value shows that it is part of another one. */
 const isWithin = (lead: string): boolean => MEMBERS.test(lead) || (KEY_BEFORE.test(lead.slice(-SHORT_CHARS)) && (lead.match(KEY_ENDS) ?? []).length > 1);
 
-/** Where the value begins, looked for from `from`; `unknown`: not before that position; `none`: nowhere, since what begins there is a part of a broken one. */
+/** Where the value begins, searched from `from`. `unknown`: not before that position; `none`: nowhere, since what begins there is part of a broken value. */
 function findValue(text: string, kind: JsonKind, from: number, isEnd: boolean): Found {
   const start = /[^ \t\r\n\uFEFF]/.exec(text);
   if (start === null) return { kind: 'unknown', from: 0 };
@@ -113,10 +113,10 @@ function findValue(text: string, kind: JsonKind, from: number, isEnd: boolean): 
     if (end < 0) return { kind: 'unknown', from: 0 };
     head = end + THINK_END.length;
   } else if (!isEnd && THINK.startsWith(text.slice(start.index))) return { kind: 'unknown', from: 0 };
-  // No bracket stands in what may lead to a value: the one behind it is the first.
+  // A lead (blank space and a fence) contains no bracket, so the first bracket after it is the value's.
   let leadEnd: number | undefined;
   const leads = (position: number): boolean => position === (leadEnd ??= FENCE_AHEAD.exec(text)?.[0].length);
-  // A scalar stands at the head or nowhere: a number within prose is none, wherever a stream is split.
+  // A scalar only counts at the very beginning: a number within prose is not the value, wherever the stream is split.
   if (kind === 'any') {
     const at = head + (LEAD.exec(text.slice(head))?.[0].length ?? 0);
     const scalar = beginsScalar(text.slice(at, at + SCALAR_CHARS), isEnd);
@@ -127,23 +127,24 @@ function findValue(text: string, kind: JsonKind, from: number, isEnd: boolean): 
   brackets.lastIndex = Math.max(from, head);
   for (let bracket = brackets.exec(text); bracket !== null; bracket = brackets.exec(text)) {
     const position = bracket.index;
-    // A text that came in one piece is looked through no further than one that came in many.
+    // The same bound as for a text that comes in many pieces.
     if (position > head + PREFIX_CHARS_MAX) break;
     const opens = opensValue(text, position);
     if (opens === undefined && !isEnd) return { kind: 'unknown', from: position };
-    // Of an object that is wanted, an array in prose is not taken for it, unless it holds objects.
+    // If an object is wanted, an array within prose is passed over unless it holds objects or arrays.
     const isTaken = opens === undefined ? leads(position) : opens && (kind !== 'object' || bracket[0] === '{' || leads(position) || /^\[[ \t\r\n]*[{[]/.test(text.slice(position, position + 256)));
     if (isTaken) return isWithin(text.slice(head, position)) ? { kind: 'none' } : { kind: 'at', at: position };
-    // A broken object, and no braces of prose: those of a template stand in two.
+    // A broken object at the beginning. Double braces are those of a template in prose.
     if (opens === false && kind === 'object' && leads(position) && /^\{[ \t\r\n]*[^ \t\r\n{]/.test(text.slice(position))) return { kind: 'none' };
   }
   return { kind: 'unknown', from: text.length };
 }
 
 /**
- * Whether `rest`, which stands behind a value, is more of it and no prose: the bracket that seemed to end it was one too
- * many, or stood in a string of which a quote is missing or one is too many. One more member says so, and words that a
- * bracket ends; where a bracket ends all of it, also a key outside of braces, and a quote without its other.
+ * Whether `rest`, the text after a value, belongs to the value and is not prose. The bracket that seemed to end the value was
+ * then one too many, or was part of a string with a missing or surplus quote. Signs of it are one more member, and words
+ * followed by an unmatched closing bracket; if a bracket ends the whole text, also a key outside of braces, and an odd
+ * number of quotes.
  */
 function goesOn(rest: string): boolean {
   if (GOES_ON.test(rest)) return true;
@@ -166,32 +167,32 @@ function goesOn(rest: string): boolean {
   }
   const end = withoutFence(looked).trimEnd();
   if (!LAST_BRACKET.test(end)) return false;
-  // An escaped quote stands in a string and has no other.
+  // Escaped quotes are within a string and are not counted.
   return hasOuterKey || ((looked.replace(/\\./gs, '').split('"').length - 1) % 2 !== 0 && (hasKey || LAST_STRING.test(end)));
 }
 
-/** Without the fence at its end. No pattern does this in time: one would begin again at every blank of a long run. */
+/** Removes the fence at the end. Not by a regular expression, which would take quadratic time on a long run of blanks. */
 function withoutFence(text: string): string {
   const bare = text.trimEnd();
   return bare.endsWith('```') ? bare.slice(0, -3).trimEnd() : text;
 }
 
-/** True when `text` is JSON with that root as it stands. */
+/** True when `text` is JSON with that root, unchanged. */
 function isJsonOf(text: string, kind: JsonKind): boolean {
   const root = jsonRootOf(text);
   return root !== undefined && (kind === 'any' || root === kind);
 }
 
-/** One text. */
+/** Heals one text. */
 export class JsonHealer {
   private readonly steps = new Set<HealStep>(); // kept: of one text, and dropped with it.
   private phase: 'prefix' | 'value' | 'passing' = 'prefix';
-  /** Before the value: all of it; behind it: what follows. */
+  /** Until the value begins: all text so far. After its end: what follows it. */
   private waiting = '';
   private searchFrom = 0;
-  /** What began is not the value that is wanted, and nothing behind it can be: the text is held like prose, so that another provider may still be asked. */
+  /** What began is not the wanted value, and nothing after it can be. The text is held back like prose, so that another provider may still be asked. */
   private isWrong = false;
-  /** Dropped before the value. */
+  /** The text before the value, which is dropped. */
   private lead = '';
   private readonly scanner = new JsonScanner();
   private hasGiven = false;
@@ -201,7 +202,7 @@ export class JsonHealer {
     private readonly budget: RepairBudget,
   ) {}
 
-  /** Text that is certain by now. */
+  /** Reads one piece; returns the text that is certain by now. */
   push(text: string): string {
     const given = this.read(text, false);
     this.hasGiven ||= given !== '';
@@ -229,7 +230,7 @@ export class JsonHealer {
     this.waiting += text;
     if (!this.isWrong) {
       const found = findValue(this.waiting, this.kind, this.searchFrom, isEnd);
-      // An array where an object is wanted is nothing to take objects out of.
+      // If an object is wanted, objects are not taken out of an array.
       if (found.kind === 'at' && !(this.kind === 'object' && this.waiting[found.at] === '[')) return this.begin(found.at);
       if (found.kind === 'unknown') this.searchFrom = found.from;
       else this.isWrong = true;
@@ -253,7 +254,7 @@ export class JsonHealer {
     if (before.includes('```')) this.steps.add('fence');
     if (/[^\s\uFEFF]/.test(before.replace(/```[\w-]*/g, ''))) this.steps.add('prose');
     if (before.includes('\uFEFF')) this.steps.add('bom');
-    // Blank space is no reason to touch the text.
+    // Blank space is passed on, so that the text stays unchanged.
     return (SPACES.test(before) ? before : '') + this.readValue(value);
   }
 
@@ -269,7 +270,7 @@ export class JsonHealer {
     return given;
   }
 
-  /** What was held back, and all that follows, as it came. */
+  /** Returns what was held back, and passes all that follows unchanged. */
   private giveUp(text: string): string {
     const { scanner, lead } = this;
     this.phase = 'passing';
@@ -290,7 +291,7 @@ export class JsonHealer {
     return { text: isBlank ? text + waiting : text, steps: this.told(), isJson: isRight };
   }
 
-  /** The repair of the whole text, if it goes on where the stream stands. */
+  /** The repaired text, if it continues what was returned so far; else the model's own. */
   private mended(text: string, isCut: boolean): Healed {
     const { scanner, kind, lead } = this;
     const { source, given } = scanner;
@@ -324,7 +325,7 @@ export interface HealedText {
   readonly isJson: boolean;
 }
 
-/** A whole text. One that cannot be healed comes back as it is. */
+/** Heals a whole text. One that cannot be healed is returned unchanged. */
 export function healJson(text: string, kind: JsonKind, isCut: boolean, budget = repairBudget()): HealedText {
   if (text.length > TEXT_CHARS_MAX) return { text, steps: [], isJson: false };
   if (isJsonOf(text, kind)) return { text, steps: [], isJson: true };

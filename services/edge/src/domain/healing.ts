@@ -2,36 +2,36 @@
 import type { ChatRequest } from './chat-request.js';
 import { healJson, JsonHealer, repairBudget, type HealStep, type JsonKind, type RepairBudget } from './heal-json.js';
 
-/** Says of `text`, which is JSON, whether it fits `schema`, JSON text too, of that account. Never rejects; undefined = it could not be told in time. */
+/** Whether `text` (JSON) fits the account's `schema` (JSON text). Never rejects; undefined = no verdict in time, or no valid schema. */
 export type SchemaCheck = (accountId: string, schema: string, text: string) => Promise<boolean | undefined>;
 
-/** What the client asked its answer to be. */
+/** What JSON the client asked for. */
 export interface HealingTerms {
   readonly kind: JsonKind;
-  /** JSON text of the schema to be kept; undefined for `json_object`. */
+  /** JSON text of the schema that the answer must fit; undefined for `json_object`, or if the client gave none. */
   readonly schema: string | undefined;
 }
 
 /** The text of one choice. */
 export interface HealedText {
   readonly text: string;
-  /** The model ended it by itself: no limit and no policy stopped it, and it goes on with no call of a tool. */
+  /** The model ended it by itself (`stop`): no limit, policy or tool call did. */
   readonly isEnded: boolean;
 }
 
 export interface HealedAnswer {
-  /** In the order of the contract. */
+  /** In the order of `HealStep`. */
   readonly steps: readonly HealStep[];
-  /** A text is not the JSON that was asked for. */
+  /** At least one text is not the JSON that was asked for. */
   readonly isBroken: boolean;
   /** Another attempt could do better: the model ended every broken text by itself. */
   readonly isWorthAnother: boolean;
-  /** Of the choices, where a schema is to be kept. */
+  /** The texts of the choices, if there is a schema to check. */
   readonly texts: readonly HealedText[];
 }
 
 const PLUGIN = 'json-healing';
-/** What is told of an answer that is not the JSON that was asked for. */
+/** The steps reported for an answer that is not the JSON that was asked for. */
 export const HEALING_FAILED: readonly string[] = ['failed'];
 const ORDER: readonly HealStep[] = ['bom', 'fence', 'prose', 'syntax', 'closed'];
 
@@ -39,7 +39,7 @@ type Json = Record<string, unknown>;
 
 const isObject = (value: unknown): value is Json => typeof value === 'object' && value !== null && !Array.isArray(value);
 
-/** Undefined where healing does not apply: no JSON was asked for, or the client switched it off. */
+/** Undefined if healing does not apply: no JSON was asked for, or the client switched it off. */
 export function healingTermsOf(request: Pick<ChatRequest, 'needs' | 'fields' | 'pluginOptions'>): HealingTerms | undefined {
   const format = request.needs.responseFormat ?? '';
   if (format === '') return undefined;
@@ -51,7 +51,7 @@ export function healingTermsOf(request: Pick<ChatRequest, 'needs' | 'fields' | '
 }
 
 const ANY_JSON: HealingTerms = { kind: 'any', schema: undefined };
-/** By the field's bytes: a request asks for its terms several times, and a schema may have 100,000 members. */
+/** By the field's bytes, so that a schema, which may have 100,000 members, is read once for a request. */
 const termsOfFields = new WeakMap<Buffer, HealingTerms>();
 
 function schemaTermsOf(value: Buffer): HealingTerms {
@@ -71,7 +71,7 @@ function rootOf(schema: Json): JsonKind {
   return type === 'object' || type === 'array' ? type : 'any';
 }
 
-/** Gathers what became of the texts of an answer. */
+/** Collects the results for all texts of an answer. */
 class Findings {
   readonly texts: HealedText[] = [];
   private readonly steps = new Set<HealStep>(); // kept: of one answer, and dropped with it.
@@ -80,7 +80,7 @@ class Findings {
 
   constructor(private readonly keepsTexts: boolean) {}
 
-  /** `isBeside`: it stands beside a call of a tool. It is not the answer then, and may be what it likes. */
+  /** `isBeside`: the message also calls a tool. The text then is not the answer and need not be JSON. */
   text(text: string, steps: readonly HealStep[], isJson: boolean, finishReason: string, isBeside: boolean): void {
     for (const step of steps) this.steps.add(step);
     if (isBeside) return;
@@ -91,7 +91,7 @@ class Findings {
     this.isWorthAnother &&= isEnded;
   }
 
-  /** Arguments that cannot be healed stay as they are: the answer as such is none the worse. */
+  /** Arguments that cannot be healed stay unchanged and do not make the answer broken. */
   call(steps: readonly HealStep[]): void {
     for (const step of steps) this.steps.add(step);
   }
@@ -101,15 +101,15 @@ class Findings {
   }
 }
 
-/** Of a message or a delta. */
+/** Whether a message or delta calls tools. */
 const hasCalls = ({ tool_calls: calls, function_call: call }: Json): boolean => (Array.isArray(calls) && calls.length > 0) || isObject(call);
 
 const WORDLESS: ReadonlySet<string> = new Set(['content_filter', 'tool_calls', 'function_call']);
 
-/** An answer without words is no JSON either, unless it calls tools, refuses or was stopped by a policy. */
+/** An empty text counts as broken, unless the answer calls tools, refuses or was stopped by a policy. */
 const needsText = (isCalling: boolean, isRefusal: boolean, finishReason: string): boolean => !isCalling && !isRefusal && !WORDLESS.has(finishReason);
 
-/** Those that were cut off are not closed: a client would take half a call for a whole one. */
+/** Heals the arguments of tool calls; true = something changed. Arguments that were cut off are not closed, since a client would take them for complete. */
 function healCalls(calls: unknown, found: Findings, budget: RepairBudget): boolean {
   let isChanged = false;
   for (const call of Array.isArray(calls) ? (calls as readonly unknown[]) : []) {
@@ -125,7 +125,7 @@ function healCalls(calls: unknown, found: Findings, budget: RepairBudget): boole
   return isChanged;
 }
 
-/** A whole answer. `choices`: JSON array text of canonical choices; what needs no healing comes back as the same bytes. */
+/** Heals a whole answer. `choices`: JSON array text of canonical choices; the same bytes are returned if nothing changed. */
 export function healChoices(choices: Buffer, { kind, schema }: HealingTerms): HealedAnswer & { readonly choices: Buffer } {
   const list = JSON.parse(choices.toString('utf8')) as readonly Json[];
   const found = new Findings(schema !== undefined);
@@ -152,12 +152,12 @@ export function healChoices(choices: Buffer, { kind, schema }: HealingTerms): He
   return { ...found.told(), choices: isChanged ? Buffer.from(JSON.stringify(list)) : choices };
 }
 
-/** A chunk as it goes on to the client. */
+/** A chunk as it is passed on to the client. */
 export interface HealedChunk {
   readonly choices: Uint8Array;
   readonly content: boolean;
   readonly finish: boolean;
-  /** What was held back to the end of its choice. */
+  /** It is the text that was held back until the end of its choice. */
   readonly isRest?: boolean;
 }
 
@@ -168,14 +168,14 @@ interface OpenText {
 
 interface OpenChoice {
   content: OpenText | undefined;
-  /** Those whose arguments have begun. */
+  /** By index of the call, once its arguments have begun. */
   readonly calls: Map<number, JsonHealer>;
   isCalling: boolean;
   hasRefusal: boolean;
   isFinished: boolean;
 }
 
-/** A streamed answer, chunk by chunk. */
+/** Heals a streamed answer, chunk by chunk. */
 export class StreamHealing {
   private readonly choices = new Map<number, OpenChoice>(); // kept: of one answer, and dropped with it.
   private readonly found: Findings;
@@ -185,7 +185,7 @@ export class StreamHealing {
     this.found = new Findings(terms.schema !== undefined);
   }
 
-  /** What of a canonical chunk may go on, none, one or more: what is held back follows before its choice's finish. */
+  /** Reads a canonical chunk; returns the chunks that may be passed on by now. What is held back follows before its choice's finish. */
   push(choices: Buffer): readonly HealedChunk[] {
     const list = JSON.parse(choices.toString('utf8')) as readonly Json[];
     return list.flatMap((item) => this.read(item));
@@ -257,7 +257,7 @@ export class StreamHealing {
   }
 }
 
-/** The piece of a tool call with the arguments that are certain; undefined = nothing of it is. */
+/** The piece of a tool call with those arguments that are certain; undefined = none are. */
 function pushCall(choice: OpenChoice, call: unknown, budget: RepairBudget): unknown {
   const called = isObject(call) ? call['function'] : undefined;
   if (!isObject(call) || !isObject(called) || typeof called['arguments'] !== 'string' || called['arguments'] === '') return call;

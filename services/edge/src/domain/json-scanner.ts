@@ -1,6 +1,6 @@
-/** Reads strict JSON piece by piece and tells how much of it is certain: what may still have to be repaired is held back. */
+/** Reads strict JSON piece by piece and returns the part that is certain; what may still need a repair is held back. */
 
-/** Deeper nesting is left to itself. */
+/** Deeper nesting is not read further. */
 const DEPTH_MAX = 1_000;
 
 const TAB = 9;
@@ -34,34 +34,34 @@ const isLetter = (code: number): boolean => (code >= 65 && code <= 90) || (code 
 const isHex = (code: number): boolean => isDigit(code) || (code >= 65 && code <= 70) || (code >= 97 && code <= 102);
 
 /**
- * One value, which begins at the first character. `push` answers what has become certain: text that is part of the
+ * Reads one value, which begins at the first character. `push` returns what has become certain: text that is part of the
  * value whatever follows. Held back are the quote that ends a string (it may turn out to be an inner one), a comma
- * (it may be one too many), a member's key until its value begins, blank space until what it stands before is read, and
+ * (it may be one too many), a member's key until its value begins, blank space until the text after it is read, and
  * numbers and words until they end.
- * A comma before a closing bracket is left out, the one repair made here.
+ * A comma before a closing bracket is left out, the only repair made here.
  */
 export class JsonScanner {
-  /** The value as it came. */
+  /** The text that was pushed. */
   source = '';
-  /** What `push` and `close` gave. */
+  /** What `push`, `end` and `close` returned. */
   given = '';
   /** A comma was left out. */
   hasDroppedComma = false;
   private state: State = 'value';
   private readonly stack: number[] = [];
-  /** Of `source`, what is not certain yet; it begins at `base`. Long texts are never read twice. */
+  /** The part of `source` that was not returned yet; it begins at `base`. Long texts are never read twice. */
   private buffer = '';
   private base = 0;
   private at = 0;
-  /** Of `source`, what was given or left out. */
+  /** Position in `source` up to which text was returned or left out. */
   private taken = 0;
-  /** Of `source`, what is certain: given at the end of `push`, in one piece. */
+  /** Position in `source` up to which text is certain: returned at the end of `push`, in one piece. */
   private certain = 0;
-  /** Given by the present call. */
+  /** Text to be returned by the present call. */
   private fresh = '';
-  /** The comma that waits for what follows, or -1. */
+  /** Position of a comma that is held back, or -1. */
   private comma = -1;
-  /** Where the pending member or token begins, or -1: nothing from there on is certain. */
+  /** Where the present number or word begins, or -1: nothing from there on is certain. */
   private tokenStart = -1;
   private isKey = false;
   private valueEnd = -1;
@@ -74,12 +74,12 @@ export class JsonScanner {
     return this.state === 'done';
   }
 
-  /** It is no strict JSON from somewhere on; `push` gives nothing more. */
+  /** The text stopped being strict JSON; `push` returns nothing more. */
   get isStuck(): boolean {
     return this.state === 'stuck';
   }
 
-  /** What came behind the value, up to the last `push` that still read. */
+  /** The text after the value that was pushed until the value was complete. */
   rest(): string {
     return this.buffer.slice(this.at - this.base);
   }
@@ -104,13 +104,13 @@ export class JsonScanner {
     return this.give();
   }
 
-  /** The source ended: a number or word of its own ends with it. */
+  /** The source ended: ends a number or word that is the whole value. */
   end(): string {
     if (this.stack.length === 0 && (this.state === 'number' || this.state === 'word') && this.endToken()) this.finish(this.at);
     return this.give();
   }
 
-  /** Ends what was cut off: the open string, then the brackets. A member without a value and an unfinished escape are left out. Only where nothing is stuck. */
+  /** Closes a text that was cut off: the open string, then the brackets. A member without a value and an unfinished escape are left out. Only to be called if not stuck. */
   close(): string {
     const isValueString = (this.state === 'string' || this.state === 'string-ended') && !this.isKey;
     const token = this.tokenStart < 0 ? '' : this.buffer.slice(this.tokenStart - this.base);
@@ -157,7 +157,7 @@ export class JsonScanner {
     this.taken = this.certain;
   }
 
-  /** One character; false: look at it again in the new state. */
+  /** Reads one character; false = read it again in the new state. */
   private step(code: number): boolean {
     switch (this.state) {
       case 'string':
@@ -185,7 +185,7 @@ export class JsonScanner {
     }
   }
 
-  /** Moves on to what ends or breaks the string, or is an escape: most of any text is neither. */
+  /** Skips to the next character that ends or breaks the string, or begins an escape. */
   private skipLetters(): void {
     const { buffer } = this;
     let index = this.at - this.base;
@@ -267,7 +267,7 @@ export class JsonScanner {
   private finish(end: number): void {
     this.takeTo(end);
     this.state = 'done';
-    // `step` moves on by one itself.
+    // `push` moves on by one after `step`.
     this.at = this.at < end ? end - 1 : end;
   }
 
@@ -309,7 +309,7 @@ export class JsonScanner {
   }
 
   private endOfToken(code: number): boolean {
-    // 0x1F, 12%, 1_000: not even their first digits are certain.
+    // In 0x1F, 12% and 1_000 not even the first digits are certain.
     const isPart = this.stack.length > 0 && !isSpace(code) && code !== COMMA && code !== this.closer();
     if (isPart || !this.endToken()) this.state = 'stuck';
     else if (this.stack.length === 0) this.finish(this.at);
@@ -326,7 +326,7 @@ export class JsonScanner {
     return true;
   }
 
-  /** Stuck, and everything up to `certain` stands, unless it belongs to a key. */
+  /** Becomes stuck. Everything up to `certain` is certain, unless it belongs to a key. */
   private stick(certain: number): void {
     if (!this.isKey) this.takeTo(certain);
     this.state = 'stuck';

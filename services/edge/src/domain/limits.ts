@@ -1,4 +1,4 @@
-/** The limits of one account and key, as quota takes them: the tier's terms, overridden by the account's own. */
+/** The limits of one account and key in the form that quota takes: the tier's terms, overridden by the account's own. */
 import type { Account__Output, CostCapSetting__Output } from '@signalbox/contracts/accounts';
 import type { CostCap, Limits } from '@signalbox/contracts/quota';
 import { bothAllow, type AllowedModels } from '@signalbox/kernel/model-lists';
@@ -13,12 +13,12 @@ function periodOf(text: string): 'DAY' | 'WEEK' | 'MONTH' | 'TOTAL' {
   return PERIODS[text as keyof typeof PERIODS];
 }
 
-/** The one that the account speaks: its own, else the deployment's. */
+/** The variant of the published contract for an account: its own, else the deployment's. */
 export const variantOf = ({ variant: own }: Pick<Account__Output, 'variant'>, deployed: Variant): Variant => (own === 'A' || own === 'B' ? own : deployed);
 
 const known = new WeakMap<Caller, Limits>();
 
-/** Worked out once for each caller object, which lives as long as its key's place in the cache. */
+/** Computed once for each caller object, which lives as long as its key's entry in the cache. */
 export function limitsOf(caller: Caller): Limits {
   let limits = known.get(caller);
   if (limits === undefined) {
@@ -28,7 +28,7 @@ export function limitsOf(caller: Caller): Limits {
   return limits;
 }
 
-/** An accounts of an older build tells one cap only. */
+/** An accounts service of an older version sends one cap only. */
 function keyCapsOf({ limits }: Caller['key']): readonly CostCapSetting__Output[] {
   if (limits === null) return [];
   if (limits.costCaps.length > 0 || limits.costCapNanoUsd === undefined) return limits.costCaps;
@@ -42,7 +42,7 @@ function readLimits({ account, key, variant }: Caller): Limits {
   return limits;
 }
 
-/** Those of an account alone, whichever key calls. `variant` is the one that it speaks. */
+/** The limits of an account without those of a key. `variant`: that of the account. */
 export function accountLimits(account: Account__Output, variant: Variant): Limits {
   assert(isTier(account.tier), 'A stored account has a known tier.');
   const terms = tierTerms(variant, account.tier);
@@ -61,7 +61,7 @@ export function accountLimits(account: Account__Output, variant: Variant): Limit
   return limits;
 }
 
-/** Of an account that has none of its own: in a trial the largest that it ever had, as its bills count it. */
+/** The trial credit of an account without one of its own: the largest that it ever had, as its bills count it; undefined = its tier is no trial. */
 function trialCreditOf({ trialCreditNanoUsd: credit }: TierTerms, account: Account__Output): bigint | undefined {
   if (credit === null) return undefined;
   const kept = BigInt(account.keptCreditNanoUsd ?? 0);
@@ -70,7 +70,7 @@ function trialCreditOf({ trialCreditNanoUsd: credit }: TierTerms, account: Accou
 
 const knownModels = new WeakMap<Caller, { readonly viaAuto: string[]; readonly byName: string[] }>();
 
-/** Models that both the account and the key allow to requests of this kind, worked out once for each caller object; empty = all. */
+/** Models that both the account and the key allow for requests of this kind, computed once for each caller object; empty = all. */
 export function allowedModelsOf(caller: Caller, kind: keyof AllowedModels): string[] {
   let models = knownModels.get(caller);
   if (models === undefined) {
@@ -81,12 +81,12 @@ export function allowedModelsOf(caller: Caller, kind: keyof AllowedModels): stri
   return models[kind];
 }
 
-/** True when the account's allotment of tokens is a wall, whoever's credentials they run on. */
+/** True when requests beyond the account's allotment of tokens are refused, on any credential. */
 export function isHard(limits: Limits): boolean {
   return limits.hardCap === true && limits.includedTokens !== undefined;
 }
 
-/** True when a cap, credit or hard allotment watches the request, so that its answer must be bounded. */
+/** True when a cap, credit or hard allotment counts the request, so that its answer must be bounded. */
 export function isLimited(limits: Limits): boolean {
   return (limits.caps?.length ?? 0) > 0 || limits.trialCreditNanoUsd !== undefined || isHard(limits);
 }

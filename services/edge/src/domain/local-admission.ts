@@ -1,31 +1,31 @@
-/** What edge decides by itself while quota or its store is away (BILLING, section 6). */
+/** Admission by edge itself while quota or its store is away: only for requests that no cap, credit or hard allotment counts, within this edge's share of the rates. */
 import type { AdmitRequest, AdmitResponse__Output, Limits } from '@signalbox/contracts/quota';
 import type { Clock } from '@signalbox/kernel/clock';
 import { periodsAt } from '@signalbox/ledger-core/periods';
 import { isHard, isLimited } from './limits.js';
 
 export interface LocalAdmission {
-  /** An answer that admits, or undefined where nobody may be served: money or tokens have a limit, or the local share of a rate is spent. */
+  /** An answer that admits, or undefined if the request may not be served: its money or tokens have a limit, or this edge's share of a rate is used up. */
   admit(request: AdmitRequest): AdmitResponse__Output | undefined;
 }
 
 export interface LocalAdmissionOptions {
   readonly clock: Pick<Clock, 'nowMs' | 'monotonicMs'>;
-  /** Edges that share each account's rate; each gives away its part. */
+  /** Number of edges among which each account's rates are divided. */
   readonly replicas: number;
   readonly periodSeconds?: number | undefined;
-  /** Told of each decision. */
+  /** Called for each decision. */
   readonly onDecided?: (isAdmitted: boolean) => void;
 }
 
-/** Tokens a minute that an account with an allotment of BYOK tokens gets from each edge: they cost nobody here anything. */
+/** Tokens a minute that an account with an allotment of BYOK tokens gets from each edge. */
 const BYOK_TOKENS_PER_MINUTE = 1_000n;
 const MINUTE_MS = 60_000;
 const SECOND_MS = 1_000;
-/** Counters remembered; beyond that nobody new is admitted, since nothing would bound them. */
+/** Most counters. When full, requests that need a new one are not admitted. */
 const COUNTERS_MAX = 50_000;
 
-/** Spent of a limit in a window that begins with its first use. */
+/** What is used of a limit in a window that begins with its first use. */
 interface Spent {
   readonly endMs: number;
   amount: bigint;
@@ -36,7 +36,7 @@ interface Take {
   readonly windowMs: number;
   readonly limit: bigint;
   readonly amount: bigint;
-  /** Less than `amount` will do; 0 = it will not. */
+  /** The least that is accepted instead of `amount`; 0 = only the whole amount. */
   readonly least: bigint;
 }
 
@@ -55,7 +55,7 @@ export function createLocalAdmission({ clock, replicas, periodSeconds, onDecided
     counters.set(name, fresh);
     return fresh;
   };
-  /** What each of them gives, or undefined and nothing taken when one of them has too little. */
+  /** Takes from all counters and returns each amount, or takes nothing and returns undefined if one has too little. */
   const takeAll = (takes: readonly Take[]): readonly bigint[] | undefined => {
     const nowMs = clock.monotonicMs();
     const given: { readonly counter: Spent; readonly amount: bigint }[] = [];
@@ -75,7 +75,7 @@ export function createLocalAdmission({ clock, replicas, periodSeconds, onDecided
     const { accountId = '', keyId = '', counter = 'CHAT', limits, byok = false } = request;
     const known: Limits = limits ?? {};
     const isChat = counter === 'CHAT';
-    // Own credentials cost the account nothing here: only its allotments of tokens watch them.
+    // The account's own credentials cost it nothing here: only its allotments of tokens count them.
     if (isChat && (byok ? isHard(known) : isLimited(known))) return undefined;
     const takes: Take[] = [];
     const once = (name: string, windowMs: number, limit: number | undefined): void => {
@@ -100,7 +100,7 @@ export function createLocalAdmission({ clock, replicas, periodSeconds, onDecided
       periods: { ...periods, reservedAtMs: String(periods.reservedAtMs) },
       heldNanoUsd: String(request.amountNanoUsd ?? 0),
       heldTokens,
-      // The hold cannot grow: nobody could say whether there is room.
+      // No room beyond the hold: it cannot grow while quota is away.
       ...(isBounded ? { roomTokens: heldTokens } : {}),
       epoch: '',
       draws: false,

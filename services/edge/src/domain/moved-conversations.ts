@@ -8,23 +8,23 @@ import type { Clock } from '@signalbox/kernel/clock';
 import type { AttemptReport } from './answer.js';
 import type { Turn } from './turn.js';
 
-/** As long as routing counts on a cache. */
+/** Routing assumes a prompt cache for the same time. */
 const WARM_MS = 300_000;
 const CONVERSATIONS_MAX = 10_000;
 
 export interface MovedConversations {
-  /** Endpoint that answered the turn before; empty = the one it was sent to, or nothing is known. */
+  /** Endpoint that answered the previous turn, if it was a fallback; else empty. */
   homeOf(turn: Turn): string;
   /** A turn was answered, by the last of `attempts`. */
   answered(turn: Turn, plan: DecideResponse__Output, attempts: readonly AttemptReport[]): void;
 }
 
-/** What routing knows a conversation by. */
+/** The digest by which routing recognizes a conversation. */
 export const sessionOf = ({ request }: Turn): string => request.session;
 
 const keyOf = (turn: Turn): string => `${turn.caller.account.id}|${sessionOf(turn)}`;
 
-/** Only where the choice of a model was left to us does it matter; and of data that must not be kept nothing is, not even where it went. */
+/** Only requests to `auto` matter here. Of requests whose data must not be kept, nothing is remembered, not even the endpoint. */
 const isRemembered = ({ request }: Turn): boolean => request.promptText !== '' && !request.zdr && request.dataCollection !== 'deny';
 
 export function createMovedConversations(clock: Pick<Clock, 'monotonicMs'>): MovedConversations {

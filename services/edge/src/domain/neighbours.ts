@@ -18,7 +18,7 @@ export interface Neighbours extends PluginNeighbours {
   readonly checkSchema: SchemaCheck;
   /** Shared by all requests. */
   readonly retries: RetryBudget;
-  /** Counts, by account, answers that could not be healed, for each of which the operator paid a second attempt. Absent = not counted. */
+  /** Counts by account the answers that could not be healed and for which the operator paid a second attempt. Absent = not counted. */
   readonly unhealedAnswers?: FloodGuard;
   /** Absent = not remembered. */
   readonly moved?: MovedConversations;

@@ -1,20 +1,20 @@
-/** The account's own credentials at providers, as far as edge knows them: by handle, never the credential. */
+/** The account's own credentials at providers. Edge knows their handles only, never the secrets. */
 import type { Caller } from './ports.js';
 
 export interface OwnCredentials {
   readonly providers: string[];
-  /** Those of them with a zero-retention agreement of the account's. */
+  /** Those for which the account has a zero-retention agreement. */
   readonly zdrProviders: string[];
-  /** Those of `providers` whose credential has an address of its own. */
+  /** Those whose credential has its own server address. */
   readonly ownAddressProviders: string[];
-  /** By provider. */
+  /** Handle by provider. */
   readonly handles: ReadonlyMap<string, string>;
 }
 
 const NONE: OwnCredentials = { providers: [], zdrProviders: [], ownAddressProviders: [], handles: new Map() };
 const known = new WeakMap<Caller, OwnCredentials>();
 
-/** Worked out once for each caller object, which lives as long as its key's place in the cache. */
+/** Computed once for each caller object, which lives as long as its key's entry in the cache. */
 export function ownCredentialsOf(caller: Caller): OwnCredentials {
   const { providerKeys } = caller.account;
   if (providerKeys.length === 0) return NONE;

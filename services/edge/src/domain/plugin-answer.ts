@@ -1,4 +1,4 @@
-/** The answer of a request with plugins: annotations go into it, and what ran goes with its figures. */
+/** The answer to a request with plugins: adds annotations to it, and the plugins that ran to its figures. */
 import type { Citation__Output, FileRead__Output } from '@signalbox/contracts/plugins';
 import { firstChars } from '@signalbox/plugin-kit/conversation';
 import type { Answer, PipelineStage, Refusal, Settlement } from './answer.js';
@@ -8,7 +8,7 @@ export interface PluginTraces {
   readonly stages: readonly PipelineStage[];
   readonly citations: readonly Citation__Output[];
   readonly files: readonly FileRead__Output[];
-  /** The request is refused for what the client asked or has left: the plugins ran for nothing. */
+  /** Called when the request is refused for a reason of the client's (its demands or its limits), so that the plugins ran in vain. */
   readonly onWaste?: () => void;
 }
 
@@ -19,9 +19,9 @@ interface Choice {
   readonly finish_reason?: unknown;
 }
 
-/** What routing calls endpoints that take no files. */
+/** Routing's name for the requirement that excludes endpoints which take no files. */
 const FILE_INPUT = 'file_input';
-/** A part of a message that is a file, as its own place or as what holds it. */
+/** Path of a file part in a message, or of a field within it. */
 const FILE_PLACE = /^messages\.\[\d+\]\.content\.\[\d+\]\.file(?:\.|$)/;
 const CONTENT_CHARS_MAX = 500;
 const PLACES_MAX = 20;
@@ -35,7 +35,7 @@ interface FileAnnotation {
   readonly file: { readonly hash: string; readonly name: string };
 }
 
-/** Where `text` stands in `answer`, as start and end. */
+/** Positions of `text` in `answer`, as start and end; at most `PLACES_MAX`. */
 function placesOf(answer: string, text: string): readonly (readonly [number, number])[] {
   const places: (readonly [number, number])[] = [];
   if (text === '') return places;
@@ -43,7 +43,7 @@ function placesOf(answer: string, text: string): readonly (readonly [number, num
   return places;
 }
 
-/** Annotations of one answer: each source where the answer names it by its mark or URL, at 0 to 0 where it does not. */
+/** Annotations of one answer: each source at every place where the answer names its marker or URL; with 0 to 0 if nowhere. */
 export function annotationsOf(text: string, { citations, files }: Pick<PluginTraces, 'citations' | 'files'>): readonly (UrlCitation | FileAnnotation)[] {
   const cited = citations.flatMap(({ marker, url, title, content }): UrlCitation[] => {
     const found = [...placesOf(text, marker), ...placesOf(text, url)].sort(([a], [b]) => a - b).slice(0, PLACES_MAX);
@@ -53,10 +53,10 @@ export function annotationsOf(text: string, { citations, files }: Pick<PluginTra
   return [...cited, ...files.map(({ hash, name }): FileAnnotation => ({ type: 'file', file: { hash, name } }))];
 }
 
-/** A plugin was to read the request's files and has not, for a reason of ours: of one that its client is to mend no stage is told. */
+/** True when a plugin should have read the request's files and failed for a reason of ours. (For a client's error the request was refused earlier.) */
 const hasUnread = ({ stages }: Pick<PluginTraces, 'stages'>): boolean => stages.some(({ plugin, status }) => plugin === FILE_READER && status === 'failed');
 
-/** Had its files been read, the request might have been served: nothing else is known to stand in its way. */
+/** True when the request is refused because of its files, so that it might have been served had they been read. */
 function isOfFile(refusal: Refusal): boolean {
   switch (refusal.kind) {
     case 'unbounded-parts':
@@ -79,12 +79,12 @@ export function createPluginAnswer(inner: Answer, traces: PluginTraces): Answer 
   const { stages, citations, files, onWaste } = traces;
   const isUnread = hasUnread(traces);
   const annotates = citations.length > 0 || files.length > 0;
-  /** Text so far, by choice; needed to place citations. */
+  /** Text so far, by choice; needed for the positions of citations. */
   const texts = new Map<number, string>(); // kept: of one answer, and dropped with it.
   const told = new Set<number>(); // kept: of one answer, and dropped with it.
   const withPipeline = (settlement: Settlement): Settlement => ({ ...settlement, pipeline: settlement.pipeline === undefined ? stages : [...stages, ...settlement.pipeline] });
 
-  /** Notes the text of a chunk; before the end of a choice its annotations leave. */
+  /** Notes the text of a chunk. Before a choice ends, sends its annotations. */
   const read = (route: Parameters<Answer['chunk']>[0], choices: Uint8Array, isLast: boolean): void => {
     for (const { index = 0, delta, finish_reason: reason } of parsed(choices)) {
       if (typeof delta?.content === 'string') texts.set(index, (texts.get(index) ?? '') + delta.content);

@@ -1,4 +1,4 @@
-/** Plugins around a request: checks, what they add before routing, what they cost, and what they are told of the answer. */
+/** Plugins of a request: checks, what they add before routing, their fees, and the notice to those that observe answers. */
 import type { PriceCard__Output, PriceStep__Output } from '@signalbox/contracts/common';
 import type { PrepareRequest, PrepareResponse__Output, Stage__Output, Tool__Output } from '@signalbox/contracts/plugins';
 import type { DecideResponse__Output } from '@signalbox/contracts/routing';
@@ -19,24 +19,24 @@ import { clientToolNames, toolChoiceOf, TOOLS_MAX, withTools } from './tool-requ
 import type { ServerTools, Turn } from './turn.js';
 
 export interface PluginNeighbours {
-  /** Absent: no plugin is installed here. */
+  /** Absent = no plugins are installed. */
   readonly plugins?: PluginsPort | undefined;
-  /** The request with other messages (JSON text). */
+  /** Returns the request with other messages (JSON text). */
   readonly withMessages?: ((request: ChatRequest, messages: Buffer) => ChatRequest) | undefined;
-  /** Watches accounts whose plugins ran for requests that were then refused. */
+  /** Counts by account the plugin runs for requests that were then refused. */
   readonly wastedRuns?: FloodGuard | undefined;
   readonly clock: Clock;
-  /** What has become known of a caller while its request runs, without asking; the caller itself where nothing has. Absent: nothing ever does. */
+  /** The latest known record of a caller, without a call; the caller itself if there is none. Absent = always the caller itself. */
   readonly presentCaller?: ((caller: Caller) => Caller) | undefined;
 }
 
 export interface PreparedTurn {
   readonly turn: Turn;
-  /** Plugins want to hear of the answer. */
+  /** At least one plugin observes answers. */
   readonly observes: boolean;
 }
 
-/** The turn with what plugins made of it; undefined when the answer has been given. */
+/** Runs the plugins; returns the changed turn, or undefined if the request was refused. */
 export async function preparePlugins(neighbours: PluginNeighbours, turn: Turn): Promise<PreparedTurn | undefined> {
   const { plugins, withMessages, wastedRuns, clock } = neighbours;
   const { caller, request, answer } = turn;
@@ -63,7 +63,7 @@ export async function preparePlugins(neighbours: PluginNeighbours, turn: Turn): 
   const found = prepared.problem;
   if (found !== null && found.kind !== '') {
     const { kind, plugin, param, message } = found;
-    // A file was looked at for nothing: that may have cost as much as one that could be read.
+    // A file was opened in vain, which may cost as much as reading it.
     if (kind === 'invalid') wastedRuns?.note(caller.account.id);
     answer.refuse(kind === 'unavailable' ? { kind: 'plugin-unavailable', plugin } : { kind: 'plugin-problem', problem: { kind: kind === 'conflict' ? 'conflict' : 'value', plugin, param, message } });
     return undefined;
@@ -103,7 +103,7 @@ function serverTools({ presentCaller }: PluginNeighbours, plugins: PluginsPort, 
     spending: new Map(tools.filter(({ feeNanoUsdMax, imagesMax }) => BigInt(feeNanoUsdMax) > 0n || imagesMax > 0).map(({ name, feeNanoUsdMax, imagesMax }) => [name, { feeNanoUsdMax: BigInt(feeNanoUsdMax), imagesMax }])),
     roundsMax: toolRoundsMax,
     run: async (call, byok, signal) => {
-      // Lists that the account has changed since bind what is to be sent.
+      // The account's allow and deny lists apply as they are now.
       const now = presentCaller?.(caller) ?? caller;
       const { requestId = '', accountId = '', plugins: wishes = [], zdr = false, denyTraining = false, allowedProviders = [], deniedProviders = [], models = null, ownCredentials = [] } = now === caller ? asked : pluginsRequest({ ...turn, caller: now });
       const { content, stage, images } = await plugins.runTool({ requestId, accountId, plugins: wishes, name: call.name, arguments: call.arguments, zdr, denyTraining, allowedProviders, deniedProviders, models, byok, ownCredentials }, signal);
@@ -112,7 +112,7 @@ function serverTools({ presentCaller }: PluginNeighbours, plugins: PluginsPort, 
   };
 }
 
-/** Rounds are for one answer, a call has to be ours or the client's, and a model is offered no more than it may be. */
+/** With tools of plugins a request has one choice, tool names are unique, and there are at most `TOOLS_MAX` tools in all. */
 function toolProblem(request: ChatRequest, tools: readonly Tool__Output[]): PluginProblem | undefined {
   if (request.choices > 1) return { kind: 'value', plugin: '', param: 'n', message: "Invalid value for 'n': plugins that offer tools to the model give one answer." };
   const own = clientToolNames(request);
@@ -122,7 +122,7 @@ function toolProblem(request: ChatRequest, tools: readonly Tool__Output[]): Plug
   return at === -1 ? undefined : { kind: 'value', plugin: '', param: `tools.[${at}].function.name`, message: `Invalid value for 'tools.[${at}].function.name': '${own[at] ?? ''}' is a tool of a plugin of this request.` };
 }
 
-/** A tool that must be called has to be offered by a plugin, where the client has none. */
+/** If the client forces a tool call but sends no tools, a plugin must offer that tool. */
 function choiceProblem(request: ChatRequest, tools: readonly Tool__Output[]): PluginProblem | undefined {
   const choice = toolChoiceOf(request);
   if (choice?.isForced !== true || tools.some(({ name }) => choice.name === '' || choice.name === name)) return undefined;
@@ -130,7 +130,7 @@ function choiceProblem(request: ChatRequest, tools: readonly Tool__Output[]): Pl
   return { kind: 'value', plugin: '', param: 'tool_choice', message: `Invalid value for 'tool_choice': expected ${expected}.` };
 }
 
-/** Undefined when the service is away: then retrieval plugins have failed and the request goes on without them. */
+/** Undefined when the plugins service is away: the request then goes on without its plugins. */
 async function prepare(plugins: PluginsPort, turn: Turn): Promise<PrepareResponse__Output | undefined> {
   const left = new AbortController();
   turn.answer.attend({ onSlow: () => undefined, onDrain: () => undefined, onGone: () => left.abort() });
@@ -141,7 +141,7 @@ async function prepare(plugins: PluginsPort, turn: Turn): Promise<PrepareRespons
   }
 }
 
-/** Tells plugins that the answer has been given. */
+/** Tells plugins that observe answers that the answer was given. */
 export function observeAnswer({ plugins }: PluginNeighbours, turn: Turn): void {
   plugins?.observe(pluginsRequest(turn));
 }
@@ -162,7 +162,7 @@ function pluginsRequest({ requestId, caller, request }: Turn): PrepareRequest {
   };
 }
 
-/** The filters of providers that a plan is under: a plugin that asks one of them relaxes none. */
+/** The provider filters of the account and the request: plugins that call providers are bound by them too. */
 function providersLeft({ account }: Caller, { provider }: ChatRequest): Required<Pick<PrepareRequest, 'allowedProviders' | 'deniedProviders'>> {
   const isListedOnly = provider?.allowFallbacks === false;
   const allowed = [account.allowProviders, provider?.only ?? [], isListedOnly ? (provider.order ?? []) : []];
@@ -187,7 +187,7 @@ function optionProblem(request: ChatRequest, installed: NonNullable<Awaited<Retu
   return undefined;
 }
 
-/** Paid plugins are for paid accounts; the whole request is refused otherwise. */
+/** Refuses the whole request if it uses a paid plugin and the account is not on a paid tier. */
 function accountMay({ caller: { account, variant }, request, answer }: Turn): boolean {
   assert(isTier(account.tier), 'A stored account has a known tier.');
   const paid = request.pluginIds.find((id) => isPluginId(id) && PLUGINS[id].isPaid);
@@ -202,13 +202,13 @@ function detailOf(bytes: Uint8Array): PipelineStage['detail'] {
   return bytes.length === 0 ? {} : (JSON.parse(Buffer.from(bytes).toString('utf8')) as PipelineStage['detail']);
 }
 
-/** The plan at cards that hold the fees: worker, hold, ledger and billing then compute from one card, as ever. The reference holds it too: a fee is no difference between models. */
+/** The plan with the fees added to all price cards, so that worker, hold, ledger and billing still compute from one card. The reference card includes them too, so that fees do not count as savings. */
 export function withFees(plan: DecideResponse__Output, fees: CardFees): DecideResponse__Output {
   const dearer = (card: PriceCard__Output): PriceCard__Output => ({ ...card, id: cardIdWith(card.id, fees), requestNanoUsd: String(BigInt(card.requestNanoUsd) + fees.feeNanoUsd) });
   const dearerSteps = (steps: PriceStep__Output[]): PriceStep__Output[] => (steps.length === 0 ? steps : steps.map((step) => (step.card === null ? step : { ...step, card: dearer(step.card) })));
   return {
     ...plan,
-    // A card without an id says that there is no reference.
+    // A card without an id means that there is no reference.
     referenceCard: plan.referenceCard === null || plan.referenceCard.id === '' ? plan.referenceCard : dearer(plan.referenceCard),
     referenceSteps: dearerSteps(plan.referenceSteps),
     attempts: plan.attempts.map((attempt) => (attempt.card === null ? attempt : { ...attempt, card: dearer(attempt.card), steps: dearerSteps(attempt.steps) })),

@@ -1,4 +1,4 @@
-/** Which plugins exist, and which need a paid account (specification, Errors; contract, section 9). */
+/** Which plugins exist, and which need an account on a paid tier (docs/plugins.md). */
 
 export const PLUGINS = {
   'web-search': { isPaid: false },
@@ -9,7 +9,7 @@ export const PLUGINS = {
   memory: { isPaid: true },
 } as const;
 
-/** What it reads is a file no longer: where it failed, the model is asked with the file itself. */
+/** The plugin that replaces files by their text. If it fails, the model gets the file itself. */
 export const FILE_READER = 'pdf-reader' satisfies keyof typeof PLUGINS;
 
 export type PluginId = keyof typeof PLUGINS;

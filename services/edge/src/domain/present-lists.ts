@@ -1,4 +1,4 @@
-/** Allow and deny lists that change while a request runs: they bind every attempt that has not been sent yet (ADR 76). */
+/** Allow and deny lists that change while a request runs apply to every attempt that has not been sent yet (ADR 76). */
 import type { PlannedAttempt__Output } from '@signalbox/contracts/routing';
 import { createModelNames, isAutoModelId, modelsLeft, type AllowedModels } from '@signalbox/kernel/model-lists';
 import { providersForbidden, providersNamed } from '@signalbox/kernel/provider-names';
@@ -9,15 +9,15 @@ import type { PluginNeighbours } from './plugin-run.js';
 import type { Caller } from './ports.js';
 import type { Turn } from './turn.js';
 
-/** Which of the lists of allowed models a request is under. */
+/** Which list of allowed models applies to a request. */
 export function listKindOf({ model, models }: Pick<ChatRequest, 'model' | 'models'>): keyof AllowedModels {
   return isAutoModelId(model) && models.every(isAutoModelId) ? 'viaAuto' : 'byName';
 }
 
 export interface AttemptsLeft {
-  /** The same array where all are left. */
+  /** The same array if all are left. */
   readonly attempts: readonly PlannedAttempt__Output[];
-  /** What the others fail, as a decision says it; empty where all are left. */
+  /** Why others were excluded, by the names that a routing decision uses; empty if all are left. */
   readonly excludedBy: readonly string[];
 }
 
@@ -25,13 +25,13 @@ const ALL_LEFT: AttemptsLeft['excludedBy'] = [];
 
 type Judge = (attempt: PlannedAttempt__Output) => boolean;
 
-/** Whether both lists leave the provider, by the names that routing takes for it. */
+/** Whether the account's lists allow the provider, under any name that routing knows for it. */
 function providerJudge({ account }: Caller): Judge {
   const [allowed, denied] = [providersNamed(account.allowProviders), providersForbidden(account.denyProviders)];
   return ({ provider }) => (allowed.length === 0 || allowed.includes(provider)) && !denied.includes(provider);
 }
 
-/** A list of names that stayed as it was is not looked at again: routing knows the whole catalog. */
+/** Whether changed lists allow the model. Unchanged lists are not applied again: routing did, with the names of the whole catalog. */
 function modelJudge(before: Caller, now: Caller, kind: keyof AllowedModels, attempts: readonly PlannedAttempt__Output[]): Judge {
   const isChanged = (one: readonly string[], other: readonly string[]): boolean => one.length !== other.length || one.some((name, at) => name !== other[at]);
   const changed = (of: (caller: Caller) => readonly string[]): readonly string[] => (isChanged(of(before), of(now)) ? of(now) : []);
@@ -40,7 +40,7 @@ function modelJudge(before: Caller, now: Caller, kind: keyof AllowedModels, atte
   return ({ model }) => isLeft({ id: model });
 }
 
-/** Of attempts that were planned under the turn's lists, those that are left under the present ones. Another credential at the same provider is another attempt. */
+/** The attempts, planned under the turn's lists, that the present lists still allow. An attempt on an own credential is left only if that credential is unchanged. */
 export function attemptsLeft({ presentCaller }: Pick<PluginNeighbours, 'presentCaller'>, { caller, request }: Turn, attempts: readonly PlannedAttempt__Output[]): AttemptsLeft {
   const now = attempts.length === 0 ? caller : (presentCaller?.(caller) ?? caller);
   if (now === caller) return { attempts, excludedBy: ALL_LEFT };

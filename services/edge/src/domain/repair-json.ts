@@ -1,11 +1,11 @@
 /**
  * Repairs the mistakes of syntax that models make in JSON: quotes, escapes, commas, comments, literals. It reads the
- * text once, so that its time grows with the length alone. No word of a value is dropped, and what could have been
- * meant in two ways is not repaired: a wrong value is worse than none.
+ * text once, in linear time. No part of a value is dropped, and ambiguous text is not repaired: a wrong value is worse
+ * than none.
  */
 
 export interface Repaired {
-  /** What was right already stands as it came, blank space and all. */
+  /** Correct parts are unchanged, blank space included. */
   readonly text: string;
   /** Where the value ends in the source. */
   readonly end: number;
@@ -13,21 +13,21 @@ export interface Repaired {
   readonly isClosed: boolean;
 }
 
-/** Deeper nesting is left to itself. */
+/** Deeper nesting is not repaired. */
 const DEPTH_MAX = 1_000;
 /** Quotes that may end a string, by the one that opens it. */
 const QUOTES: ReadonlyMap<string, string> = new Map([['"', '"'], ["'", "'"], ['`', '`'], ['“', '”"'], ['”', '”"'], ['‘', "’'"], ['’', "’'"]]);
 const ESCAPE = /\\(?:["\\/bfnrt]|u[\da-fA-F]{4})/y;
-/** What is left of an escape where the text was cut off. */
+/** An incomplete escape at the end of a text that was cut off. */
 const ESCAPE_CUT = /\\(?:u[\da-fA-F]{0,3})?$/y;
-/** Escapes of other languages than JSON, and what they stand for; any other backslash is one that the model meant. */
+/** Escapes of other languages; any other backslash is kept as a literal one. */
 const FOREIGN_ESCAPE = /\\(?:(['`])|\r?\n)/y;
 const SPACE = /\s/;
 const DIGIT = /\d/;
 const LETTER = /\p{L}/u;
 const LITERALS: ReadonlyMap<string, string> = new Map([['true', 'true'], ['false', 'false'], ['null', 'null'], ['True', 'true'], ['False', 'false'], ['None', 'null'], ['undefined', 'null'], ['NaN', 'null']]);
 const NUMBER = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/;
-/** As other languages write numbers: a plus, no digit before or behind the point, digits in groups. */
+/** Numbers as other languages write them: with a plus, without digits before or after the point, with digits in groups. */
 const LOOSE_NUMBER = /^([+-]?)(\d+(?:_\d+)*)?(?:\.(\d*))?([eE][+-]?\d+)?$/;
 const HEX_NUMBER = /^([+-]?)(0[xX][\da-fA-F]{1,16})$/;
 const TOKEN = /[^\s,\]}{["'`:/#]+/y;
@@ -36,11 +36,11 @@ const BARE_KEY = /[^:,{}[\]"'`“”\n]+/y;
 const COMMENT_BEHIND = /\s(?:\/\/|\/\*|#)/;
 /** A comment, without the end of its line. */
 const COMMENT = /\/\*[^]*?(?:\*\/|$)|(?:\/\/|#)[^\n]*/y;
-/** Signs that look like quotes and are none. */
+/** Characters that are not quotes: escaped ones and apostrophes. */
 const NO_QUOTE = /\\.|(?<=\p{L})['’](?=\p{L})/gu;
-/** A key as it stands ahead, or the text's end within it. */
+/** A key with its colon, or one that is cut off by the end of the text. */
 const KEY_AHEAD = /(?:"(?:[^"\\\n]|\\.){0,256}(?:"\s*(?::|$)|$)|'[^'\n]{0,256}(?:'\s*(?::|$)|$)|`[^`\n]{0,256}(?:`\s*(?::|$)|$)|[“”][^“”\n]{0,256}(?:[“”]\s*(?::|$)|$)|[‘’][^‘’\n]{0,256}(?:[‘’]\s*(?::|$)|$)|[\p{L}\d_$][\p{L}\d_$-]{0,256}\s*(?::|$))/uy;
-/** A key without quotes, its colon and the beginning of a value. */
+/** A key without quotes, its colon, and the beginning of a value. */
 const BARE_MEMBER_AHEAD = /[\p{L}\d_$][\p{L}\d_$-]{0,256}[ \t]*:\s*["'`“‘{[\d-]/uy;
 const VALUE_AHEAD = /["'`“‘{[\d+-]|\.\d|(?:true|false|null|True|False|None|undefined|NaN)(?![\p{L}\d_])/uy;
 
@@ -74,13 +74,13 @@ class Reader {
     if ((this.depth += 1) > DEPTH_MAX) throw new Unclear();
     this.out += isObject ? '{' : '[';
     this.at += 1;
-    /** The element before has neither quotes nor brackets. */
+    /** The previous element has neither quotes nor brackets. */
     let isBehindBare = false;
     for (let isFirst = true; ; isFirst = false) {
       const gap = this.gap();
       let behind = '';
       const hasComma = this.text[this.at] === ',';
-      // An element may be missing between two commas, a member not.
+      // Between two commas of an object nothing is missing: one is surplus. In an array an element may be missing, so only one comma is taken.
       while (this.text[this.at] === ',' && (isObject || (behind === '' && !isFirst))) {
         this.at += 1;
         behind += this.gap() + (isObject ? '' : ' ');
@@ -121,7 +121,7 @@ class Reader {
       const character = text[this.at] ?? '';
       const comment = this.commentAt(this.at);
       if (comment !== '') {
-        // The end of a string, or its beginning, stands in it.
+        // An odd number of quotes: the comment sign is probably part of a string.
         if (quotesIn(comment, '"') % 2 !== 0 || (this.hasSingle && quotesIn(comment, "'") % 2 !== 0)) throw new Unclear();
         this.at += comment.length;
       } else if (SPACE.test(character)) {
@@ -131,7 +131,7 @@ class Reader {
     }
   }
 
-  /** Empty = none is there. */
+  /** The comment at `at`; empty = none. */
   private commentAt(at: number): string {
     COMMENT.lastIndex = at;
     return COMMENT.exec(this.text)?.[0] ?? '';
@@ -143,7 +143,7 @@ class Reader {
     return at;
   }
 
-  /** False: the text ended before its value. */
+  /** False = the text ended before its value. */
   private member(): boolean {
     const key = this.key();
     if (key === undefined) return false;
@@ -185,7 +185,7 @@ class Reader {
     return LETTER.test(this.text[at - 1] ?? '') && LETTER.test(this.text[at + 1] ?? '');
   }
 
-  /** One character or escape of a string, as JSON has it. */
+  /** One character or escape of a string in JSON's form. */
   private character(character: string): string {
     const { text, at } = this;
     this.at += 1;
@@ -207,7 +207,7 @@ class Reader {
     return foreign[1] ?? '\\n';
   }
 
-  /** False: the text ended before it. */
+  /** False = the text ended before the value. */
   private value(isMember: boolean, isBehindBare = false): boolean {
     const { text } = this;
     const first = text[this.at] ?? '';
@@ -226,7 +226,7 @@ class Reader {
     return true;
   }
 
-  /** The inside of a string, whose end is where a value may end: other quotes were meant as such. */
+  /** The content of a string. It ends at a quote after which a value may end; other quotes belong to the text. */
   private string(isMember: boolean): void {
     const { text } = this;
     const opening = text[this.at] ?? '';
@@ -236,12 +236,12 @@ class Reader {
     let value = '';
     let curly = 0;
     let square = 0;
-    /** Inner quotes that are no sign of inches and no apostrophe: they come in pairs, or one of them was the end. */
+    /** Inner quotes, without apostrophes and signs of inches: if their number is odd, one of them was the end. */
     let inner = 0;
     let escaped = 0;
-    /** In a list: a quote stood behind a comma, as that of the next element does. */
+    /** In an array: a quote followed a comma, so that it may open the next element. */
     let mayBeTwo = false;
-    /** The comma behind which only blanks came so far. */
+    /** The latest comma, if only blanks followed it so far. */
     let comma: { readonly at: number; readonly value: string } | undefined;
     for (this.at += 1; this.at < text.length; ) {
       const { at } = this;
@@ -255,7 +255,7 @@ class Reader {
           return;
         }
         if (isEnd === undefined) throw new Unclear();
-        // A key begins here: the quote that ends the value was forgotten.
+        // A key begins here: the closing quote of the value is missing.
         if (comma !== undefined && isMember && matches(KEY_AHEAD, text, at)) {
           if (inner % 2 !== 0 || comma.value.endsWith('\\"')) throw new Unclear();
           this.at = comma.at;
@@ -278,7 +278,7 @@ class Reader {
     this.out += value;
   }
 
-  /** Whether the quote at `at` ends a string in which so many brackets of the container's kind are open; undefined = it ends a key. */
+  /** Whether the quote at `at` ends the string. `open`: how many brackets of the container's kind the string has opened. Undefined = it ends a key. */
   private isEnd(at: number, isMember: boolean, open: number): boolean | undefined {
     const { text } = this;
     const next = this.skipBlank(at + 1);
@@ -304,7 +304,7 @@ class Reader {
     return next > at + 1 && (QUOTES.has(character) ? !',]'.includes(text[this.skipBlank(next + 1)] ?? ',') : matches(VALUE_AHEAD, text, next));
   }
 
-  /** Whether the comment at `start` is one: else it is a part of the string that the quote at `at` seems to end, whose own end stands in it; undefined = it may be. */
+  /** True = the comment at `start` is one, so the quote at `at` ends the string. Undefined = unclear: the comment sign may be part of the string, which ends later. */
   private isEndBefore(start: number, at: number): true | undefined {
     const { text } = this;
     const quotes = quotesIn(this.commentAt(start), text[at] ?? '');
@@ -339,7 +339,7 @@ class Reader {
     }
     const next = text[this.at] ?? '';
     if (next === '"') {
-      // A string whose first quote is missing. Behind a bare element it may have stood before that.
+      // A string whose first quote is missing. After a bare element that quote may have been before that element.
       const behind = text[this.skipBlank(this.at + 1)] ?? ',';
       if (!',}]'.includes(behind) || comment >= 0 || isBehindBare || bare.includes('\\') || this.isBareKey) throw new Unclear();
       this.at += 1;
@@ -350,7 +350,7 @@ class Reader {
     return true;
   }
 
-  /** The token as JSON has it; undefined = it is a string. */
+  /** The token in JSON's form; undefined = it is a string. */
   private literal(token: string, isMember: boolean): string | undefined {
     const word = LITERALS.get(token);
     if (word !== undefined || NUMBER.test(token)) return word ?? token;
@@ -361,7 +361,7 @@ class Reader {
     const [, sign = '', whole = '', fraction = '', exponent = ''] = loose;
     if (whole === '' && fraction === '') return undefined;
     if (/^0\d/.test(whole)) {
-      // A code that is no number, or what stands behind a comma of thousands.
+      // A code with leading zeros, or the digits after a thousands separator.
       if (!isMember) throw new Unclear();
       return JSON.stringify(token);
     }
@@ -378,13 +378,13 @@ class Reader {
     return isMember ? this.isMemberAhead(next) : matches(VALUE_AHEAD, text, next);
   }
 
-  /** Where no comma says so. */
+  /** Whether a member begins at `at`, although no comma precedes it. */
   private isMemberAhead(at: number): boolean {
     return matches(QUOTES.has(this.text[at] ?? '') ? KEY_AHEAD : BARE_MEMBER_AHEAD, this.text, at);
   }
 }
 
-/** `source` begins with a bracket. `isCut`: what is open at its end may be closed. Undefined = it cannot be told what was meant. */
+/** `source` begins with a bracket. `isCut`: what is open at its end may be closed. Undefined = the text is ambiguous. */
 export function repairJson(source: string, isCut: boolean): Repaired | undefined {
   const reader = new Reader(source, isCut);
   try {

@@ -1,8 +1,8 @@
 /**
- * Repeats of a request that carries an Idempotency-Key: run once, billed once (BILLING, section 9; docs/idempotency.md).
- * A claim says whose the key is. While its edge lives it renews the claim; when it does not, the ledger says what became
- * of the request, and only what the ledger knows to have cost nothing is run again. A request tells its claim before it is
- * dispatched: the key of one that had not told is free as soon as its short lease is over, and it finds its claim gone.
+ * Repeats of a request that carries an Idempotency-Key: it runs once and is billed once (docs/idempotency.md). A claim, kept
+ * by accounts, records which request has the key. The edge that runs the request renews the claim; if that edge is lost, the
+ * ledger shows what the request cost, and it runs again only if it cost nothing. Before its first dispatch a request confirms
+ * its claim (`begin`): without that the key becomes free after a short lease, and the request then finds its claim lost.
  */
 import type { Clock, Timer } from '@signalbox/kernel/clock';
 import { Fault } from '@signalbox/kernel/fault';
@@ -17,7 +17,7 @@ export interface ClaimRef {
 }
 
 export type ClaimFound =
-  /** `isToBegin`: `begin` is waited for. */
+  /** `isToBegin`: `begin` must be called before the first dispatch. */
   | { readonly outcome: 'CLAIMED'; readonly requestId: string; readonly leaseLeftMs: number; readonly isToBegin: boolean }
   | { readonly outcome: 'RUNNING'; readonly requestId: string; readonly leaseLeftMs: number }
   | { readonly outcome: 'OTHER_BODY'; readonly requestId: string }
@@ -29,20 +29,20 @@ export type ClaimEnding =
   | { readonly kind: 'freed' }
   /** `answer` undefined = none is kept. */
   | { readonly kind: 'ended'; readonly costNanoUsd: bigint | undefined; readonly answer: Buffer | undefined }
-  /** What it cost is for the ledger to say. */
+  /** Its cost is not known here; a repeat asks the ledger. */
   | { readonly kind: 'abandoned' };
 
 /** What the client of a request was told. */
 export interface Recorded {
   /** Undefined until it is known. */
   readonly costNanoUsd: bigint | undefined;
-  /** It was refused because of a bug of ours, maybe after it had been dispatched. */
+  /** It was refused because of a bug of ours, perhaps after it had been dispatched. */
   readonly isDoubtful: boolean;
-  /** As it is kept for a repeat; undefined = it is not. */
+  /** The answer as it is kept for a repeat; undefined = it is not kept. */
   answer(isFramed: boolean): Buffer | undefined;
 }
 
-/** What becomes of the claim of a request that has been conducted. */
+/** How the claim of a finished request ends. */
 export function endingOf({ result, isUncharged }: Pick<Conducted, 'result' | 'isUncharged'>, recorded: Recorded, isFramed: boolean): ClaimEnding {
   switch (result) {
     case 'answered':
@@ -55,12 +55,12 @@ export function endingOf({ result, isUncharged }: Pick<Conducted, 'result' | 'is
   }
 }
 
-/** `isLost`: the key is another request's. `leaseLeftMs` 0 = not told. */
+/** `isLost`: another request has the key. `leaseLeftMs`: 0 = not told. */
 export type ClaimStanding = { readonly isLost: true } | { readonly isLost: false; readonly leaseLeftMs: number };
 
 /** Each call throws a Fault while claims cannot be read or written. */
 export interface ClaimsPort {
-  /** `tellsBegin`: nothing of the request is dispatched before `begin` was answered. */
+  /** `tellsBegin`: this edge calls `begin`, and dispatches nothing before its answer. */
   claim(ref: ClaimRef, bodyDigest: Buffer, takesOver: string, tellsBegin: boolean): Promise<ClaimFound>;
   renew(ref: ClaimRef): Promise<ClaimStanding>;
   begin(ref: ClaimRef): Promise<ClaimStanding>;
@@ -68,9 +68,9 @@ export interface ClaimsPort {
 }
 
 export interface Booked {
-  /** As its client was told. */
+  /** The cost as its client was told. */
   readonly costNanoUsd: bigint;
-  /** Somebody pays for it: the account to us, in money or out of its allotment, or to the provider itself. */
+  /** The account pays for it: in money, from its allotment, or directly to the provider. */
   readonly isBilled: boolean;
 }
 
@@ -79,14 +79,14 @@ export interface LedgerPort {
   bookedOf(accountId: string, requestId: string): Promise<Booked | undefined>;
 }
 
-/** The key is this request's: to be ended exactly once. */
+/** This request has the key. `end` must be called exactly once. */
 export interface OpenClaim {
   /**
-   * Before each dispatch: undefined when no repeat can have been let through. Asks nobody but before the first one, and
-   * where this process stood still for as long as its lease. Never rejects.
+   * To be called before each dispatch: undefined when the claim is certain, so that no repeat can be running. Calls accounts
+   * only before the first dispatch, and after this process was stopped for longer than its lease. Never rejects.
    */
   keep(): Promise<Fault | undefined>;
-  /** Never rejects; tried a few times, then left to the lease. */
+  /** Never rejects. Tried a few times; then the claim ends with its lease. */
   end(ending: ClaimEnding): Promise<void>;
 }
 
@@ -100,17 +100,18 @@ export interface RepeatsOptions {
   readonly claims: ClaimsPort;
   readonly ledger: LedgerPort;
   readonly clock: Clock;
-  /** A request without a trace in the ledger was run again: somebody should look. */
+  /** Called when a request that left no trace in the ledger is run again, which an operator should look into. */
   readonly onTakenOver: (accountId: string, requestId: string, byRequestId: string) => void;
 }
 
 export interface Repeats {
   /**
-   * `isBilled` false = a call that the ledger never hears of, and that is never dispatched. `isAnswered`: the client has been given all of its answer, so
-   * that a repeat waits for the end of the claim. Throws a Fault when the claim cannot be made: nothing may run then.
+   * Claims the key for a request. `isBilled` false = a call that is never dispatched and never booked. `isAnswered`: true once
+   * the client has its whole answer; a repeat then waits for the claim to end. Throws a Fault when the claim cannot be made:
+   * the request must not run then.
    */
   enter(ref: ClaimRef, bodyDigest: Buffer, isBilled: boolean, isAnswered: () => boolean): Promise<Entry>;
-  /** For a stop: resolves once each claim whose request is over has been ended, or after `limitMs`. Answers how many have not. */
+  /** For a stop: resolves once the claims of all finished requests have ended, or after `limitMs`. The value is the number that have not. */
   settle(limitMs: number): Promise<number>;
 }
 
@@ -120,24 +121,24 @@ interface OwnClaim {
   readonly ended: Promise<void>;
 }
 
-/** A booked charge of 0 is final after this: a provider that was left is drained for 60 s at most (BILLING, section 5). */
+/** A booked charge of 0 is final after this time: when a client has left, its worker reads the provider's answer for at most 60 s more. */
 export const SETTLED_MS = 90_000;
-/** What the ledger has no trace of by now was never begun, or its writer is lost (BILLING, section 6). */
+/** A request without a trace in the ledger after this time never started, or its worker's log is lost (15 min without a report). */
 export const LOST_MS = 900_000;
 const ASK_AGAIN_MS = 5_000;
 const ASK_AGAIN_MS_MAX = 30_000;
-/** A claim ends a moment after its answer: a repeat that comes in between waits so long for it at most. */
+/** A claim ends shortly after its answer: a repeat that comes in between waits at most this long for it. */
 const END_MS_MAX = 1_000;
-/** Where the claim is another edge's, nobody here knows whether it was answered: it is looked at once more. */
+/** If another edge has the claim, it is not known here whether it was answered: the claim is read again after this time. */
 const ELSEWHERE_MS = 100;
 /** Waits before a claim is asked for again, while a request waits to be dispatched. */
 const KEEP_WAITS_MS = [200, 1_000] as const;
-/** Waits before the end of a claim is told again. */
+/** Waits before the end of a claim is sent again. */
 const END_WAITS_MS = [200, 1_000, 5_000] as const;
 
 export function createRepeats({ claims, ledger, clock, onTakenOver }: RepeatsOptions): Repeats {
   const pause = (ms: number): Promise<void> => new Promise((resolve) => void clock.setTimer(ms, resolve));
-  /** By request. */
+  /** By request id. */
   const own = new LiveMap<string, OwnClaim>();
   let endingCount = 0;
 
@@ -148,12 +149,12 @@ export function createRepeats({ claims, ledger, clock, onTakenOver }: RepeatsOpt
         await claims.end(ref, ending);
         return;
       } catch {
-        // Told again; at last the lease runs out and the ledger decides.
+        // Sent again. After the last time the lease runs out, and the ledger decides.
       }
     }
   };
 
-  /** Of a claim that has not ended, or not as far as was known when it was asked for. True once it is worth another look. */
+  /** For a claim that had not ended when it was read. Resolves with true when it should be read again. */
   const mayHaveEnded = async ({ outcome, requestId }: ClaimFound): Promise<boolean> => {
     const claim = own.get(requestId);
     if (claim === undefined) {
@@ -171,7 +172,7 @@ export function createRepeats({ claims, ledger, clock, onTakenOver }: RepeatsOpt
     let over: () => void = () => undefined;
     own.set(ref.requestId, { isAnswered, ended: new Promise((resolve) => (over = resolve)) });
     let { isToBegin, leaseLeftMs: leaseMs } = found;
-    /** Its lease ends no earlier, whatever the clock of accounts: counted from before it was asked for. */
+    /** The lease ends no earlier than this: it is counted from before the question, by the clock here. */
     let keptUntilMs = askedAtMs + leaseMs;
     let isLost = false;
     let isOver = false;
@@ -203,12 +204,12 @@ export function createRepeats({ claims, ledger, clock, onTakenOver }: RepeatsOpt
           try {
             await ask(isBegin);
           } catch {
-            // Accounts may be away for a moment: asked again after the next wait.
+            // Accounts may be away for a moment: the next wait follows.
             continue;
           }
           if (isBegin && !isOver) renewLater();
         }
-        if (isLost) return new Fault('overloaded', 'edge stood still, and a repeat of the request was let through');
+        if (isLost) return new Fault('overloaded', 'the claim was lost, since edge did not renew it in time');
         if (isKept()) return undefined;
       }
       return new Fault('claims_unavailable', 'a claim cannot be kept');
@@ -235,13 +236,13 @@ export function createRepeats({ claims, ledger, clock, onTakenOver }: RepeatsOpt
     try {
       return await claims.claim(ref, bodyDigest, takesOver, tellsBegin);
     } catch (error) {
-      // It may have been written: the key must not stay with a request that never runs.
+      // The claim may have been stored: the key must not stay with a request that never runs.
       void endClaim(ref, { kind: 'freed' });
       throw error;
     }
   };
 
-  /** What the ledger says of its cost; undefined while it says nothing. */
+  /** The booked cost; undefined while none is booked, or the ledger is away. */
   const toldCost = async (accountId: string, requestId: string): Promise<bigint | undefined> => {
     try {
       return (await ledger.bookedOf(accountId, requestId))?.costNanoUsd;
@@ -275,14 +276,14 @@ export function createRepeats({ claims, ledger, clock, onTakenOver }: RepeatsOpt
       let found = await look('');
       const isTaken = found.outcome === 'RUNNING' || found.outcome === 'OTHER_BODY';
       if (isTaken && (await mayHaveEnded(found))) found = await look('');
-      // Of an answer that broke its client was not told what it costs.
+      // The cost of an answer that broke off was not known at its end.
       if (found.outcome === 'DONE' && found.costNanoUsd === undefined && isBilled) found = { ...found, costNanoUsd: await toldCost(ref.accountId, found.requestId) };
       if (found.outcome !== 'LEFT') return entryOf(ref, found, askedAtMs, isAnswered);
       const { requestId, leftMs } = found;
       if (isBilled) {
         const booked = await ledger.bookedOf(ref.accountId, requestId);
         if (booked?.isBilled === true) {
-          // Of rounds there may be more to come: what it costs is asked again.
+          // More rounds may still be booked, so the cost is not kept: the ledger is asked again.
           void endClaim({ ...ref, requestId }, { kind: 'ended', costNanoUsd: undefined, answer: undefined });
           return { kind: 'done', requestId, costNanoUsd: booked.costNanoUsd, answer: undefined };
         }

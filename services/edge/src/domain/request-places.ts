@@ -1,27 +1,27 @@
-/** How many requests are let in at once, and how many of them one account may have (FAILURES: one tenant cannot starve others; ADR 73). */
+/** How many requests may be in work at once, and how many of them one account may have (ADR 73). */
 import { Shares } from '@signalbox/kernel/shares';
 
-/** Below it nothing is shed (contract, section 1). */
+/** Edge promises to serve so many requests at once: below it none is refused for lack of a place. */
 const NEVER_SHED_MAX = 1_000;
-/** Of requests that are not whole one account has no more than are free: half of them, where others are there. They cost whoever sends them nothing. */
+/** Of the places for requests with incomplete bodies one account may take at most as many as stay free, so half of them. Such requests cost their sender nothing. */
 const ARRIVING_TIMES_FREE_MAX = 1;
-/** Whose key is looked up. */
+/** Stands for the account while the key is being looked up. */
 const NOBODY_YET = '';
 
 export interface RequestPlaces {
-  /** True while nothing more is let in, whosever it is. */
+  /** True while no request of any account is accepted. */
   isFull(): boolean;
-  /** Requests that are not whole. */
+  /** Requests with incomplete bodies, or whose key is being looked up. */
   arriving(): number;
-  /** For a request whose body is on its way, or whose key is looked up; nobody knows its account then. Answers what gives the place back, which is safe to call twice; undefined = there is none. */
+  /** Takes a place for a request whose body is incomplete, or whose key is being looked up (the account is then unknown). Returns the function that gives it back, which may be called twice; undefined = no place. */
   arrive(accountId?: string): (() => void) | undefined;
-  /** For one that came whole; false = there is none. */
+  /** Takes a place for a complete request; false = no place. */
   begin(accountId: string): boolean;
   /** Gives back what `begin` took. */
   end(accountId: string): void;
 }
 
-/** `placesMax` for requests in work, and as many for those that are not whole. */
+/** `placesMax`: for requests in work, and as many again for incomplete ones. */
 export function createRequestPlaces(placesMax: number, neverShedMax = NEVER_SHED_MAX): RequestPlaces {
   const working = new Shares(placesMax);
   const arriving = new Shares(placesMax, ARRIVING_TIMES_FREE_MAX);
@@ -40,7 +40,7 @@ export function createRequestPlaces(placesMax: number, neverShedMax = NEVER_SHED
       };
     },
     begin: (accountId) => {
-      // Nearly all come whole at once: an account that does is one whose next body may be on its way.
+      // Most bodies arrive complete. The account is noted as one that may have incomplete ones, too.
       arriving.meet(accountId);
       if (!hasRoom(working, accountId)) return false;
       working.take(accountId);

@@ -1,23 +1,23 @@
-/** Bounds retries to a fifth of the traffic, so that a failing provider does not cause a retry storm (FAILURES). */
+/** Bounds retries to a fifth of the traffic, so that a failing provider does not cause a retry storm. */
 import type { Clock } from '@signalbox/kernel/clock';
 
 const SHARE = 0.2;
-/** Retries a second that do not count against the share: small traffic always fails over. */
+/** Retries a second that do not count against the share, so that little traffic can always fail over. */
 const RESERVE_PER_SECOND = 10;
-/** Retries not used are saved up for this long. */
+/** Unused retries of this long are saved up. */
 const WINDOW_SECONDS = 10;
 /** Accounts whose own pots are kept. Beyond it the oldest pot is dropped; its account then starts with a full one. */
 const OWN_POTS_MAX = 20_000;
-/** Below this, in retries, what an account has taken is forgotten. */
+/** An account that has taken less than this many retries is forgotten. */
 const TAKEN_MIN = 0.01;
 
 /** `isOwn`: on the account's own credential. Such retries come out of a pot of the account's own; from the pot shared by all, an account takes no more than it leaves for the others (ADR 74). */
 export interface RetryBudget {
-  /** A request that was admitted. */
+  /** Counts an admitted request. */
   noteRequest(accountId: string, isOwn: boolean): void;
-  /** True when a retry could be taken. */
+  /** True when `take` would succeed. */
   hasRoom(accountId: string, isOwn: boolean): boolean;
-  /** False: the budget is used up, and the request ends with what it has. */
+  /** Takes one retry; false = the budget is used up, and no further attempt may be made. */
   take(accountId: string, isOwn: boolean): boolean;
 }
 
@@ -25,7 +25,7 @@ interface Pot {
   noteRequest(): void;
   /** Retries that are left. */
   left(): number;
-  /** False: there is not one. */
+  /** False = no retry is left. */
   take(): boolean;
 }
 
@@ -76,7 +76,7 @@ interface Takings {
   /** Retries the account took that have not been refilled since. */
   of(accountId: string): number;
   took(accountId: string): void;
-  /** So many retries were refilled; each account is credited its share. */
+  /** `retries` were refilled; each account is credited in proportion to what it took. */
   brought(retries: number): void;
 }
 
@@ -120,7 +120,7 @@ function createTakings(): Takings {
 export function createRetryBudget(clock: Clock, reservePerSecond: number = RESERVE_PER_SECOND): RetryBudget {
   const takings = createTakings();
   const shared = createPot(clock, reservePerSecond, takings.brought);
-  /** Of accounts that retried on their own credentials; the pot of any other is full. */
+  /** Pots of accounts that retried on their own credentials; any other account's pot is full. */
   const own = new Map<string, Pot>(); // kept: by account that tries again.
   const ownOf = (accountId: string): Pot => {
     let pot = own.get(accountId);
@@ -133,7 +133,7 @@ export function createRetryBudget(clock: Clock, reservePerSecond: number = RESER
     }
     return pot;
   };
-  /** True while the account would leave at least as much as it has taken. */
+  /** True while the account would leave at least as many retries as it has taken. */
   const hasShared = (accountId: string): boolean => shared.left() >= takings.of(accountId) + 1;
   return {
     noteRequest: (accountId, isOwn) => {

@@ -1,4 +1,4 @@
-/** The answer of one round: text is passed on to the client at once; calls of our own tools are kept here, and so is the way the round ended. */
+/** The answer of one round: passes text on to the client at once, and keeps calls of plugins' tools ("our tools") and the round's end. */
 import type { AdmitResponse__Output } from '@signalbox/contracts/quota';
 import type { DecideResponse__Output } from '@signalbox/contracts/routing';
 import type { Body__Output, Failed__Output } from '@signalbox/contracts/worker';
@@ -13,10 +13,10 @@ const textOf = (value: unknown): string => (typeof value === 'string' ? value : 
 
 const extraContent = (extra: unknown): Json => (extra === undefined || extra === null ? {} : { extra_content: extra });
 
-/** Fields of thoughts, which a model is given back with its own calls. */
+/** Fields of reasoning, which are sent back to the model with its own calls. */
 const THOUGHTS = ['reasoning', 'reasoning_content'] as const;
 
-/** Of an attempt that the client has seen nothing of, this much is kept back: an endless call is not gathered twice. */
+/** Bytes of an attempt that are hidden from the client at most, so that an endless call is not kept in memory twice. */
 const SILENT_BYTES_MAX = 1 << 20;
 
 export type RoundEnd =
@@ -25,17 +25,17 @@ export type RoundEnd =
   | { readonly kind: 'cut'; readonly route: Route; readonly failed: Failed__Output; readonly settlement: Settlement | undefined }
   | { readonly kind: 'refused'; readonly refusal: Refusal };
 
-/** What the rounds of one request share of what the client has seen. */
+/** What the client has seen so far, over all rounds of a request. */
 export interface Shown {
-  /** Words, or calls of the client's own tools. */
+  /** The client has seen text, or calls of its own tools. */
   hasContent: boolean;
   hasRole: boolean;
-  /** Calls of the client's tools so far: their places are counted without ours. */
+  /** Calls of the client's tools so far: their indexes are counted without calls of our tools. */
   clientCalls: number;
   route: Route | undefined;
-  /** The drain is over: no further round is asked, and what the rounds so far come to is told. */
+  /** The drain is over: no further round starts, and the figures of the rounds so far are given. */
   isEnding: boolean;
-  /** Monotonic milliseconds of the last byte. */
+  /** Monotonic milliseconds of the last byte sent. */
   lastSentMs: number;
 }
 
@@ -43,9 +43,9 @@ interface GatheredCall {
   id: string;
   name: string;
   arguments: string;
-  /** What its provider wants back with it, such as a signature of its thoughts. */
+  /** Data that its provider needs back with it, such as a signature of its reasoning. */
   extra: unknown;
-  /** Undefined: a tool of ours. */
+  /** Index among the client's calls; undefined = a call of our tools. */
   readonly place: number | undefined;
 }
 
@@ -53,7 +53,7 @@ export class RoundAnswer implements Answer {
   end: RoundEnd | undefined;
   private readonly calls = new Map<number, GatheredCall>(); // kept: of one answer, and dropped with it.
   private content = '';
-  /** Words of this round reached the client. */
+  /** Text of this round reached the client. */
   hasShownWords = false;
   private readonly thoughts: Json = {};
   private readonly details: unknown[] = [];
@@ -64,7 +64,7 @@ export class RoundAnswer implements Answer {
     private readonly ours: ReadonlySet<string>,
     private readonly shown: Shown,
     private readonly nowMs: () => number,
-    /** The answer is to be JSON, and is healed: what a model says beside a call of ours is no part of it. */
+    /** The answer must be JSON and is healed: text beside a call of our tools is not part of it. */
     private readonly isHealed: boolean,
   ) {}
 
@@ -82,19 +82,19 @@ export class RoundAnswer implements Answer {
         const isFollowed = listener.onStop?.() === true;
         if (!isFollowed && !shown.hasContent) return false;
         shown.isEnding = true;
-        // Words of the rounds before are charged, and what they cost is known; of this one the client has none.
+        // The text of earlier rounds is charged at a known cost; of this round the client has none.
         if (!isFollowed) listener.onGone(false);
         return true;
       },
     });
   }
 
-  /** The loop keeps the client's connection alive by itself: what is silent here need not be silent there. */
+  /** Only notes the route: tool-rounds.ts sends the comments that keep the connection alive. */
   keepAlive(route: Route): void {
     this.shown.route = route;
   }
 
-  /** Calls of our tools are not seen. Once the client has words of an earlier round, what breaks off is told as it is. */
+  /** Calls of our tools are hidden. Once the client has text of an earlier round nothing is, so that an attempt that breaks off is reported as such. */
   silence(route: Route): ((choices: Uint8Array) => boolean) | undefined {
     if (this.shown.hasContent) return undefined;
     const { inner, ours, shown, nowMs, isHealed } = this;
@@ -156,7 +156,7 @@ export class RoundAnswer implements Answer {
     return this.inner.isGone();
   }
 
-  /** Calls of our tools, in the order of the model. */
+  /** Calls of our tools, in the model's order. */
   ourCalls(): readonly ToolCall[] {
     return [...this.calls.values()].filter(({ place }) => place === undefined).map(({ id, name, arguments: text }) => ({ id, name, arguments: text }));
   }
@@ -165,14 +165,14 @@ export class RoundAnswer implements Answer {
     return [...this.calls.values()].some(({ place }) => place !== undefined);
   }
 
-  /** The model's own message of this round, for the next one: JSON text. */
+  /** The model's message of this round, as JSON text for the next one. */
   message(): string {
     const calls = [...this.calls.values()].filter(({ place }) => place === undefined).map(({ id, name, arguments: text, extra }) => ({ id, type: 'function', function: { name, arguments: text }, ...extraContent(extra) }));
     const details = this.details.length === 0 ? {} : { reasoning_details: this.details };
     return JSON.stringify({ role: 'assistant', content: this.content === '' ? null : this.content, ...this.thoughts, ...details, ...extraContent(this.extra), tool_calls: calls });
   }
 
-  /** Gathers a delta; what of it the client is to see, undefined when nothing. */
+  /** Takes in a delta; returns the part that the client sees, undefined = none. */
   private take(delta: unknown): Json | undefined {
     if (!isObject(delta)) return undefined;
     const { tool_calls: calls, role, ...rest } = delta;
@@ -191,7 +191,7 @@ export class RoundAnswer implements Answer {
     return { ...shownRole, ...rest, ...(theirs.length === 0 ? {} : { tool_calls: theirs }) };
   }
 
-  /** The place of a call of the client's tools among the client's calls; undefined for ours. */
+  /** The index of a call among those of the client's tools; undefined for our tools. */
   private takeCall(call: Json, at: number): number | undefined {
     const called = isObject(call['function']) ? call['function'] : {};
     let known = this.calls.get(at);
@@ -222,7 +222,7 @@ export class RoundAnswer implements Answer {
   }
 }
 
-/** A whole answer without the calls of our tools, which the client knows nothing of. */
+/** A whole answer without the calls of our tools. */
 export function withoutCalls(choices: Uint8Array, ours: ReadonlySet<string>, finishReason?: string): Buffer {
   const list = listOf(JSON.parse(Buffer.from(choices).toString('utf8')));
   return Buffer.from(
@@ -237,7 +237,7 @@ export function withoutCalls(choices: Uint8Array, ours: ReadonlySet<string>, fin
   );
 }
 
-/** Images as parts of a message, JSON array text (contract, section 9). Put together from bytes: as values they would be copied several times, and they are megabytes. */
+/** Images as parts of a message, as JSON array text (ADR 21). Concatenated as bytes, since they are megabytes, and JSON.stringify would copy them several times. */
 function imageParts(images: readonly ToolImage[]): Buffer {
   const parts = images.flatMap(({ mediaType, data }, at) => [
     Buffer.from(`${at === 0 ? '' : ','}{"type":"image_url","image_url":{"url":"data:${mediaType};base64,`),
@@ -247,20 +247,20 @@ function imageParts(images: readonly ToolImage[]): Buffer {
   return Buffer.concat([Buffer.from('['), ...parts, Buffer.from(']')]);
 }
 
-/** JSON text with `bytes` in the place of the null that its last field is. */
+/** JSON text with its last `null` replaced by `bytes`. */
 function withLast(text: string, bytes: Buffer): Buffer {
   const at = text.lastIndexOf('null');
   return Buffer.concat([Buffer.from(text.slice(0, at)), bytes, Buffer.from(text.slice(at + 4))]);
 }
 
-/** A whole answer with images in its message. There is one choice where tools of ours are offered. */
+/** A whole answer with images in its message. With our tools there is only one choice. */
 export function withImages(choices: Uint8Array, images: readonly ToolImage[]): Buffer {
   const [choice = {}] = listOf(JSON.parse(Buffer.from(choices).toString('utf8')));
   const { message, ...rest } = choice;
   return withLast(JSON.stringify([{ ...rest, message: { ...(isObject(message) ? message : {}), images: null } }]), imageParts(images));
 }
 
-/** A chunk of them alone; `role` where it is the first of its stream. */
+/** A chunk with images only. `hasRole`: the stream has named its role; else the chunk does. */
 export function imagesChunk(images: readonly ToolImage[], hasRole: boolean): Buffer {
   const role = hasRole ? {} : { role: 'assistant', content: '' };
   return withLast(JSON.stringify([{ index: 0, logprobs: null, finish_reason: null, delta: { ...role, images: null } }]), imageParts(images));

@@ -1,4 +1,4 @@
-/** What the rounds of one request come to: their tokens and their cost, what their tools ran and gave, and what of it nobody pays. */
+/** Sums over the rounds of one request: tokens, cost, plugin stages, images, and money spent that nobody pays. */
 import type { End__Output } from '@signalbox/contracts/worker';
 import type { CardFees } from '@signalbox/kernel/card-fees';
 import { NO_TOKENS, totalTokens, type TokenCounts } from '@signalbox/kernel/tokens';
@@ -11,7 +11,7 @@ const added = (a: TokenCounts, b: TokenCounts): TokenCounts => ({
   outputReasoning: a.outputReasoning + b.outputReasoning, audio: a.audio + b.audio, image: a.image + b.image,
 });
 
-/** Tokens and amounts of all rounds together; everything else is the last one's. */
+/** Tokens and amounts summed over all rounds; everything else is that of the last one. */
 function summed(earlier: readonly End__Output[], last: End__Output): End__Output {
   const all = [...earlier, last];
   return {
@@ -27,26 +27,26 @@ function summed(earlier: readonly End__Output[], last: End__Output): End__Output
 }
 
 /**
- * The running account of one request's rounds, in nano-USD. The fee of a tool call stands in the round that follows it, so
- * that until that round has answered nobody pays for the call. On the account's own credentials (`byok`) rounds cost it nothing here.
+ * The sums for one request, in nano-USD. The fee of a tool call is charged with the round after it, so until that round has
+ * answered, nobody pays for the call. On the account's own credentials (`byok`) rounds cost it nothing here.
  */
 export class RoundFigures {
   private readonly ends: End__Output[] = [];
   private readonly stages: PipelineStage[] = [];
-  /** Of the stages, the first so many stand in a round that answered. */
+  /** How many of the first stages are charged with a round that answered. */
   private paidStages = 0;
-  /** Images whose fee stands in a round that answered: they are the client's. */
+  /** Images whose fee is charged with a round that answered: the client gets them. */
   private readonly paidImages: ToolImage[] = [];
-  /** Those of the calls before the present round, which is to pay for them. */
+  /** Images of the calls before the present round, whose fee it carries. */
   private unpaidImages: readonly ToolImage[] = [];
-  /** What calls spent, or may have, that no round has paid for. */
+  /** What calls spent, or may have spent, without a round that charges it yet. */
   private unpaidNanoUsd = 0n;
-  /** What they did spend, and a round has paid for. */
+  /** What calls spent and a round charges. */
   private paidNanoUsd = 0n;
   private chargedNanoUsd = 0n;
   private usedTokens = 0;
 
-  /** What the rounds that answered are charged. */
+  /** Charges of the rounds that answered. */
   get earlierNanoUsd(): bigint {
     return this.chargedNanoUsd;
   }
@@ -56,17 +56,17 @@ export class RoundFigures {
     return this.usedTokens;
   }
 
-  /** Images for the client. */
+  /** Images that the client gets. */
   get images(): readonly ToolImage[] {
     return this.paidImages;
   }
 
-  /** Money was spent that nobody pays. */
+  /** True when money was spent that nobody pays. */
   get hasUnpaid(): boolean {
     return this.unpaidNanoUsd > 0n;
   }
 
-  /** A round answered: it is charged, and the calls before it with it. */
+  /** A round answered: it is charged, and with it the calls before it. */
   answered(end: End__Output, byok: boolean): void {
     this.ends.push(end);
     if (!byok) this.chargedNanoUsd += BigInt(end.costNanoUsd);
@@ -74,7 +74,7 @@ export class RoundFigures {
     this.payCalls();
   }
 
-  /** The round that followed the calls is charged, and their fees with it. */
+  /** The round after the calls is charged, and with it their fees. */
   payCalls(): void {
     this.paidImages.push(...this.unpaidImages);
     this.unpaidImages = [];
@@ -83,45 +83,45 @@ export class RoundFigures {
     this.unpaidNanoUsd = 0n;
   }
 
-  /** What the calls of the present round spend outside: the most that they may, and what they did once that is known. */
+  /** Sets what the calls of the present round spend outside: first the most that they may, then what they did. */
   spent(nanoUsd: bigint): void {
     this.unpaidNanoUsd = nanoUsd;
   }
 
-  /** Calls of a round (from 1) ran. Answers the fees that the next round is to pay for them. */
+  /** Notes the calls of a round (from 1). Returns the fees that the next round carries. */
   ran(outcomes: readonly ToolOutcome[], round: number): CardFees {
     this.stages.push(...outcomes.map(({ stage }) => ({ ...stage, detail: { ...stage.detail, round } })));
     this.unpaidImages = outcomes.flatMap(({ images }) => images);
     return { feeNanoUsd: feesOf(outcomes), bought: boughtOf(outcomes) };
   }
 
-  /** Nothing of the request is charged: what its tools spent is lost. */
+  /** Nothing of the request is charged: what its tools spent counts as unpaid. */
   discard(): void {
     this.unpaidNanoUsd += this.paidNanoUsd;
   }
 
-  /** What was bought for a round that is not asked any more is our loss, and not to be held against the account. */
+  /** A round is not asked after its tools spent money: that is the operator's loss and does not count against the account. */
   forgiveUnpaid(): void {
     this.unpaidNanoUsd = 0n;
   }
 
-  /** Of the rounds that answered; undefined where none did. */
+  /** Sum of the rounds that answered; undefined if none did. */
   total(): End__Output | undefined {
     const last = this.ends.at(-1);
     return last === undefined ? undefined : this.totalEnding(last);
   }
 
-  /** As `total`, where the last of them is told as `last`. */
+  /** As `total`, with the last round replaced by `last`. */
   totalEnding(last: End__Output): End__Output {
     return summed(this.ends.slice(0, -1), last);
   }
 
-  /** Of the rounds that answered and of one more, which broke off. */
+  /** Sum of the rounds that answered and of one more, which broke off. */
   totalWith(broken: End__Output): End__Output {
     return summed(this.ends, broken);
   }
 
-  /** What ran, at what is charged for it: calls that no round followed are charged nothing. */
+  /** The stages that ran, with the charged fees: 0 for calls after which no round answered. */
   pipeline(): readonly PipelineStage[] {
     return this.stages.map((stage, at) => {
       if (at < this.paidStages) return stage;

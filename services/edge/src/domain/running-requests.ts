@@ -1,22 +1,22 @@
-/** Requests under way, by the key that made them: a compromised key is stopped at once, not only refused from now on; at the end of a drain all are. */
+/** Requests under way, by key: those of a compromised key are ended at once, and all at the end of a drain. */
 import { LiveList, LiveMap } from '@signalbox/kernel/live-map';
 
-/** Keys that were cut lately; the oldest give way. */
+/** Most compromised keys that are remembered; the oldest are dropped. */
 const CUT_KEPT_MAX = 1_000;
 
-/** `cut`: breaks it off as a client does that hangs up. `stop`: ends it with a word to its client. */
+/** `cut`: ends the request as if the client had hung up. `stop`: ends it with an error to the client. */
 export type EndRequest = (how: 'cut' | 'stop') => void;
 
 export interface RunningRequests {
-  /** `end` is told to cut at once where its key was cut before: it may have been looked up just before. The answer ends the entry; call it once. */
+  /** Adds a request. `end` is called at once if its key was cut before (the key may have been looked up just earlier). The returned function removes the request; call it once. */
   enter(keyId: string, end: EndRequest): () => void;
-  /** Breaks off all that run with the key; answers how many. */
+  /** Cuts all requests of the key; returns how many. */
   cut(keyId: string): number;
-  /** Stops all. */
+  /** Stops all requests. */
   stop(): void;
-  /** True while one runs with the key. */
+  /** True while a request of the key runs. */
   has(keyId: string): boolean;
-  /** True while there is none. */
+  /** True while no request runs. */
   isEmpty(): boolean;
 }
 

@@ -1,4 +1,4 @@
-/** The token of a dashboard's session, and what is derived from it. The token is only in the browser's cookie. */
+/** The token of a dashboard session, and values derived from it. The token is only in the browser's cookie. */
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import type { RandomBytes } from '@signalbox/kernel/clock';
 
@@ -9,17 +9,17 @@ export function makeSessionToken(randomBytes: RandomBytes): string {
   return Buffer.from(randomBytes(TOKEN_BYTES)).toString('base64url');
 }
 
-/** Says nothing about whether there is such a session. */
+/** Checks the form only, not whether the session exists. */
 export function isSessionToken(text: string): boolean {
   return TOKEN.test(text);
 }
 
-/** 32 bytes; what is stored of a session. */
+/** 32 bytes: the form in which a session's token is stored. */
 export function sessionDigest(pepper: string, token: string): Buffer {
   return createHmac('sha256', pepper).update('session\0').update(token).digest();
 }
 
-/** What a page of ours sends beside its cookie: worked out from the token, which no script can read. */
+/** The token that the dashboard's pages send beside the cookie. Derived from the session token, which no script can read. */
 export function csrfToken(pepper: string, token: string): string {
   return createHmac('sha256', pepper).update('csrf\0').update(token).digest('base64url');
 }

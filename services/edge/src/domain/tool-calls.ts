@@ -1,22 +1,22 @@
-/** Runs the calls of tools of ours that one round of a model made: which of them, in which order, and for how much. */
+/** Runs the calls of plugins' tools that a model made in one round, within bounds of number, order and fees. */
 import type { Bought } from '@signalbox/kernel/card-fees';
 import { firstChars } from '@signalbox/plugin-kit/conversation';
 import type { ServerTools, SpendingTerms, ToolCall, ToolOutcome } from './turn.js';
 
-/** Calls of one round that are run; the others are told that there were too many. */
+/** Calls of one round that are run; for further ones the model is told that there were too many. */
 const CALLS_MAX = 16;
-/** Of one round, under way together: with those of a few other requests, still no more than the sandbox takes of an account. */
+/** Calls of one round that run at once: few enough that several requests together stay within the sandbox's bound for an account. */
 const CALLS_AT_ONCE = 4;
-/** Images of one answer: all are held until its end. */
+/** Images of one answer; all are kept in memory until its end. */
 const IMAGES_MAX = 4;
-/** What a call that spends tells the model, in characters: held for before it runs. */
+/** Characters that a call which spends money returns to the model at most: the hold covers them before it runs. */
 const SPENDING_CONTENT_CHARS_MAX = 512;
-/** Its longest form in JSON. */
+/** The same number of characters in their longest JSON form, for the hold. */
 const SPENDING_CONTENT = 'x'.repeat(SPENDING_CONTENT_CHARS_MAX * 6);
 
 export const feesOf = (outcomes: readonly (ToolOutcome | undefined)[]): bigint => outcomes.reduce((sum, outcome) => sum + (outcome?.stage.feeNanoUsd ?? 0n), 0n);
 
-/** What calls bought, one entry a provider. */
+/** What the calls bought, one entry for each provider. */
 export function boughtOf(outcomes: readonly ToolOutcome[]): readonly Bought[] {
   const sums = new Map<string, bigint>();
   for (const { stage: { bought } } of outcomes) if (bought !== undefined) sums.set(bought.provider, (sums.get(bought.provider) ?? 0n) + bought.nanoUsd);
@@ -27,7 +27,7 @@ function notRun(name: string, reason: string, why: string): ToolOutcome {
   return { content: `Error: not run, since ${why}.`, images: [], stage: { stage: name, plugin: '', status: 'failed', durationMs: 0, feeNanoUsd: 0n, detail: { reason } } };
 }
 
-/** What `work` gives, in the order of `items`; a few are under way at once. */
+/** The results of `work` in the order of `items`; at most `CALLS_AT_ONCE` run at once. */
 async function fewAtOnce<Item, Result>(items: readonly Item[], work: (item: Item) => Promise<Result>): Promise<Result[]> {
   const results: Result[] = [];
   const left = items.entries();
@@ -38,19 +38,19 @@ async function fewAtOnce<Item, Result>(items: readonly Item[], work: (item: Item
   return results;
 }
 
-/** Of one request: what its answer may hold counts over all of its rounds. */
+/** The calls of one request; images are counted over all its rounds. */
 export class ToolCalls {
   private imagesLeft = IMAGES_MAX;
 
   constructor(
     private readonly tools: ServerTools,
-    /** Before calls spend: the most that they may, in nano-USD, which nobody has paid for. Again with what they did spend, once that is known. */
+    /** Called before calls spend money with the most that they may spend, in nano-USD, and again with what they did. */
     private readonly onSpent: (nanoUsd: bigint) => void,
   ) {}
 
   /**
-   * Runs the calls of one round; outcomes in their order. Those that spend money outside run last, and only once
-   * `hold` covers the round that is to pay for them at the most that they may cost: nothing is bought on credit.
+   * Runs the calls of one round; outcomes in their order. Those that spend money outside run last, and only once `hold`
+   * covers the next round with their highest fees; `no-room` otherwise.
    */
   async run(calls: readonly ToolCall[], byok: boolean, signal: AbortSignal, hold: (contents: readonly string[], feeNanoUsd: bigint) => Promise<boolean>): Promise<readonly ToolOutcome[] | 'no-room'> {
     const { spending } = this.tools;
@@ -77,13 +77,13 @@ export class ToolCalls {
         this.imagesLeft += terms.imagesMax - outcome.images.length;
         outcomes[at] = { ...outcome, content: firstChars(outcome.content, SPENDING_CONTENT_CHARS_MAX) };
       }
-      // A call that was given up may have been paid for all the same.
+      // An aborted call may have spent money all the same, so the highest amount stays.
       if (!byok && !signal.aborted) this.onSpent(feesOf(paid));
     }
     return outcomes.flatMap((outcome) => (outcome === undefined ? [] : [outcome]));
   }
 
-  /** Never rejects: a service that is away is told to the model. */
+  /** Never rejects: if the service is away, the outcome tells the model so. */
   private async runTool(call: ToolCall, byok: boolean, signal: AbortSignal): Promise<ToolOutcome> {
     if (signal.aborted) return notRun(call.name, 'cancelled', 'nobody waits for it');
     try {

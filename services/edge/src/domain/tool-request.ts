@@ -1,12 +1,12 @@
-/** A request with tools of ours: what the model is offered, and the messages of each round. Bytes are spliced, not written again. */
+/** A request with plugins' tools: the tools that the model is offered, and the messages of each round. JSON texts are concatenated, not parsed and written again. */
 import type { ChatRequest, ForwardedField } from './chat-request.js';
 
-/** Functions that a model may be offered, plugins' own among them. */
+/** Most functions offered to a model, those of plugins included. */
 export const TOOLS_MAX = 128;
 /** Rough size of a token of prompt. */
 const BYTES_PER_TOKEN = 4;
 
-/** A JSON array's text with `added` (JSON texts) at its end. */
+/** The text of a JSON array with `added` (JSON texts) appended. */
 function appended(array: Buffer | undefined, added: readonly string[]): Buffer {
   const inner = (array?.toString('utf8') ?? '[]').trim().slice(1, -1).trim();
   return Buffer.from(`[${[...(inner === '' ? [] : [inner]), ...added].join(',')}]`);
@@ -22,14 +22,14 @@ function grown(request: ChatRequest, fields: readonly ForwardedField[], bytes: n
   return { ...request, fields, promptBytes: request.promptBytes + bytes, promptTokens: request.promptTokens + Math.ceil(bytes / BYTES_PER_TOKEN) };
 }
 
-/** Names of the client's own tools, in their order; empty texts for those without. */
+/** Names of the client's own tools, in order; '' for one without a name. */
 export function clientToolNames(request: Pick<ChatRequest, 'fields'>): readonly string[] {
   const tools = fieldOf(request, 'tools');
   if (tools === undefined) return [];
   return (JSON.parse(tools.toString('utf8')) as readonly { readonly function?: { readonly name?: unknown } }[]).map((tool) => (typeof tool.function?.name === 'string' ? tool.function.name : ''));
 }
 
-/** The request with more tools behind the client's own; `definitions` are JSON texts. */
+/** The request with further tools after the client's own; `definitions` are JSON texts. */
 export function withTools(request: ChatRequest, definitions: readonly string[]): ChatRequest {
   const before = fieldOf(request, 'tools');
   const tools = appended(before, definitions);
@@ -41,7 +41,7 @@ export function withTools(request: ChatRequest, definitions: readonly string[]):
   return { ...added, waitingToolFields: [], needs: { ...needs, tools: true, params, forcedToolChoice: needs.forcedToolChoice === true || choice?.isForced === true, parallelToolCalls: params.includes('parallel_tool_calls') } };
 }
 
-/** The choice of a tool that waits for those of plugins; undefined = none does. */
+/** The `tool_choice` of a request without tools of its own; undefined = none. */
 export function toolChoiceOf({ waitingToolFields = [] }: Pick<ChatRequest, 'waitingToolFields'>): { readonly isForced: boolean; /** Empty = any. */ readonly name: string } | undefined {
   const field = fieldOf({ fields: waitingToolFields }, 'tool_choice');
   if (field === undefined) return undefined;
@@ -50,8 +50,8 @@ export function toolChoiceOf({ waitingToolFields = [] }: Pick<ChatRequest, 'wait
 }
 
 /**
- * The request of the next round: `added` are messages as JSON texts. A choice of tool that the client forced has been
- * made; `none`: the model has to answer now.
+ * The request of the next round: `added` are messages as JSON texts. A tool that the client forced has been called, so the
+ * choice is `auto`, or `none` if the model must answer now.
  */
 export function continuedRequest(request: ChatRequest, added: readonly string[], choice: 'auto' | 'none'): ChatRequest {
   const bytes = added.reduce((sum, text) => sum + Buffer.byteLength(text) + 1, 0);

@@ -1,4 +1,4 @@
-/** Requests whose model may call our own tools: each round dispatches the request once more, with the results of the calls before (contract, section 9). */
+/** Requests whose model may call plugins' tools ("our tools"): each round dispatches the request once more, with the results of the calls before (ADR 20). */
 import type { DecideResponse__Output } from '@signalbox/contracts/routing';
 import type { Failed__Output, Outcome } from '@signalbox/contracts/worker';
 import type { CardFees } from '@signalbox/kernel/card-fees';
@@ -17,13 +17,13 @@ import type { ServerTools, Turn } from './turn.js';
 /** Failures that the request itself causes once tool results have been added to the client's messages. */
 const REQUEST_FAULTS: ReadonlySet<string> = new Set<Failed__Output['class']>(['BAD_REQUEST', 'CONTEXT_LENGTH', 'CONTENT_POLICY']);
 
-/** What has happened before a round is dispatched. */
+/** The state before a round is dispatched. */
 export interface RoundStart {
   /** From 1. */
   readonly round: number;
-  /** Attempts of the rounds before. */
+  /** Attempts of the earlier rounds. */
   readonly before: readonly AttemptReport[];
-  /** What the rounds before are charged. */
+  /** Charges of the earlier rounds. */
   readonly earlierNanoUsd: bigint;
   readonly earlierTokens: number;
   /** Bytes and messages added to the prompt since admission. */
@@ -34,9 +34,9 @@ export interface RoundStart {
 export interface Conducted {
   readonly attempts: readonly AttemptReport[];
   readonly result: 'answered' | 'cut' | 'gone' | 'refused';
-  /** Of `gone`: edge itself cut the client off before it was given anything of this attempt. */
+  /** For `gone`: edge itself cut the client off before it got anything of this attempt. */
   readonly isCutOff?: boolean;
-  /** Of `gone`, with an Idempotency-Key: it is certain that nothing of the request is charged and that nobody was given any of it, so it may be run again. */
+  /** For `gone`, with an Idempotency-Key: it is certain that nothing is charged and that the client got nothing, so that the request may run again. */
   readonly isUncharged?: boolean;
 }
 
@@ -47,16 +47,16 @@ export interface RoundsOptions {
   readonly clock: Clock;
   readonly heartbeatMs: number;
   /**
-   * Dispatches one round; its answer ends in `turn.answer`. `no-room`: the account's limits leave nothing for it. It
-   * tells of its own attempts that failed, and of one whose client left, but not of the one that answered, nor of one
-   * whose client was cut off.
+   * Dispatches one round; its answer goes to `turn.answer`. `no-room`: the account's limits leave nothing for it. It tells
+   * the workers the outcomes of failed attempts, and of one whose client left, but not of the one that answered, nor of
+   * one whose client was cut off.
    */
   readonly dispatch: (turn: Turn, start: RoundStart, fees: CardFees) => Promise<Conducted | 'no-room'>;
-  /** Resolves with true when the worker has it written down; never rejects. */
+  /** Tells a worker an outcome. Resolves with true when the worker has taken it; never rejects. */
   readonly tell: (provider: string, attempt: number, outcome: Outcome, isFollowed: boolean) => Promise<boolean>;
   /** Extends the request's hold to cover the next round. False = the account's limits leave no room for it. */
   readonly hold: (turn: Turn, start: RoundStart, feeNanoUsd: bigint) => Promise<boolean>;
-  /** Called when the operator paid for something that is charged to nobody: tool calls, or the rounds before one that failed because of the request itself. */
+  /** Called when the operator paid for something that no account is charged for: tool calls, or the rounds before one that failed because of the request itself. */
   readonly onWaste: () => void;
   /** Tells the worker of an attempt that answered a round that its outcome will follow. */
   readonly tend: (provider: string, attempt: number) => void;
@@ -66,21 +66,21 @@ export interface RoundsOptions {
 interface Answered {
   readonly provider: string;
   readonly attempt: number;
-  /** It only called our tools, and no text of it reached the client. Left to itself, its worker would conclude that it is not charged. */
+  /** It only called our tools, and no text of it reached the client. If told nothing, its worker would conclude that it is not charged. */
   readonly isUnseen: boolean;
 }
 
 class Rounds {
   private readonly shown: Shown;
-  /** Attempts that answered the rounds so far; nobody has been told of them. */
+  /** Attempts that answered the rounds so far; their workers have not been told yet. */
   private readonly answered: Answered[] = [];
   private readonly figures = new RoundFigures();
   private before: readonly AttemptReport[] = [];
-  /** Rounds that answered are charged to nobody, since the request itself made a later one fail. */
+  /** Rounds that answered are not charged, since the request itself made a later one fail. */
   private isWasted = false;
   private readonly isHealed: boolean;
   private readonly calls: ToolCalls;
-  /** JSON was asked for, but the client has text of a round before the last: together they are no JSON. */
+  /** JSON was asked for, but the client has got text of an earlier round, so the whole text is not JSON. */
   private isJsonSpoiled = false;
   private heartbeat: Timer | undefined;
   private tending: Timer | undefined;
@@ -97,7 +97,7 @@ class Rounds {
     try {
       return await this.rounds();
     } catch (error) {
-      // Such as quota that is away between two rounds.
+      // For example: quota is away between two rounds.
       return await this.failed(toFault(error));
     } finally {
       this.heartbeat?.cancel();
@@ -148,7 +148,7 @@ class Rounds {
     }
   }
 
-  /** While tools run: their `signal` is aborted once nobody waits for what they give. */
+  /** While tools run: aborts `signal` once their results are no longer needed. */
   private watchClient(): { readonly signal: AbortSignal; readonly isCutOff: () => boolean } {
     const { shown, options: { turn: { answer } } } = this;
     const left = new AbortController();
@@ -181,7 +181,7 @@ class Rounds {
     this.figures.answered(end, conducted.attempts.at(-1)?.byok === true);
   }
 
-  /** Nothing of the request is charged. `told`: of a round that is not counted among those that answered. */
+  /** Tells all workers that nothing of the request is charged. `told`: promises for a round that is not among `answered`. */
   private discard(told: readonly Promise<boolean>[] = []): Promise<boolean> {
     this.figures.discard();
     return written([...told, ...this.tellAll('DISCARDED', false)], this.options.clock);
@@ -204,9 +204,9 @@ class Rounds {
   };
 
   /**
-   * Nobody is there any more. The attempt that is under way ends the hold; where none is, the last one that answered does.
-   * Whether it had begun to answer, so that its fee is charged, is known to its worker alone: what was bought counts as
-   * waste. Who was cut off by us before it had anything pays nothing, and its account is not blamed.
+   * The client has left. The attempt that is under way ends the hold; if there is none, the last one that answered does.
+   * Only its worker knows whether it had begun to answer, so that its fee is charged; what tools bought therefore counts as
+   * waste. A client that edge cut off before it got anything pays nothing, and the waste does not count against its account.
    */
   private left(isCutOff: boolean, isUnderWay: boolean): Conducted {
     const last = this.before.at(-1);
@@ -232,28 +232,28 @@ class Rounds {
   }
 
   /**
-   * Tells that all of them were delivered, and resolves once the workers that would conclude otherwise have it written down:
-   * before the client is told its end, since nobody else knows of it when this edge dies. `besides`: of a round that is not
-   * counted among those that answered.
+   * Tells all workers that their rounds were delivered, and resolves once those that would conclude otherwise have written it
+   * down. To be awaited before the client gets the end of its answer, since nobody else knows the outcome if this edge
+   * crashes. `besides`: promises for a round that is not among `answered`.
    */
   private deliver(isFollowed: boolean, besides: readonly Promise<boolean>[] = []): Promise<boolean> {
     const told = this.tellAll('DELIVERED', isFollowed);
     return writtenAsGiven(this.options.turn.answer, [...besides, ...told.filter((_, at) => this.answered[at]?.isUnseen === true)], this.options.clock);
   }
 
-  /** Of the last round, which `figures` counts already: with those of all rounds. */
+  /** The last round's settlement with the sums of all rounds. `figures` already counts that round. */
   private settled(settlement: Settlement): Settlement {
     const healed = this.isJsonSpoiled ? { healed: HEALING_FAILED } : {};
     const pipeline = this.figures.pipeline();
     return { ...settlement, end: this.figures.totalEnding(settlement.end), attempts: this.before, ...healed, ...(pipeline.length === 0 ? {} : { pipeline }) };
   }
 
-  /** Gives the last round's answer, without the calls of our tools, which the client knows nothing of. */
+  /** Gives the last round's answer, without the calls of our tools. */
   private async give(gathering: RoundAnswer, end: RoundEnd & { readonly kind: 'stream' | 'body' }, hasOurCalls: boolean, finishReason?: string): Promise<Conducted> {
     const { turn: { answer }, tools } = this.options;
     const reason = finishReason ?? (hasOurCalls && !gathering.hasClientCalls() && !this.isStopped(end) ? 'stop' : undefined);
     const kept = this.deliver(false);
-    // An answer that ends in words is its own proof, and waits for nobody.
+    // A round with text is charged by its worker in any case, so the client need not wait.
     if (this.answered.at(-1)?.isUnseen === true) await kept;
     const settlement = this.settled(reason === undefined ? end.settlement : { ...end.settlement, end: { ...end.settlement.end, finishReason: reason } });
     if (end.kind === 'body') {
@@ -271,7 +271,7 @@ class Rounds {
     return this.shown.hasRole ? (delta as object) : { role: 'assistant', content: '', ...(delta as object) };
   }
 
-  /** The limits leave no room for another round: what there is of the answer is all. */
+  /** The limits leave no room for another round: the answer ends with what there is. */
   private stopForCap(latest: RoundAnswer | undefined): Promise<Conducted> {
     const end = latest?.end;
     if (latest === undefined || end === undefined || (end.kind !== 'stream' && end.kind !== 'body')) throw new TypeError('Only an answered round is followed by another.');
@@ -279,7 +279,7 @@ class Rounds {
     return this.give(latest, stopped, true, 'length');
   }
 
-  /** A fault of ours between rounds, never told as a limit. Where the client has seen nothing, it pays nothing. */
+  /** A fault of ours between rounds, which is never reported as a limit. If the client has seen nothing, it pays nothing. */
   private async failed(fault: Fault): Promise<Conducted> {
     const { turn: { answer } } = this.options;
     const { hasContent, route } = this.shown;
@@ -294,7 +294,7 @@ class Rounds {
     return { attempts: this.before, result: 'cut' };
   }
 
-  /** The drain is over, and the client has words of the rounds so far: it pays for those. A round that is under way has given it none, and is charged to nobody. */
+  /** The drain is over, and the client has text of the rounds so far, for which it pays. A round that is under way gave it none and is not charged. */
   private async stopped(conducted?: Conducted): Promise<Conducted> {
     const { turn: { answer }, tell } = this.options;
     const last = this.before.at(-1);
@@ -307,7 +307,7 @@ class Rounds {
     return { attempts: this.before, result: 'cut' };
   }
 
-  /** No attempt of a round answered. Where the client has seen nothing, it gets an error and pays nothing. */
+  /** No attempt of a round answered. If the client has seen nothing, it gets an error and pays nothing. */
   private async refused({ refusal }: RoundEnd & { readonly kind: 'refused' }): Promise<Conducted> {
     const { turn: { answer } } = this.options;
     const { hasContent, route } = this.shown;
@@ -326,7 +326,7 @@ class Rounds {
     return { attempts: this.before, result: 'cut' };
   }
 
-  /** A round broke off in the middle of its answer. Where the client has seen nothing, it gets an error and pays nothing. */
+  /** A round broke off in the middle of its answer. If the client has seen nothing, it gets an error and pays nothing. */
   private async brokenOff(end: RoundEnd & { readonly kind: 'cut' }, gathering: RoundAnswer): Promise<Conducted> {
     const { turn: { answer }, tell } = this.options;
     const last = this.before.at(-1);
@@ -339,19 +339,19 @@ class Rounds {
       return { attempts: this.before, result: 'refused' };
     }
     const told = last === undefined ? [] : [tell(last.provider, attempt, 'DELIVERED', false)];
-    // Within calls of our tools its worker alone would conclude that it is not charged. Of one that was lost no cost is told.
+    // If it broke off within calls of our tools, its worker would by itself conclude that it is not charged. (Not awaited for a lost worker, whose cost is not reported.)
     const isUnseen = end.settlement !== undefined && !gathering.hasShownWords && !gathering.hasClientCalls();
     await this.deliver(true, isUnseen ? told : []);
-    // What was given of it is charged, the fee whole.
+    // What was delivered of it is charged, with the whole fee.
     this.figures.payCalls();
     this.showImages(end.route);
-    // A worker that was lost does not tell its cost: the sum of the rounds before is less than what is charged, and is not told.
+    // A lost worker does not report its cost: the sum of the earlier rounds would be less than the charge, so no figures are given.
     const settlement = end.settlement === undefined ? undefined : { ...end.settlement, end: this.figures.totalWith(end.settlement.end), attempts: this.before, pipeline: this.figures.pipeline() };
     answer.cut(end.route, end.failed, settlement, this.before);
     return { attempts: this.before, result: 'cut' };
   }
 
-  /** What the rounds that answered come to; undefined when none did. */
+  /** The settlement of the rounds that answered; undefined if none did. */
   private lastSettlement(): Settlement | undefined {
     const end = this.figures.total();
     const provider = this.answered.at(-1)?.provider;
@@ -374,7 +374,7 @@ class Rounds {
   };
 }
 
-/** Asks the model in rounds until it answers. Never rejects but on a bug: whatever happens is told to `turn.answer`. */
+/** Asks the model in rounds until it answers. Rejects only on a bug: every result goes to `turn.answer`. */
 export function conductRounds(options: RoundsOptions): Promise<Conducted> {
   return new Rounds(options).run();
 }

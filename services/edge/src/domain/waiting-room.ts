@@ -1,28 +1,28 @@
-/** Requests that would be admitted but for the holds of others: they are tried again when a hold ends (contract, section 8). */
+/** Requests that only the holds of other running requests keep from being admitted: they are tried again when a hold ends. */
 import type { Clock, Timer } from '@signalbox/kernel/clock';
 
-/** Asks for one request again. True = it need not wait any longer. Never rejects. */
+/** Asks quota for one request again. True = it need not wait any longer. Never rejects. */
 export type AskAgain = () => Promise<boolean>;
 
 export interface WaitingRoom {
-  /** `ask` is called when room may be there; returns what takes the request out of the room again. */
+  /** `ask` is called when there may be room. Returns the function that removes the request. */
   enter(accountId: string, ask: AskAgain): () => void;
   /** A live hold of the account has ended. */
   freed(accountId: string): void;
 }
 
-/** Notices come at most once, and leases end without one: nobody waits longer than this for a look. */
+/** Waiting requests are also tried at this interval: a notice of a freed hold can be lost, and leases end without one. */
 const LOOK_MS = 250;
 
 interface Waiting {
   readonly asks: Set<AskAgain>;
   isAsking: boolean;
-  /** Room was freed while the round went on. */
+  /** A hold ended while requests were being tried. */
   isFreed: boolean;
   timer: Timer;
 }
 
-/** One after the other, oldest first: what is left of a cap serves a few, and a crowd that asks at once would cost more than it. */
+/** Requests are tried one after the other, oldest first: the room usually serves only a few, so trying all at once would be wasted work. */
 export function createWaitingRoom(clock: Clock): WaitingRoom {
   const accounts = new Map<string, Waiting>(); // kept: of accounts at a wall alone.
 

@@ -1,4 +1,4 @@
-/** An answer of the contract that unwinds a route: the express error handler renders it. */
+/** An API error that a route throws: the Express error handler renders it. */
 import type { ApiError } from '../wire/errors.js';
 
 export class ApiErrorException extends Error {

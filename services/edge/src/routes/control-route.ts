@@ -9,7 +9,7 @@ import { exactJson } from './api-auth/exact-json.js';
 import { isAbsent } from './api-auth/schema.js';
 import { placeOf, wordsOf } from './issue-words.js';
 
-/** The same shape as the wire's error. */
+/** The error as in the API. */
 export interface RouteError {
   readonly status: number;
   readonly type: string;
@@ -20,9 +20,9 @@ export interface RouteError {
 
 export interface ControlDeps {
   readonly accounts: RpcClient;
-  /** Who calls, already authenticated, with the scope of the route and admitted. */
+  /** The caller, already authenticated, admitted, and with the route's scope. */
   callerOf(request: Request): { readonly caller: Caller; readonly requestId: string };
-  /** The parsed JSON body; rejects with an error that the application's own handler answers. */
+  /** The parsed JSON body; rejects with an error that the application's error handler answers. */
   readJson(request: Request): Promise<unknown>;
   fail(response: Response, error: RouteError): void;
 }
@@ -30,9 +30,9 @@ export interface ControlDeps {
 export interface Control {
   /** Rejects with a Fault `accounts_unavailable`, or `internal_error` for a bug. */
   call<Message extends object, Answer>(request: Request, method: string, message: Message): Promise<Answer>;
-  /** The body by its schema, or undefined after the refusal was sent. */
+  /** The body checked by its schema, or undefined after the refusal was sent. */
   parse<Body>(request: Request, response: Response, schema: z.ZodType<Body>): Promise<Body | undefined>;
-  /** A problem that accounts found: a sentence that begins with the field's name, behind the code of a refusal if it is one. */
+  /** Answers with a problem that accounts found: a sentence that begins with the field's name, after the error code and a colon if it has one. */
   refuse(response: Response, problem: string): void;
   fail(response: Response, error: RouteError): void;
   callerOf: ControlDeps['callerOf'];
@@ -48,14 +48,14 @@ export function sendJson(response: Response, status: number, body: object): void
 
 function refusalOf(issue: z.core.$ZodIssue | undefined, body: unknown): RouteError {
   const path = issue === undefined ? [] : placeOf(issue);
-  // As the chat's parameters are written: `cost_caps.[0].period`.
+  // Written as in errors of chat completions: `cost_caps.[0].period`.
   const param = path.length === 0 ? null : path.map((part) => (typeof part === 'number' ? `[${part}]` : String(part))).join('.');
   if (param !== null && (issue?.code === 'invalid_type' || issue?.code === 'invalid_value') && isAbsent(at(body, path))) return { ...INVALID, code: 'missing_required_parameter', param, message: `${param} is required.` };
   const code = issue?.code === 'invalid_type' && issue.expected !== 'int' ? 'invalid_type' : 'invalid_value';
   return { ...INVALID, code, param, message: `${param ?? 'body'}: ${wordsOf(issue)}.` };
 }
 
-/** What a body holds there; undefined = nothing. */
+/** The body's value at `path`; undefined = none. */
 function at(body: unknown, path: readonly PropertyKey[]): unknown {
   let value = body;
   for (const part of path) {
@@ -80,7 +80,7 @@ export function createControl({ accounts, callerOf, readJson, fail }: ControlDep
       const body = await readJson(request);
       const parsed = schema.safeParse(body ?? {});
       if (parsed.success) return parsed.data;
-      // A misspelt field is named itself, rather than the one that is missing for it.
+      // A misspelt field is named first, before the one that is missing because of it.
       const { issues } = parsed.error;
       fail(response, refusalOf(issues.find(({ code }) => code === 'unrecognized_keys') ?? issues[0], body));
       return undefined;

@@ -22,10 +22,10 @@ import { admissionToApiError, callerToApiError } from '../wire/refusals.js';
 import { readSessionCookie } from '../wire/session-cookie.js';
 import type { Secret } from '@signalbox/runtime/secret';
 
-/** Bad requests a second of one key or connection, and failed authentications a minute of one address (contract, section 1). */
+/** Bad requests a second of one key, and failed authentications a minute of one address; more get 429. */
 const INVALID_PER_SECOND_MAX = 200;
 const FAILED_AUTHENTICATIONS_PER_MINUTE_MAX = 100;
-/** What a flooded address may still ask of accounts, of keys and of sessions each. */
+/** Look-ups a second at accounts from an address above that limit, for keys and for sessions each. */
 const LOOKUPS_IN_FLOOD_PER_SECOND_MAX = 20;
 /** Accounts and keys whose latest rate-limit figures are remembered for headers. */
 const RATES_REMEMBERED_MAX = 20_000;
@@ -37,16 +37,16 @@ const EMPTY = 'The Authorization header holds no API key. Is the variable that s
 
 const SAFE_METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD']);
 
-/** True for a call that a page of this very site made: it knows what its cookie is worth, and its origin is ours. */
+/** True for a call from a page of this site: its origin is ours, and it has the CSRF token. */
 function isOwnPage(request: IncomingMessage, pepper: Secret, token: string): boolean {
   const { origin, host, 'sec-fetch-site': site, 'x-csrf-token': presented } = request.headers;
-  // A browser that says where a call comes from is believed; one that does not is judged by its origin.
+  // `Sec-Fetch-Site` decides; without it, the origin does.
   const isOurs = site === undefined ? origin === undefined || origin.replace(/^https?:\/\//, '') === host : site === 'same-origin';
   if (!isOurs) return false;
   return typeof presented === 'string' && isCsrfToken(pepper.unwrap(), token, presented);
 }
 
-/** Whose figures a caller is told: another key's would have it wait for what it has left. */
+/** Rate-limit figures belong to the key if it has a rate of its own, else to the account. */
 const ratedBy = ({ account, key }: Caller): string => (key.limits?.requestsPerMinute === undefined ? account.id : key.id);
 
 export interface GateOptions {
@@ -54,7 +54,7 @@ export interface GateOptions {
   readonly quota: QuotaPort;
   readonly clock: Clock;
   readonly variant: Variant;
-  /** Of keys; absent = no sessions here. */
+  /** Absent = sessions are not accepted. */
   readonly pepper?: Secret;
   readonly makeId: IdSource;
   /** Counts an error for metrics. */
@@ -62,18 +62,18 @@ export interface GateOptions {
 }
 
 export interface Gate {
-  /** The caller, or undefined when the answer has been given; at once for a warm key. */
+  /** The caller, or undefined when the request was refused; synchronous for a warm key. */
   enter(request: IncomingMessage, response: ServerResponse, requestId: string): Caller | undefined | Promise<Caller | undefined>;
-  /** Looks up anew who calls, of a request that `enter` let in. Throws a Fault `accounts_unavailable` while that is not known. */
+  /** Looks up the caller of a request again after `enter`. Throws a Fault `accounts_unavailable` if accounts cannot be asked. */
   callerNow(request: IncomingMessage, requestId: string): Promise<Caller | CallerState>;
-  /** Takes one from the bucket of control calls; false when the answer has been given. */
+  /** Counts a control call against its rate; false when the request was refused. */
   admitControl(caller: Caller, response: ServerResponse, requestId: string): Promise<boolean>;
   /** Answers with an error in the caller's variant. */
   fail(response: ServerResponse, requestId: string, error: ApiError, caller?: Caller, routerMetadata?: JsonValue): void;
-  /** Notes a bad request of a caller; returns the error to give instead when it floods. */
+  /** Counts a bad request of a caller. Returns the error to answer with: the given one, or 429 above the limit. */
   noteInvalid(caller: Caller, error: ApiError): ApiError;
   remember(caller: Caller, admission: AdmitResponse__Output): void;
-  /** Adds the rate-limit headers of the latest admission under the same limits: the account's, or those of a key that has a rate of its own. */
+  /** Adds the rate-limit headers of the latest admission of the same account, or of the same key if it has a rate of its own. */
   addHeaders(headers: HeaderList, caller: Caller): void;
 }
 
@@ -89,7 +89,7 @@ export function createGate({ authenticator, quota, clock, variant, pepper, makeI
   };
 
   const fail: Gate['fail'] = (response, requestId, error, caller, routerMetadata) => {
-    // The whole answer is on its way: nothing may be added to it or taken from it.
+    // The answer is complete already.
     if (response.writableEnded) return;
     const shown = forVariant(error, caller?.variant ?? variant);
     onError('error', shown);
@@ -109,7 +109,7 @@ export function createGate({ authenticator, quota, clock, variant, pepper, makeI
     latest.set(ratedBy(caller), admission);
   };
 
-  /** The caller of an authentication, once it is known not to flood us. */
+  /** The authenticated caller, unless it is refused or sends too many bad requests. */
   const admitCaller = (found: Authentication, response: ServerResponse, requestId: string, address: string): Caller | undefined => {
     switch (found.kind) {
       case 'caller': {
@@ -129,7 +129,7 @@ export function createGate({ authenticator, quota, clock, variant, pepper, makeI
     }
   };
 
-  /** The caller of a dashboard's session: only reached without an Authorization header. */
+  /** The caller of a dashboard session; only used without an Authorization header. */
   const enterBySession = (token: string, request: IncomingMessage, response: ServerResponse, requestId: string, address: string): Caller | undefined | Promise<Caller | undefined> => {
     const refuseSession = (): undefined => {
       failedAuthentications.note(address);
@@ -159,8 +159,8 @@ export function createGate({ authenticator, quota, clock, variant, pepper, makeI
       const waitMs = failedAuthentications.waitMs(address);
       const authorization = readAuthorization(request.rawHeaders);
       const token = authorization.kind === 'missing' ? readSessionCookie(request.headers.cookie, request.headers.host) : undefined;
-      // Many clients may share the address of a proxy: a flood there costs the good keys and sessions that are known nothing,
-      // and good ones that are not known yet, all of them after a start, no more than a second try.
+      // Many clients may share the address of a proxy. During a flood from it, cached keys and sessions are served as usual, and
+      // valid ones that are not cached yet, which is all of them after a start, at most need a second try.
       const isWarm = (): boolean => (authorization.kind === 'ok' ? authenticator.isWarm(authorization.key) : token !== undefined && isSessionToken(token) && authenticator.isWarmSession(token));
       const mayLookUp = (): boolean => {
         const isWellFormed = authorization.kind === 'ok' ? isWellFormedApiKey(authorization.key) : pepper !== undefined && token !== undefined && isSessionToken(token);

@@ -1,10 +1,10 @@
-/** Schema violations, worded like the refusals of chat parameters. */
+/** Words for schema violations, as in the errors of chat completions. */
 import type { z } from 'zod';
 
-/** Characters of a client's own word that are said again. */
+/** Characters of a client's own text that are repeated in an error. */
 const NAME_MAX = 64;
 
-/** Where it is: of fields that are not known the first. */
+/** The path of the violation; for unknown fields that of the first one. */
 export function placeOf(issue: z.core.$ZodIssue): readonly PropertyKey[] {
   return issue.code === 'unrecognized_keys' ? [...issue.path, (issue.keys[0] ?? '').slice(0, NAME_MAX)] : issue.path;
 }
@@ -22,10 +22,10 @@ function bounds(origin: string, bound: number | bigint, isInclusive: boolean, si
   return `expected ${side === 'least' ? 'more' : 'less'} than ${String(bound)}`;
 }
 
-/** The library's own sentence, which a schema's `message` replaces. */
+/** True for the library's own message, and false for one that a schema gives. */
 const isPlain = (message: string): boolean => /^(?:Invalid|Too (?:small|big)|Unrecognized)/.test(message);
 
-/** Begins in lower case, without a full stop; what the schema says itself stays as it is. */
+/** A phrase in lower case without a full stop; messages of the schema itself are unchanged. */
 export function wordsOf(issue: z.core.$ZodIssue | undefined): string {
   if (issue === undefined) return 'is not valid';
   if (issue.code === 'unrecognized_keys') return 'there is no such field';

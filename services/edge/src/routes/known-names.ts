@@ -1,4 +1,4 @@
-/** Checks names in settings before they are saved: a misspelt restriction would restrict nothing, and nobody would notice. */
+/** Checks names in settings before they are saved, since a misspelt restriction would have no effect without anyone noticing. */
 import type { KeyAnswer__Output, KeyRef } from '@signalbox/contracts/accounts';
 import type { SettingNames, SettingNames__Output } from '@signalbox/contracts/routing';
 import { Fault } from '@signalbox/kernel/fault';
@@ -7,14 +7,14 @@ import type { RpcClient } from '@signalbox/rpc/call';
 import { readManifests } from './plugins/manifests.js';
 
 export interface NamedField {
-  /** As the client knows it, such as `limits.allowed_models`. */
+  /** The client's name of the field, such as `limits.allowed_models`. */
   readonly field: string;
   readonly names: readonly string[] | null | undefined;
-  /** Names that stand there already stay, though a catalog may have dropped them since. */
+  /** Names that the setting already has: they are accepted, even if the catalog no longer has them. */
   readonly kept?: readonly string[] | undefined;
 }
 
-/** At most one field of each kind; `models` are single ones, as a request names them. */
+/** At most one field of each kind. `models`: single models, named as in a request. */
 export type NamedFields = Readonly<Partial<Record<keyof SettingNames__Output, NamedField>>>;
 
 export interface UnknownName {
@@ -22,7 +22,7 @@ export interface UnknownName {
   readonly message: string;
 }
 
-/** The first name that stands for nothing here, if any. Rejects with a Fault, such as `routing_unavailable`, where nobody can tell. */
+/** The first unknown name, if any. Rejects with a Fault, such as `routing_unavailable`, if names cannot be checked. */
 export type NameCheck = (named: NamedFields, requestId?: string) => Promise<UnknownName | undefined>;
 
 const DEADLINE_MS = 5_000;
@@ -39,7 +39,7 @@ function newNames({ names, kept = [] }: NamedField): string[] {
   return (names ?? []).filter((name) => !known.has(listName(name)));
 }
 
-/** `plugins` absent: no plugins here. */
+/** `plugins`: absent = no plugins are installed. */
 export function createNameCheck(routing: RpcClient, plugins?: RpcClient): NameCheck {
   const ask = async (names: SettingNames, requestId: string | undefined): Promise<SettingNames__Output> => {
     try {
@@ -48,7 +48,7 @@ export function createNameCheck(routing: RpcClient, plugins?: RpcClient): NameCh
       throw error instanceof Fault && error.code === 'internal_error' ? error : new Fault('routing_unavailable', 'routing did not answer', { cause: error });
     }
   };
-  /** Models that only plugins ask, such as those that make images, are in no catalog of routing's. */
+  /** Models that only plugins use, such as those that make images, are not in routing's catalog. */
   const modelsOfPlugins = async (): Promise<ModelNames> => createModelNames(plugins === undefined ? [] : (await readManifests(plugins)).flatMap(({ models = [] }) => models));
   const withPlugins = async (unknown: SettingNames__Output): Promise<SettingNames__Output> => {
     const { allowModels = [], denyModels = [] } = unknown;
@@ -70,8 +70,8 @@ export function createNameCheck(routing: RpcClient, plugins?: RpcClient): NameCh
 }
 
 /**
- * Of a question to the books that found nothing, whether it named no provider. What has rows is never asked about, since
- * a catalog may have dropped it; nor is an answer kept back where routing is away.
+ * For a query of usage that found nothing: the error if its provider does not exist. Names with rows are not checked, since
+ * the catalog may no longer have them. Undefined while routing is away, so that the empty list is sent.
  */
 export async function unknownProvider(check: NameCheck, provider: string, requestId?: string): Promise<UnknownName | undefined> {
   if (provider === '') return undefined;
@@ -83,7 +83,7 @@ export async function unknownProvider(check: NameCheck, provider: string, reques
   }
 }
 
-/** Of a question to the books that found nothing, whether it named no key of the account (empty = of any account). No answer is kept back where accounts is away. */
+/** For a query of usage that found nothing: true if the account (empty = any account) has no such key. False while accounts is away, so that the empty list is sent. */
 export async function isUnknownKey(accounts: RpcClient, ref: { readonly accountId: string; readonly keyId: string }, requestId?: string): Promise<boolean> {
   if (ref.keyId === '') return false;
   try {
@@ -95,5 +95,5 @@ export async function isUnknownKey(accounts: RpcClient, ref: { readonly accountI
   }
 }
 
-/** Whoever sends a key's secret or name instead of its id reads what is wanted; neither is repeated. */
+/** Does not repeat the given value, which may be a key's secret. */
 export const UNKNOWN_KEY = 'key must be the id of a key (key_…), not its name or its secret.';

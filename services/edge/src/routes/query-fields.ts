@@ -1,4 +1,4 @@
-/** Strict reading of query parameters. A misspelt filter would otherwise be ignored, and the sums of all keys be taken for those of one. */
+/** Strict reading of query parameters: a misspelt filter would otherwise be ignored, and the sums of all keys mistaken for those of one. */
 import type { Request } from 'express';
 
 /** Thrown by readers of the query; answered with 400. */
@@ -13,12 +13,12 @@ export class QueryError extends Error {
   }
 }
 
-/** Characters of a client's own word that are said again. */
+/** Characters of a client's own text that are repeated in an error. */
 const NAME_MAX = 64;
 
 const wordsOf = (name: string): readonly string[] => name.replaceAll(/(?<=[a-z])(?=[A-Z])/g, '_').toLowerCase().split(/[^a-z]+/).filter((word) => word !== '');
 
-/** True when one letter more, less or other, or two that changed places, make one of the other. */
+/** True when the names differ by one inserted, missing or changed letter, or by two swapped ones. */
 function isSlip(one: string, other: string): boolean {
   const most = Math.min(one.length, other.length);
   let head = 0;
@@ -29,7 +29,7 @@ function isSlip(one: string, other: string): boolean {
   return Math.max(left.length, right.length) <= 1 || (left.length === 2 && left === [...right].reverse().join(''));
 }
 
-/** The field that is probably meant: `key` by `key_id`, `group_by` by `group` or `groupBy`, `from` by `form`. */
+/** The field that is probably meant: `key` for `key_id`, `group_by` for `group` or `groupBy`, `from` for `form`. */
 function likely(given: string, names: readonly string[]): string | undefined {
   const words = wordsOf(given);
   if (words.length === 0) return undefined;
@@ -37,7 +37,7 @@ function likely(given: string, names: readonly string[]): string | undefined {
   return names.find((name) => isOf(wordsOf(name), words) || isOf(words, wordsOf(name))) ?? names.find((name) => isSlip(name, given));
 }
 
-/** Lets requests through whose query has no other fields than these; throws a QueryError that names the first other one. */
+/** Middleware that throws a QueryError for the first query parameter that is not in `names`. */
 export const takesQuery = (...names: readonly string[]) => (request: Pick<Request, 'query'>, _response: unknown, next: () => void): void => {
   const other = Object.keys(request.query).find((name) => !names.includes(name));
   if (other === undefined) {

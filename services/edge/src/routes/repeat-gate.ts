@@ -13,7 +13,7 @@ import type { HeaderList } from '../wire/headers.js';
 import { unpackAnswer, type KeptAnswer } from '../wire/kept-answer.js';
 import type { Gate } from './gate.js';
 
-/** Each claim is a write: no account makes more of them in a second here. */
+/** Claims a second of one account at this edge, since each is a write; more get 429. */
 const CLAIMS_PER_SECOND_MAX = 200;
 const KEY_PATTERN = /^[\x21-\x7e](?:[\x20-\x7e]{0,253}[\x21-\x7e])?$/;
 
@@ -22,40 +22,40 @@ export interface Repeated {
   readonly response: ServerResponse;
   readonly requestId: string;
   readonly caller: Caller;
-  /** Of the header. */
+  /** The header's value. */
   readonly key: string;
   readonly body: Buffer;
-  /** The ledger hears of it. */
+  /** The request is booked in the ledger. */
   readonly isBilled: boolean;
-  /** The request allows that its answer is kept. */
+  /** The request allows its answer to be kept (no `zdr`). */
   readonly mayKeep: boolean;
 }
 
-/** `keyDigest`: of the account and the key, the same for each repeat. */
+/** `keyDigest`: HMAC of the account and the Idempotency-Key; the same for each repeat. */
 export type GatedClaim = OpenClaim & { readonly keyDigest: Buffer };
 
 export interface RepeatGate {
-  /** The claim to be ended, or undefined when the answer has been given. */
+  /** The claim, whose `end` must be called, or undefined when the request was answered. */
   enter(repeated: Repeated): Promise<GatedClaim | undefined>;
 }
 
-/** Whether the account wants answers to be kept for repeats: its own word, else the operator's. */
+/** Whether answers are kept for repeats: by the account's own setting, else the operator's. */
 export function keepsAnswers({ account }: Caller): boolean {
   return account.policyStoreAnswers ?? account.storeAnswers;
 }
 
-/** A key that may ask some models only gets no answer that another key asked for: nobody looked whether it may ask that model. */
+/** A key restricted to some models gets no answer of another key's request, since it may not be allowed that model. */
 function mayRead({ key }: Caller, { keyId }: KeptAnswer): boolean {
   return keyId === undefined || keyId === key.id || (key.limits?.allowedModels ?? []).length === 0;
 }
 
-/** A conflict that another try does not solve. */
+/** Marks a conflict that a retry does not solve. */
 const final = (error: ApiError): ApiError => ({ ...error, headers: { 'x-should-retry': 'false' } });
 
 export function createRepeatGate({ repeats, gate, clock, pepper }: { readonly repeats: Repeats; readonly gate: Gate; readonly clock: Clock; readonly pepper: Secret }): RepeatGate {
   const pepperText = pepper.unwrap();
   const flood = createFloodGuard(clock, CLAIMS_PER_SECOND_MAX, 1_000);
-  // Keyed, so that whoever reads the store can guess neither keys nor bodies.
+  // An HMAC, so that a reader of the store can guess neither keys nor bodies.
   const digest = (...parts: readonly (string | Buffer)[]): Buffer => parts.reduce((hmac, part) => hmac.update(part).update('\n'), createHmac('sha256', pepperText)).digest();
 
   const give = ({ response, requestId, caller }: Repeated, { status, headers, trailers, body }: KeptAnswer): void => {

@@ -1,4 +1,4 @@
-/** The express app: everything but the chat route. */
+/** The Express app: all public routes except chat completions. */
 import express, { type Express, type Request, type Response, type Router } from 'express';
 import helmet from 'helmet';
 import { toFault } from '@signalbox/kernel/fault';
@@ -33,11 +33,11 @@ import { createWebRouter, DASHBOARD_PATH } from './web/handler.js';
 import type { Clock, RandomBytes } from '@signalbox/kernel/clock';
 import type { Secret } from '@signalbox/runtime/secret';
 
-/** Key management bodies are small. */
+/** Largest body of these routes. */
 const CONTROL_BODY_BYTES_MAX = 64 * 1_024;
 const EITHER = new Intl.ListFormat('en', { type: 'disjunction' });
 
-/** A router answers OPTIONS by itself, with 200. None of ours has it: it goes on to what refuses the methods that a path does not have. */
+/** Passes OPTIONS on, so that it is refused like other methods that a path does not have: an Express router would answer it with 200. */
 const exceptOptions = (router: Router) => (request: Request, response: Response, next: (error?: unknown) => void): void => {
   if (request.method === 'OPTIONS') next();
   else router(request, response, next);
@@ -51,14 +51,14 @@ export interface SiteOptions {
   readonly billing: RpcClient;
   /** Providers whose worker runs, or is started for an account's own credential. */
   readonly providers: ReadonlySet<string>;
-  /** Absent: no plugins here. */
+  /** Absent = no plugins are installed. */
   readonly plugins?: RpcClient | undefined;
   readonly makeId: IdSource;
   readonly quota: RpcClient;
   readonly authenticator: Authenticator;
   readonly pepper: Secret;
   readonly clock: Clock;
-  /** Absent: periods are the calendar's. */
+  /** Length of billing periods, for tests; absent = calendar months. */
   readonly periodSeconds?: number | undefined;
   readonly randomBytes: RandomBytes;
   /** Folder of the built dashboard; undefined = none is served. */
@@ -81,7 +81,7 @@ export function createSite({ gate, repeats, accounts, routing, billing, provider
   app.disable('etag');
   app.set('query parser', 'simple');
   app.set('case sensitive routing', true);
-  // How the operator's other names are served is not ours to say.
+  // Not for subdomains: how the operator serves other names is not known here.
   app.use(helmet({ strictTransportSecurity: { includeSubDomains: false } }));
   app.use((request: Request, response: Response, next: () => void) => {
     response.setHeader('x-request-id', requestIdOf(request));
@@ -89,7 +89,7 @@ export function createSite({ gate, repeats, accounts, routing, billing, provider
     next();
   });
 
-  /** Refuses a caller, or whoever has not entered; a flood of what a caller did wrong is answered as one (contract, section 1). */
+  /** Answers with an error. Errors of a caller's own are counted, and above the limit answered with 429. */
   const refuse = (response: Response, error: ApiError): void => {
     const caller = callers.get(response.req)?.caller;
     const isInvalid = error.status >= 400 && error.status < 500 && error.status !== 429;
@@ -108,7 +108,7 @@ export function createSite({ gate, repeats, accounts, routing, billing, provider
       const caller = await gate.enter(request, response, requestId);
       if (caller === undefined || !(await gate.admitControl(caller, response, requestId))) return;
       callers.set(request, { caller, requestId });
-      // Whatever it is, it is this caller's: with a cookie a browser would else keep it on disk past the sign-out.
+      // Answers are private to the caller: a browser must not keep them on disk after the sign-out.
       response.setHeader('cache-control', 'no-store');
       const headers: HeaderList = [];
       gate.addHeaders(headers, caller);
@@ -129,7 +129,7 @@ export function createSite({ gate, repeats, accounts, routing, billing, provider
   const models = (request: Request, response: Response, model: string | undefined): Promise<void> => {
     const { caller } = entered(request);
     const { detail } = request.query;
-    // Other parameters are the client's own (ADR 90); this one is ours.
+    // Unknown parameters are allowed here (ADR 90); only this one is checked.
     if (detail !== undefined && detail !== 'full') throw new QueryError('detail', "detail must be 'full', or absent for ids and makers alone.");
     return answerModels(routing, { caller, model, isDetailed: detail === 'full' }).then((answer) => {
       if (answer.kind === 'refused') refuse(response, answer.error);
@@ -139,7 +139,7 @@ export function createSite({ gate, repeats, accounts, routing, billing, provider
 
   app.get('/v1/models', enter, (request: Request, response: Response) => models(request, response, undefined));
   app.all('/v1/models', allow(['GET']));
-  // Model ids hold a slash.
+  // Model ids contain a slash.
   app.get('/v1/models/*model', enter, (request: Request, response: Response) => {
     const parts: unknown = request.params['model'];
     return models(request, response, (Array.isArray(parts) ? parts.join('/') : String(parts)).replace(/\/$/, ''));
@@ -149,7 +149,7 @@ export function createSite({ gate, repeats, accounts, routing, billing, provider
 
   const needsScope = (scope: string) => (request: Request, response: Response, next: () => void): void => {
     const { scopes } = entered(request).caller.key;
-    // Of a secret in its grace: `keys:read` is what is left of `keys`.
+    // After a rotation the old secret, while it is still valid, has `keys:read` instead of `keys`.
     if (scopes.includes(scope) || (request.method === 'GET' && scopes.includes(`${scope}:read`))) next();
     else refuse(response, apiError('insufficient_scope', { message: `The API key lacks the scope ${scope}.` }));
   };

@@ -1,4 +1,4 @@
-/** Accounts in memory: keys by digest, an outage, answers that wait. */
+/** An accounts service in memory: keys by digest, outages, answers that wait. */
 import type { AuthenticateRequest, AuthenticateResponse__Output, AuthenticateSessionResponse__Output, Change__Output, CreateSessionRequest, CreateSessionResponse__Output, ListChangesRequest, ListChangesResponse__Output, SessionRef, TouchKeysRequest } from '@signalbox/contracts/accounts';
 import { Fault } from '@signalbox/kernel/fault';
 import type { RpcClient } from '@signalbox/rpc/call';
@@ -12,16 +12,16 @@ const SESSION_ENDS_AT = 9_000_000_000;
 export interface FakeAccounts extends RpcClient {
   readonly keys: Map<string, Pick<AuthenticateResponse__Output, 'key' | 'account'>>;
   isAway: boolean;
-  /** What its own clock says, in milliseconds since the epoch; 0 = it does not tell. */
+  /** The time by its own clock, in milliseconds since the epoch; 0 = it does not tell. */
   atMs: number;
   /** While set, look-ups wait for it. */
   gate: Promise<void> | undefined;
   lookUps: number;
-  /** By the hex digest of the token: that of its key. */
+  /** From the hex digest of a session token to that of its key. */
   readonly sessions: Map<string, string>;
-  /** What ListChanges tells; a cursor is how many there were. */
+  /** The changes that ListChanges returns; a cursor is their number. */
   readonly changes: Change__Output[];
-  /** While set, ListChanges is answered so instead. */
+  /** While set, the answer of ListChanges. */
   listChanges: ((request: ListChangesRequest) => Promise<ListChangesResponse__Output>) | undefined;
   /** Each call of TouchKeys that was answered: when each key was used, in Unix seconds. */
   readonly touches: Readonly<Record<string, number>>[];

@@ -1,4 +1,4 @@
-/** The operator's door on a free port of loopback, with one neighbour in memory in every place behind it. */
+/** The admin port on a free loopback port, with one fake in memory for all other services. */
 import type { RpcClient } from '@signalbox/rpc/call';
 import { Secret } from '@signalbox/runtime/secret';
 import { once } from 'node:events';
@@ -14,7 +14,7 @@ export interface AdminDoor {
   stop(): Promise<void>;
 }
 
-/** `unary` answers for every neighbour; what it throws is how they fail. */
+/** `unary` answers for all services, and throws their failures. */
 export async function startAdmin(unary: (method: string, message: object) => object, { nowMs = Date.UTC(2026, 10, 21), periodSeconds, variant = 'A' }: { readonly nowMs?: number; readonly periodSeconds?: number | undefined; readonly variant?: 'A' | 'B' } = {}): Promise<AdminDoor> {
   const neighbour = { unary: (method: string, message: object) => new Promise<object>((resolve) => resolve(unary(method, message))) } as unknown as RpcClient;
   const server = createServer(createAdminApp({ accounts: neighbour, quota: neighbour, billing: neighbour, routing: neighbour, plugins: neighbour, adminToken: new Secret(ADMIN_TOKEN), clock: { nowMs: () => nowMs, monotonicMs: () => 0, setTimer: () => ({ cancel: () => undefined }) }, periodSeconds, variant, isServed: () => true }));

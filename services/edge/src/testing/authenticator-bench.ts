@@ -1,4 +1,4 @@
-/** An authenticator before an accounts that a test fills and changes. */
+/** An authenticator with an accounts service in memory that a test fills and changes. */
 import { createMemoryBus, type MemoryBus } from '@signalbox/bus/memory';
 import type { KeyInvalidated, KeyInvalidated__Output } from '@signalbox/contracts/events';
 import { messageCodec } from '@signalbox/contracts/load';
@@ -18,7 +18,7 @@ export interface Bench {
   readonly accounts: FakeAccounts;
   readonly authenticator: Authenticator;
   readonly key: string;
-  /** Keys whose requests are to end. */
+  /** Keys for which `onCompromised` was called. */
   readonly cut: readonly string[];
   /** The kind or state of the answer, or `fault`. */
   ask(key?: string): Promise<string>;
@@ -34,7 +34,7 @@ export async function bench(keysMax?: number, isServing?: () => boolean, isRunni
   const cut: string[] = [];
   const authenticator = createAuthenticator({ accounts, bus, clock, pepper: new Secret(PEPPER), variant: 'A', onCompromised: (keyId) => void cut.push(keyId), ...(keysMax === undefined ? {} : { keysMax }), ...(isServing === undefined ? {} : { isServing }), ...(isRunning === undefined ? {} : { isRunning }) });
   await authenticator.start();
-  // Past the first answer of what was changed.
+  // Until the first list of changes was answered.
   await clock.advanceAsync(1);
   const told = (found: Authentication): string => (found.kind === 'refused' ? found.state : found.kind);
   return {
@@ -52,5 +52,5 @@ export async function bench(keysMax?: number, isServing?: () => boolean, isRunni
   };
 }
 
-/** What accounts has of the key once it is revoked. */
+/** The record of the key after it was revoked. */
 export const revoked = { key: keyWith({ status: 'revoked' }), account: accountWith() };

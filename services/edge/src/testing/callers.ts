@@ -35,7 +35,7 @@ export function accountWith(over: Partial<Account__Output> = {}): Account__Outpu
   };
 }
 
-/** Of the tier Team, without caps. */
+/** A caller of the tier Team, without caps. */
 export function callerWith({ key = {}, account = {}, variant = 'A' }: { readonly key?: Partial<Key__Output>; readonly account?: Partial<Account__Output>; readonly variant?: 'A' | 'B' } = {}): Caller {
   return { key: keyWith(key), account: accountWith(account), variant };
 }

@@ -16,10 +16,10 @@ export const TO_BEGIN_LEASE_MS = 15_000;
 
 export interface FakeClaims extends ClaimsPort {
   readonly kept: Map<string, Kept>;
-  /** Renewals and begins of what was kept, in order. */
+  /** All renewals and begins, in order. */
   readonly stood: ('renew' | 'begin')[];
   isAway: boolean;
-  /** Ends wait for it. */
+  /** While set, `end` waits for it. */
   endGate: Promise<void> | undefined;
 }
 

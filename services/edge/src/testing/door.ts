@@ -1,4 +1,4 @@
-/** The public door on a free port of loopback, with neighbours in memory behind it. */
+/** The public port on a free loopback port, with all other services in memory. */
 import { createRunningRequests } from '../domain/running-requests.js';
 import { createSessionNames } from '../domain/session-name.js';
 import { createMemoryBus } from '@signalbox/bus/memory';
@@ -37,25 +37,25 @@ export interface Door {
   readonly key: string;
   readonly accounts: FakeAccounts;
   readonly neighbours: FakeNeighbours;
-  /** What billing answers, by method; a method that is not here finds billing away. */
+  /** Answers of billing, by method; for any other method billing is away. */
   readonly books: Map<string, (message: Readonly<Record<string, unknown>>) => object>;
-  /** What routing answers, by method; any other method finds no models. */
+  /** Answers of routing, by method; any other method answers with no models. */
   readonly routes: Map<string, (message: Readonly<Record<string, unknown>>) => object>;
   readonly metrics: EdgeMetrics;
   readonly claims: FakeClaims;
-  /** What the ledger knows, by request id. */
+  /** Booked requests, by request id. */
   readonly booked: Map<string, Booked>;
   readonly takenOver: readonly string[];
   isHealthy: boolean;
-  /** As for a key that was declared compromised; answers how many requests were cut. */
+  /** Cuts requests as for a compromised key; returns how many. */
   cutKey(keyId: string): number;
-  /** As at the end of a drain. */
+  /** Stops requests as at the end of a drain. */
   stopRunning(): void;
-  /** Of any path, with the key. */
+  /** GET of any path, with the key. */
   get(path: string, init?: RequestInit): Promise<Response>;
   /** POST of a chat completion; `body` as JSON unless it is text already. */
   chat(body: unknown, headers?: Readonly<Record<string, string>>): Promise<Response>;
-  /** A bare connection, on which `text` has been sent. */
+  /** A plain connection on which `text` was sent. */
   raw(text: string): Socket;
   stop(): Promise<void>;
 }
@@ -138,17 +138,17 @@ export async function startDoor({ dashboardDir, accessLog, plugins, places = cre
 
 export const hello = { model: 'auto', messages: [{ role: 'user', content: 'Hi' }] };
 
-/** A chat completion as it goes over a connection; `lines` are further headers, `length` is what is said of the body's. */
+/** The raw HTTP text of a chat completion; `lines`: further headers, `length`: the value of Content-Length. */
 export const chatText = (key: string, body: string, { lines = '', length = Buffer.byteLength(body) } = {}): string =>
   `POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\n${lines}authorization: Bearer ${key}\r\ncontent-type: application/json\r\ncontent-length: ${length}\r\n\r\n${body}`;
 
-/** Status, type and code of an answer that is an error. */
+/** Status, type and code of an error. */
 export async function errorOf(response: Response): Promise<readonly [number, unknown, unknown]> {
   const { error } = (await response.json()) as { error: { type: string; code: string | null } };
   return [response.status, error.type, error.code];
 }
 
-/** Everything a connection answers until it closes or `until` has been seen. */
+/** Everything that arrives on a connection until it closes or `until` was seen. */
 export async function readRaw(socket: Socket, until?: string): Promise<string> {
   let text = '';
   for await (const part of socket) {

@@ -1,4 +1,4 @@
-/** Neighbours in memory that behave: a plan, an admission, workers that play a script. */
+/** The other services in memory: a plan, an admission, workers that play a script. */
 import type { AdmitRequest, Decision } from '@signalbox/contracts/quota';
 import type { DecideRequest, DecideResponse__Output } from '@signalbox/contracts/routing';
 import type { DispatchEvent__Output, DispatchRequest, End__Output, Failed__Output, Head__Output } from '@signalbox/contracts/worker';
@@ -27,7 +27,7 @@ export const events = {
   started: (): DispatchEvent__Output => ({ event: 'started', started: {} }),
   head: (over: Partial<Head__Output> = {}): DispatchEvent__Output => ({ event: 'head', head: { systemFingerprint: '', serviceTier: '', ...over } }),
   role: (): DispatchEvent__Output => ({ event: 'chunk', chunk: { choices: Buffer.from('[{"index":0,"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null}]'), content: false, finish: false } }),
-  /** `ended`: a choice that has its reason while this one goes on. */
+  /** `ended`: index of a choice that has ended while this one goes on. */
   text: (text: string, index = 0, ended?: number): DispatchEvent__Output => ({ event: 'chunk', chunk: { choices: Buffer.from(deltaOf(text, index)), content: true, finish: false, ...(ended === undefined ? {} : { ended: Buffer.from(finishOf(ended)) }) } }),
   finish: (index = 0): DispatchEvent__Output => ({ event: 'chunk', chunk: { choices: Buffer.from(finishOf(index)), content: false, finish: true } }),
   body: (text: string): DispatchEvent__Output => ({ event: 'body', body: { choices: Buffer.from(`[{"index":0,"message":{"role":"assistant","content":${JSON.stringify(text)},"refusal":null},"logprobs":null,"finish_reason":"stop"}]`), systemFingerprint: '', serviceTier: '' } }),
@@ -35,25 +35,25 @@ export const events = {
   failed: (failureClass: Failed__Output['class'], over: Partial<Failed__Output> = {}): DispatchEvent__Output => ({ event: 'failed', failed: { ...failureOf(failureClass, true), status: 500, ...over } }),
 };
 
-/** One dispatched attempt, in the hands of the test. */
+/** One dispatched attempt, controlled by the test. */
 export interface PlayedCall {
   readonly provider: string;
   readonly request: DispatchRequest;
   readonly listener: AttemptListener;
-  /** The replica that it must not go to. */
+  /** The replica to avoid. */
   readonly besides: object | undefined;
   /** The replica that has it. */
   replica: object | undefined;
-  /** Another is there. */
+  /** Another replica is connected. */
   hasOthers: boolean;
   isPaused: boolean;
   isCancelled: boolean;
   cancelledFor: 'client_left' | undefined;
-  /** Delivers events, then ends the call well. */
+  /** Delivers events, then ends the call without a fault. */
   play(...played: readonly DispatchEvent__Output[]): void;
 }
 
-/** What a worker does with an attempt as soon as it arrives; absent = nothing, the test plays it. */
+/** What a worker does with an attempt as soon as it arrives; absent = nothing, so that the test does. */
 export type Script = (call: PlayedCall) => void;
 
 export interface FakeNeighbours extends Neighbours {
@@ -61,35 +61,35 @@ export interface FakeNeighbours extends Neighbours {
   checkSchema: SchemaCheck;
   retries: RetryBudget;
   plan: DecideResponse__Output | Fault;
-  /** Who calls, as it became known while the request runs; undefined = as before. */
+  /** The latest record of the caller while the request runs; undefined = unchanged. */
   present: Caller | undefined;
-  /** How often that was asked. */
+  /** How often it was read. */
   presentAsked: number;
-  /** What routing was asked. */
+  /** Questions to routing. */
   readonly decided: DecideRequest[];
-  /** Endpoints whose plans of before are not to be used again. */
+  /** Endpoints for which `doubt` was called. */
   readonly doubted: string[];
   /** Answers in order; the last one stays. */
   admissions: (Admission | Fault)[];
   readonly asked: AdmitRequest[];
-  /** With what each had drawn, where it had. */
+  /** Released holds, each with its draw, if any. */
   readonly released: string[];
-  /** Amount and tokens that holds were asked to grow to. */
+  /** Amounts and tokens to which holds were to be extended. */
   readonly extended: (readonly [bigint, bigint])[];
-  /** Rounds whose worker was told that edge lives. */
+  /** Rounds whose worker was told that edge is alive. */
   readonly tended: string[];
   /** Streams whose worker was asked to end them. */
   readonly stopped: string[];
-  /** What it does then; undefined = nothing. */
+  /** What the worker does then; undefined = nothing. */
   onStop: (() => void) | undefined;
   grantsExtensions: boolean | Fault;
   readonly calls: PlayedCall[];
   readonly outcomes: string[];
-  /** Settles when workers have written down what they are told, or were told in vain. */
+  /** Outcomes told to workers resolve when this does. */
   heard: Promise<void>;
-  /** False: in vain. */
+  /** False = telling them fails. */
   isHeard: boolean;
-  /** By provider; a provider that is not here has no worker. */
+  /** Scripts by provider; any other provider has no worker. */
   readonly scripts: Map<string, Script>;
 }
 

@@ -1,4 +1,4 @@
-/** The client's side in memory: what it was told, in order, and a reader that can stall or leave. */
+/** The client's side in memory: records what it got, in order, and can stall or leave. */
 import type { Answer, ClientListener, Refusal, Settlement } from '../domain/answer.js';
 
 export interface RecordedAnswer extends Answer {
@@ -7,16 +7,16 @@ export interface RecordedAnswer extends Answer {
   readonly raw: string[];
   refusal: Refusal | undefined;
   settlement: Settlement | undefined;
-  /** Of an answer that was cut: the choices that had ended. */
+  /** The choices that had ended before the answer was cut. */
   finished: readonly number[];
-  /** While true the client takes nothing. */
+  /** While true the client reads nothing. */
   isStalled: boolean;
-  /** What it has taken of the answer; undefined = another answer goes before. */
+  /** Bytes that it has read; undefined = another answer has its turn. */
   takenBytes: number | undefined;
   drain(): void;
-  /** Hangs up; `byItself` false: is cut off by edge. */
+  /** The client leaves; `byItself` false = edge cuts it off. */
   leave(byItself?: boolean): void;
-  /** The drain is over: whether the end of the answer follows. */
+  /** Ends the drain; true = the answer ends by itself. */
   stop(): boolean;
 }
 
@@ -80,7 +80,7 @@ export function createRecordedAnswer(): RecordedAnswer {
   return answer;
 }
 
-/** Index, text and finish reason of the first choice, shortly. */
+/** Index, text and finish reason of the first choice, in short form. */
 function textOf(choices: Uint8Array): string {
   const [choice] = JSON.parse(Buffer.from(choices).toString()) as { index: number; delta?: { content?: string }; message?: { content?: string }; finish_reason?: string | null }[];
   return `${choice?.index ?? '-'}:${choice?.delta?.content ?? choice?.message?.content ?? ''}${(choice?.finish_reason ?? null) === null ? '' : `!${choice?.finish_reason ?? ''}`}`;

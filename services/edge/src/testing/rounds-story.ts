@@ -1,4 +1,4 @@
-/** Requests whose model calls tools of ours, at workers that play what it does in each round. */
+/** Requests whose model calls plugins' tools, with workers that play its answer in each round. */
 import type { PrepareRequest, PrepareResponse__Output, RunToolRequest, Tool__Output } from '@signalbox/contracts/plugins';
 import type { ManifestRecord } from '@signalbox/plugin-kit/manifest';
 import type { ChatRequest } from '../domain/chat-request.js';
@@ -37,7 +37,7 @@ export interface Setting {
   readonly request?: Partial<ChatRequest>;
   readonly tools?: string;
   readonly roundsMax?: number;
-  /** What the model does in each round; the last one stays. */
+  /** The model's answer in each round; the last one repeats. */
   readonly rounds: readonly ((call: PlayedCall) => void)[];
   readonly runTool?: (request: RunToolRequest, signal: AbortSignal) => Promise<unknown>;
   readonly providers?: readonly string[];
@@ -45,7 +45,7 @@ export interface Setting {
   readonly offered?: readonly Tool__Output[];
 }
 
-/** Neighbours whose plugins offer code_exec, and `offered` beside it; `ran` gets what is run. */
+/** Services whose plugins offer code_exec and `offered`; `ran` gets the calls that run. */
 export function withTools(fake: FakeNeighbours, ran: RunToolRequest[], { roundsMax = 8, runTool, offered = [] }: Partial<Pick<Setting, 'roundsMax' | 'offered'>> & { readonly runTool?: Setting['runTool'] | undefined } = {}): Neighbours {
   const prepared: PrepareResponse__Output = { problem: null, messages: Buffer.alloc(0), stages: [], citations: [], files: [], observes: false, tools: [{ name: 'code_exec', definition: Buffer.from(TOOL), feeNanoUsdMax: '0', imagesMax: 0 }, ...offered], toolRoundsMax: roundsMax };
   return Object.assign(fake, {

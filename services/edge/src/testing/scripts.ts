@@ -1,4 +1,4 @@
-/** What a worker of a test does with an attempt as soon as it arrives. */
+/** Scripts: what a test's worker does with an attempt as soon as it arrives. */
 import type { DispatchEvent__Output } from '@signalbox/contracts/worker';
 import { Fault, type FaultCode } from '@signalbox/kernel/fault';
 import { events, type Script } from './neighbours.js';
@@ -9,21 +9,21 @@ export const answersWith = (text: string): Script => (call) => call.play(events.
 export const streamsWith = (...texts: readonly string[]): Script => (call) => call.play(events.head(), events.role(), ...texts.map((text) => events.text(text)), events.finish(), events.end());
 /** Fails at the provider. */
 export const fails = (...args: Parameters<typeof events.failed>): Script => (call) => call.play(events.failed(...args));
-/** Loses its link to edge, of a worker that is alone or in this process. */
+/** The link to edge breaks; the worker has no other replica or runs in this process. */
 export const breaks = (code: 'link_lost' | 'peer_unavailable'): Script => (call) => call.listener.onEnd(new Fault(code, 'test'));
-/** Is lost with the replica that has it, once that has said as much. */
+/** Sends the given events; then its replica is lost. */
 export const diesWith = (replica: object, ...said: readonly DispatchEvent__Output[]): Script => (call) => {
   call.replica = replica;
   for (const event of said) call.listener.onEvent(event);
   breaks('link_lost')(call);
 };
-/** Is refused, unsent, by the replica that has it. */
+/** Its replica refuses it before anything is sent to the provider. */
 export const refusedBy = (replica: object, code: FaultCode, hasOthers = true): Script => (call) => {
   call.replica = replica;
   call.hasOthers = hasOthers;
   call.listener.onEnd(new Fault(code, 'test'));
 };
-/** What a worker does with each attempt of a request in turn. */
+/** One script for each attempt of a request, in order. */
 export const inTurn = (...scripts: readonly Script[]): Script => {
   const left = [...scripts];
   return (call) => left.shift()?.(call);

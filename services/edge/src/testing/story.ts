@@ -1,4 +1,4 @@
-/** One request from its plan to its end, with neighbours and a client in memory. */
+/** One request from its plan to its end, with the other services and the client in memory. */
 import type { ChatRequest } from '../domain/chat-request.js';
 import { conduct, type Conducted } from '../domain/conduct.js';
 import type { Caller } from '../domain/ports.js';
@@ -12,7 +12,7 @@ export interface Story {
   readonly run: () => Promise<Conducted>;
 }
 
-/** A plan over the scripts' providers, in their order; a provider without a script has no worker. */
+/** A plan of the scripts' providers, in order; a provider without a script has no worker. */
 export function story(scripts: Readonly<Record<string, Script | undefined>>, { request = {}, caller = callerWith() }: { readonly request?: Partial<ChatRequest>; readonly caller?: Caller } = {}): Story {
   const neighbours = createFakeNeighbours(planWith(Object.keys(scripts).map((provider) => plannedAt(provider))));
   for (const [provider, script] of Object.entries(scripts)) if (script !== undefined) neighbours.scripts.set(provider, script);

@@ -3,7 +3,7 @@
 export type Authorization =
   | { readonly kind: 'ok'; readonly key: string }
   | { readonly kind: 'missing' }
-  /** The scheme alone, or nothing: mostly a variable that was never set. */
+  /** Only the scheme, or nothing: usually a variable that is not set. */
   | { readonly kind: 'empty' }
   | { readonly kind: 'malformed' }
   | { readonly kind: 'duplicate' };
@@ -11,7 +11,7 @@ export type Authorization =
 const BEARER = /^[Bb][Ee][Aa][Rr][Ee][Rr] +([\x21-\x7e]{1,512})[ \t]*$/;
 const EMPTY = /^(?:[Bb][Ee][Aa][Rr][Ee][Rr])?[ \t]*$/;
 
-/** `rawHeaders` alternates names and values. Says nothing about whether the key is one of ours. */
+/** `rawHeaders` alternates names and values. Does not check whether the key is one of this service. */
 export function readAuthorization(rawHeaders: readonly string[]): Authorization {
   let value: string | undefined;
   for (let i = 0; i + 1 < rawHeaders.length; i += 2) {

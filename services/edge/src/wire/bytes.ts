@@ -2,7 +2,7 @@
 
 /** `head` and `tail` in UTF-8 around `middle`. */
 export function joinBytes(head: string, middle: Uint8Array, tail: string): Buffer {
-  // Three bytes bound a UTF-16 unit; nearly all of these texts are ASCII.
+  // A UTF-16 unit takes at most three bytes.
   const out = Buffer.allocUnsafe(3 * (head.length + tail.length) + middle.length);
   const start = out.write(head, 0);
   out.set(middle, start);

@@ -1,4 +1,4 @@
-/** The non-streamed answer, and the objects it shares with the stream: `usage` and `x_router` (contract, section 4). */
+/** The body of a non-streamed answer, and the objects that it shares with the stream: `usage` and `x_router`. */
 import { formatUsdJson } from '@signalbox/kernel/money';
 import { completionTokens, promptTokens, type TokenCounts } from '@signalbox/kernel/tokens';
 import { joinBytes } from './bytes.js';
@@ -6,9 +6,9 @@ import { renderJson, type JsonValue } from './json-text.js';
 
 export interface UsageFigures {
   readonly tokens: TokenCounts;
-  /** The provider told how many tokens came from its cache. */
+  /** The provider reported how many tokens came from its cache. */
   readonly cachedKnown: boolean;
-  /** The provider told how many output tokens were reasoning. */
+  /** The provider reported how many output tokens were reasoning. */
   readonly reasoningKnown: boolean;
 }
 
@@ -23,7 +23,7 @@ export interface RouterFigures {
   readonly routedFrom: string;
 }
 
-/** JSON text of `usage`; a detail appears only when the provider told it. */
+/** JSON text of `usage`; a detail appears only if the provider reported it. */
 export function renderUsage({ tokens, cachedKnown, reasoningKnown }: UsageFigures): string {
   const prompt = promptTokens(tokens);
   const completion = completionTokens(tokens);
@@ -32,7 +32,7 @@ export function renderUsage({ tokens, cachedKnown, reasoningKnown }: UsageFigure
   return `{"prompt_tokens":${prompt},"completion_tokens":${completion},"total_tokens":${prompt + completion}${cached}${reasoning}}`;
 }
 
-/** JSON text of `x_router`: exactly four fields, money as the ledger's integer. */
+/** JSON text of `x_router`: exactly four fields, with amounts in exact US dollars. */
 export function renderRouter({ provider, costNanoUsd, savingsNanoUsd, routedFrom }: RouterFigures): string {
   const savings = savingsNanoUsd > 0n ? savingsNanoUsd : 0n;
   return `{"provider":${JSON.stringify(provider)},"cost_usd":${formatUsdJson(costNanoUsd)},"savings_usd":${formatUsdJson(savings)},"routed_from":${JSON.stringify(routedFrom)}}`;
@@ -49,14 +49,14 @@ export interface Completion {
   readonly usage: UsageFigures;
   /** Absent in variant B. */
   readonly xRouter?: RouterFigures | undefined;
-  /** Empty or absent: the provider sent none. */
+  /** '' or absent = the provider sent none. */
   readonly systemFingerprint?: string | undefined;
   readonly serviceTier?: string | undefined;
   /** Only when the client asked for it. */
   readonly routerMetadata?: JsonValue | undefined;
 }
 
-/** The whole body; `choices` is spliced in as it is. */
+/** The whole body; `choices` is inserted unchanged. */
 export function renderCompletion(completion: Completion): Buffer {
   const { id, created, model, choices, usage, xRouter, systemFingerprint = '', serviceTier = '', routerMetadata } = completion;
   const head = `{"id":${JSON.stringify(id)},"object":"chat.completion","created":${created},"model":${JSON.stringify(model)},"choices":`;

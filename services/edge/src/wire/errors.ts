@@ -1,4 +1,4 @@
-/** The OpenAI-shaped errors that clients see: one table of codes, one constructor (contract, section 7). */
+/** The errors that clients see, in OpenAI's form: one table of codes, one constructor. */
 import { FAULTS, type Fault } from '@signalbox/kernel/fault';
 import type { Variant } from '@signalbox/kernel/tiers';
 import { renderJson, type JsonValue } from './json-text.js';
@@ -8,12 +8,12 @@ export interface ApiError {
   readonly type: string;
   readonly code: string | null;
   readonly param: string | null;
-  /** A sentence for people: never a secret, never upstream text on 5xx. */
+  /** A sentence for people. Never contains a secret, or a provider's text on 5xx. */
   readonly message: string;
   /** A bigint in it is nano-USD and is rendered as exact dollars. */
   readonly metadata?: { readonly [key: string]: JsonValue };
   readonly headers?: Readonly<Record<string, string>>;
-  /** Milliseconds until the cap that refused resets, where it does. Not rendered: variant B's Retry-After needs it. */
+  /** Milliseconds until the cap that refused is reset; absent = never. Not rendered, but needed for variant B's Retry-After. */
   readonly resetMs?: number;
 }
 
@@ -27,7 +27,7 @@ interface ErrorMeaning {
 
 const INVALID = 'invalid_request_error';
 
-/** Every row of the contract's table of errors. */
+/** Errors of the API by name. Provider errors inside a broken stream are in refusals.ts. */
 export const API_ERRORS = {
   bad_json: { status: 400, type: INVALID, code: null, message: 'The body is not a valid JSON object.' },
   missing_required_parameter: { status: 400, type: INVALID, message: 'A required parameter is missing.' },
@@ -80,9 +80,9 @@ export const API_ERRORS = {
 
 export type ApiErrorName = keyof typeof API_ERRORS;
 
-/** Seconds to wait when a cap never resets (contract, section 2). */
+/** Wait that is given when a cap never resets: one day. */
 const NO_RESET_RETRY_AFTER_MS = 86_400_000;
-/** Shorter waits are also told in milliseconds. */
+/** Shorter waits are also given in milliseconds. */
 const RETRY_AFTER_MS_BELOW = 60_000;
 const UNAVAILABLE_RETRY_AFTER_MS = 1_000;
 
@@ -90,12 +90,12 @@ export interface ApiErrorDetails {
   readonly message?: string;
   readonly param?: string;
   readonly metadata?: { readonly [key: string]: JsonValue };
-  /** How long to wait; told on 429, 503 and transient 402. */
+  /** How long to wait; given on 429, 503 and a 402 that passes soon. */
   readonly retryAfterMs?: number;
   readonly resetMs?: number;
 }
 
-/** `Retry-After` in whole seconds, rounded up, at least 1; `retry-after-ms` beside it below a minute. */
+/** `Retry-After` in whole seconds, rounded up, at least 1; below a minute also `retry-after-ms`. */
 export function retryHeaders(waitMs: number): Record<string, string> {
   const ms = Math.max(1, Math.ceil(waitMs));
   const headers: Record<string, string> = { 'Retry-After': String(Math.max(1, Math.ceil(ms / 1_000))) };
@@ -137,7 +137,7 @@ export function apiError(name: ApiErrorName, details: ApiErrorDetails = {}): Api
   };
 }
 
-/** What a client sees of a fault: 500 or 503 (408 and 413 for slow and large bodies), never its internal message. */
+/** The error that a client sees for a fault: 500 or 503 (408 and 413 for slow and large bodies), without its internal message. */
 export function faultToApiError(fault: Fault): ApiError {
   const { httpStatus, publicCode, publicMessage, retryable } = FAULTS[fault.code];
   return {
@@ -151,25 +151,25 @@ export function faultToApiError(fault: Fault): ApiError {
   };
 }
 
-/** JSON text of the `error` object alone, to be spliced into a stream chunk. */
+/** JSON text of the `error` object, for a stream chunk. */
 export function renderErrorObject(error: ApiError): string {
   const metadata = error.metadata === undefined ? '' : `,"metadata":${renderJson(error.metadata)}`;
   return `{"message":${JSON.stringify(error.message)},"type":${JSON.stringify(error.type)},"param":${JSON.stringify(error.param)},"code":${JSON.stringify(error.code)}${metadata}}`;
 }
 
-/** The whole error body; `routerMetadata` goes beside `error` when the client asked for it. */
+/** The whole error body; `routerMetadata` is added beside `error` if given. */
 export function renderErrorBody(error: ApiError, routerMetadata?: JsonValue): Buffer {
   const extra = routerMetadata === undefined ? '' : `,"router_metadata":${renderJson(routerMetadata)}`;
   return Buffer.from(`{"error":${renderErrorObject(error)}${extra}}`);
 }
 
-/** The error as variant B tells it: 402 is 429 insufficient_quota, 403 is 401 invalid_api_key, each in its own words. Variant A: unchanged. */
+/** The error as variant B has it: 402 becomes 429 insufficient_quota, 403 becomes 401 invalid_api_key, with the same message. Variant A: unchanged. */
 export function forVariant(error: ApiError, variant: Variant): ApiError {
   if (variant === 'A') return error;
   const { metadata } = error;
   if (error.status === 403) return apiError('invalid_api_key', { message: error.message, ...(error.param === null ? {} : { param: error.param }), ...(metadata === undefined ? {} : { metadata }) });
   if (error.status !== 402) return error;
   const quota = apiError('insufficient_quota', { message: error.message, ...(metadata === undefined ? {} : { metadata }), ...(error.resetMs === undefined ? {} : { retryAfterMs: error.resetMs }) });
-  // A transient conflict keeps its own short wait, and may be tried again.
+  // A refusal that passes soon keeps its short wait and may be retried.
   return error.headers?.['Retry-After'] === undefined ? quota : { ...quota, headers: error.headers };
 }

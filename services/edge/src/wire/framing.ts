@@ -1,13 +1,13 @@
 /**
- * How the bytes of a stream lie on the connection. node:http can frame chunks too, but writes each in four pieces;
- * a stream is many small writes, and framed here each is one buffer.
+ * Framing of a stream's bytes on the connection. node:http would write each chunk in four pieces; a stream consists of many
+ * small writes, and framed here each is one buffer.
  */
 
 export interface Framing {
-  /** A buffer for `length` ≥ 1 bytes of payload, which end `tail` bytes before its end; the frame around them is written. */
+  /** A buffer for `length` ≥ 1 bytes of payload, with the frame around it already written. The payload ends `tail` bytes before the buffer's end. */
   allocate(length: number): Buffer;
   readonly tail: number;
-  /** What ends the stream, after the last payload. */
+  /** The text that ends the stream, after the last payload. */
   end(trailers: Readonly<Record<string, string>>): string;
 }
 
@@ -41,5 +41,5 @@ export const CHUNKED: Framing = {
   end: (trailers) => `0\r\n${Object.entries(trailers).map(([name, value]) => `${name}: ${value}\r\n`).join('')}\r\n`,
 };
 
-/** HTTP/1.0: the bytes as they are; the end of the connection ends them. */
+/** HTTP/1.0: the plain bytes; the end of the connection ends the stream. */
 export const UNFRAMED: Framing = { tail: 0, allocate: (length) => Buffer.allocUnsafe(length), end: () => '' };

@@ -1,8 +1,8 @@
-/** Response headers of answers (contract, sections 5 and 6). */
+/** Response headers and trailers of answers (docs/api.md). */
 import type { AdmitResponse__Output } from '@signalbox/contracts/quota';
 import { formatUsd } from '@signalbox/kernel/money';
 
-/** Names and values in turn, the form that node:http writes out without looking anything up. */
+/** Names and values in alternation, the form that node:http writes fastest. */
 export type HeaderList = string[];
 
 export interface RouterHeaderFigures {
@@ -11,7 +11,7 @@ export interface RouterHeaderFigures {
   readonly costNanoUsd: bigint;
   /** Nano-USD; negative savings are shown as 0. */
   readonly savingsNanoUsd: bigint;
-  /** `estimate` on streams, whose headers leave before the cost is known. */
+  /** `estimate` for streams, whose headers are sent before the cost is known. */
   readonly basis: 'estimate' | 'final';
   readonly attempts?: number | undefined;
   readonly decisionId?: string | undefined;
@@ -19,7 +19,7 @@ export interface RouterHeaderFigures {
   readonly healed?: readonly string[] | undefined;
   readonly ignoredParams?: readonly string[] | undefined;
   readonly model: string;
-  /** `YYYY-MM-DD`: from that day on the endpoint that answers serves no more; empty = none is known. */
+  /** `YYYY-MM-DD`: from that day on the endpoint no longer serves; empty = none is known. */
   readonly sunsetDate?: string | undefined;
 }
 
@@ -40,10 +40,10 @@ export function addRouterHeaders(headers: HeaderList, figures: RouterHeaderFigur
   if (ignored !== '') headers.push('X-Router-Ignored-Params', ignored);
 }
 
-/** Models are announced as deprecated this long before their end (contract, section 14). */
+/** The date in `Deprecation` is 30 days before the endpoint's end. */
 const NOTICE_SECONDS = 30 * 86_400;
 
-/** `Deprecation` as of RFC 9745, `Sunset` as of RFC 8594. */
+/** `Deprecation` as in RFC 9745, `Sunset` as in RFC 8594. */
 function addDeprecation(headers: HeaderList, model: string, sunsetDate: string): void {
   const sunsetMs = Date.parse(sunsetDate);
   if (Number.isNaN(sunsetMs)) return;
@@ -56,10 +56,10 @@ function formatHealed(healed: readonly string[]): string {
 
 export interface RouterTrailerFigures {
   readonly provider: string;
-  /** Absent, as the savings are, where it is not known. */
+  /** Absent, like the savings, if not known. */
   readonly costNanoUsd?: bigint;
   readonly savingsNanoUsd?: bigint;
-  /** Undefined = the headers told them, and which provider answers. */
+  /** Undefined = the headers already had this number, and the provider. */
   readonly attempts?: number | undefined;
   readonly healed?: readonly string[] | undefined;
 }
@@ -76,7 +76,7 @@ export function routerTrailers({ provider, costNanoUsd, savingsNanoUsd, attempts
 /** Fixed headers of every stream. */
 export const STREAM_HEADERS: readonly string[] = ['Content-Type', 'text/event-stream; charset=utf-8', 'Cache-Control', 'no-cache, no-transform', 'X-Accel-Buffering', 'no'];
 
-/** Of streams over HTTP/1.1: announces the trailers, with what is known at the end alone. */
+/** For streams over HTTP/1.1: announces the trailers. */
 export function trailerHeader({ attempts, healed }: { readonly attempts: boolean; readonly healed: boolean }): readonly string[] {
   return ['Trailer', `X-Router-Cost, X-Router-Savings${attempts ? ', X-Router-Provider, X-Router-Attempts' : ''}${healed ? ', X-Router-Healed' : ''}`];
 }
@@ -84,7 +84,7 @@ export function trailerHeader({ attempts, healed }: { readonly attempts: boolean
 const IGNORED_NAME = /^[A-Za-z0-9_.[\]-]{1,64}$/;
 const IGNORED_MAX = 20;
 
-/** A comma list of at most 20 names; names that could not stand in a header are left out. Empty when there are none. */
+/** A comma-separated list of at most 20 names, without names that a header cannot contain; '' = none. */
 export function formatIgnoredParams(names: readonly string[]): string {
   const told: string[] = [];
   for (const name of names) {
@@ -94,7 +94,7 @@ export function formatIgnoredParams(names: readonly string[]): string {
   return told.join(',');
 }
 
-/** A duration in the form of the common format's rate-limit headers: `1s`, `6m0s`, `2h0m5s`; rounded up to seconds. */
+/** A duration as in OpenAI's rate-limit headers: `1s`, `6m0s`, `2h0m5s`; rounded up to seconds. */
 export function formatReset(ms: number): string {
   const total = Math.max(0, Math.ceil(ms / 1_000));
   const hours = Math.floor(total / 3_600);
@@ -104,7 +104,7 @@ export function formatReset(ms: number): string {
   return minutes > 0 ? `${minutes}m${seconds}s` : `${seconds}s`;
 }
 
-/** Adds the x-ratelimit-* trios of an admission; a trio is absent where there is no such limit. */
+/** Adds the x-ratelimit-* headers of an admission: three for each limit that exists. */
 export function addRateLimitHeaders(headers: HeaderList, admission: AdmitResponse__Output): void {
   const { limitRequests, limitTokens } = admission;
   if (limitRequests !== undefined) {

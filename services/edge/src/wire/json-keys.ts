@@ -1,10 +1,10 @@
-/** The keys of a JSON body's open objects: no object may have one twice, and none may be called `__proto__`. */
+/** Checks the keys of a JSON body: no key twice in one object, and none named `__proto__`. */
 import { secretHash } from './secret-hash.js';
 
 const BACKSLASH = 0x5c;
-/** An object with more keys finds them by a hash: compared one by one they would cost the square of their number. */
+/** Objects with more keys use a hash table: comparing each with each would take quadratic time. */
 const LINEAR_KEYS_MAX = 16;
-/** Keys up to so many bytes are compared one by one: for those the call into native code costs more. */
+/** Keys up to this size are compared byte by byte, since a call into native code costs more. */
 const SHORT_BYTES = 32;
 
 /** The key between its quotes, escapes resolved. Throws SyntaxError on a wrong escape. */
@@ -13,7 +13,7 @@ export function keyText(body: Buffer, start: number, end: number): string {
   return raw.includes('\\') ? String(JSON.parse(`"${raw}"`)) : raw;
 }
 
-/** FNV-1a of the key's bytes; keys with escapes, which one text may spell in many ways, all hash to 0. */
+/** FNV-1a of the key's bytes. All keys with escapes hash to 0, since the same text can be written in several ways. */
 function keyHash(body: Buffer, start: number, end: number): number {
   let hash = 0x811c9dc5 | 0;
   for (let i = start; i < end; i += 1) {
@@ -28,14 +28,14 @@ const NO_BODY = Buffer.alloc(0);
 const FORBIDDEN = '__proto__';
 const FORBIDDEN_HASH = keyHash(Buffer.from(FORBIDDEN), 0, FORBIDDEN.length);
 
-/** Entries that are kept from one body to the next. */
+/** Most entries whose arrays are kept for the next body. */
 const KEPT_KEYS = 1_024;
 
 export type KeyVerdict = 'ok' | 'duplicate-key' | 'forbidden-key';
 
 /**
- * Keys of all open objects, innermost last: hashes and ranges, so that an ordinary key costs no string. What lies beyond
- * `size` and `depth` is of objects that are closed: cutting a list costs more than all else that an object's end does.
+ * Keys of all open objects, innermost last, as hashes and ranges, so that an ordinary key needs no string. Entries beyond
+ * `size` and `depth` belong to closed objects and are left in place, since shortening an array is expensive.
  */
 export class KeyStack {
   private body: Buffer = NO_BODY;
@@ -43,16 +43,16 @@ export class KeyStack {
   private hashes: number[] = [];
   private starts: number[] = [];
   private ends: number[] = [];
-  /** Of keys with escapes, and of those that were compared with one; each is made once, however many keys are compared with it. */
+  /** Texts of keys with escapes, and of keys compared with one; each is created once. */
   private texts: (string | undefined)[] = [];
   private depth = 0;
   private readonly bases: number[] = [];
   private readonly wide: (WideObject | undefined)[] = [];
-  /** Escaped keys in any open or closed object: from the first on, texts are compared. */
+  /** The body had a key with an escape: from then on texts are compared. */
   private hasEscapes = false;
   private hasTexts = false;
 
-  /** Empties the stack for another body, or with an empty one lets go of the last. */
+  /** Empties the stack for another body. An empty one releases the last body. */
   reset(body: Buffer): void {
     this.body = body;
     while (this.depth > 0) this.close();
@@ -108,7 +108,7 @@ export class KeyStack {
     return 'ok';
   }
 
-  /** From here on the object's keys are found by their hash. */
+  /** Moves the object's keys to a hash table. */
   private widen(object: number, base: number): void {
     const wide = new WideObject((one, other) => this.isSame(one, other));
     this.wide[object] = wide;
@@ -122,7 +122,7 @@ export class KeyStack {
     return secretHash(bytes, 0, bytes.length);
   }
 
-  /** Whether two keys are one. */
+  /** Whether two keys are the same. */
   private isSame(one: number, other: number): boolean {
     if (this.hasEscapes) {
       this.hasTexts = true;
@@ -133,7 +133,7 @@ export class KeyStack {
     const from = this.starts[other] ?? 0;
     const length = (this.ends[one] ?? 0) - start;
     if (length !== (this.ends[other] ?? 0) - from) return false;
-    // Keys that hash alike can be made, and be megabytes long.
+    // An attacker can make keys with equal hashes, and of megabytes.
     if (length > SHORT_BYTES) return body.compare(body, from, from + length, start, start + length) === 0;
     for (let i = 0; i < length; i += 1) if (body[start + i] !== body[from + i]) return false;
     return true;
@@ -144,16 +144,16 @@ export class KeyStack {
   }
 }
 
-/** Keys of an object with many, by their secret hash: open addressing, at most half full. */
+/** Hash table for the keys of a large object, by their secret hash: open addressing, at most half full. */
 class WideObject {
-  /** Places of keys in the stack, 0 = free, else one more. */
+  /** Index of each key in the stack plus one; 0 = free. */
   private places = new Int32Array(64);
   private hashes = new Int32Array(64);
   private count = 0;
 
   constructor(private readonly isSame: (one: number, other: number) => boolean) {}
 
-  /** False when it has the key already. */
+  /** False when the object has the key already. */
   add(place: number, hash: number): boolean {
     const mask = this.places.length - 1;
     let slot = hash & mask;

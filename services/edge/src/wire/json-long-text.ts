@@ -1,15 +1,15 @@
 /**
- * Long strings of a request's messages, checked as bytes: the parser would copy each twice, into memory that it asks the
- * system for anew, and of texts nobody reads more than the ends, of media nothing but how long they are.
+ * Long strings in a request's messages are checked as bytes and not parsed (ADR 88): the parser would copy each twice, into
+ * newly allocated memory, although only both ends of a text, and the length of media, are needed.
  */
 import { randomBytes } from 'node:crypto';
 
-/** Bytes between the quotes from which on a string is shortened: more than both ends of a text take. */
+/** Longer strings are shortened (bytes between the quotes). More than both ends of a text take. */
 export const LONG_STRING_BYTES = 24_576;
-/** UTF-16 units that a shortened text keeps at least of its beginning and of its end. */
+/** UTF-16 units that a shortened text keeps at least, of its beginning and of its end. */
 export const HEAD_UNITS = 8_192;
 export const TAIL_UNITS = 2_048;
-/** An escape is six bytes for one unit, and no unit takes more. */
+/** A unit takes at most six bytes, as an escape. */
 const TAIL_BYTES = TAIL_UNITS * 6;
 
 const BACKSLASH = 0x5c;
@@ -17,24 +17,24 @@ const LETTER_U = 0x75;
 /** `"`, `\`, `/`, `b`, `f`, `n`, `r` and `t`. */
 const PLAIN_ESCAPES = [0x22, 0x5c, 0x2f, 0x62, 0x66, 0x6e, 0x72, 0x74];
 
-/** Begins what stands for media that were left out: nobody outside can write it, so that no other string is taken for one. */
+/** Prefix of the text that replaces media. Random, so that no client can write it. */
 export const OMITTED = `data:${randomBytes(16).toString('hex')}`;
 
 export type LongStringKind = 'text' | 'media';
 
 export interface LongString {
   readonly kind: LongStringKind;
-  /** Its bytes between the quotes. */
+  /** The range of its bytes between the quotes. */
   readonly start: number;
   readonly end: number;
-  /** What is left out of a text; of media it is all. */
+  /** The range of a text that is left out; unused for media, which are left out whole. */
   readonly headEnd: number;
   readonly tailStart: number;
-  /** UTF-16 units of the whole. */
+  /** UTF-16 units of the whole string. */
   readonly units: number;
 }
 
-/** UTF-16 units of strings that were shortened, by what was parsed in their place. */
+/** UTF-16 units of strings that were shortened, by the text that replaces them. */
 export interface WholeLengths {
   readonly texts: ReadonlyMap<string, number>;
   readonly media: ReadonlyMap<string, number>;
@@ -50,7 +50,7 @@ function isHex(byte: number): boolean {
   return (byte >= 0x30 && byte <= 0x39) || ((byte | 0x20) >= 0x61 && (byte | 0x20) <= 0x66);
 }
 
-/** One past the escape at `from`; −1 when JSON has no such. */
+/** One past the escape at `from`; −1 when it is not valid JSON. */
 function skipEscape(body: Buffer, from: number): number {
   const letter = body[from + 1] ?? 0;
   if (letter !== LETTER_U) return PLAIN_ESCAPES.includes(letter) ? from + 2 : -1;
@@ -58,13 +58,13 @@ function skipEscape(body: Buffer, from: number): number {
   return from + 6;
 }
 
-/** Whether four bytes are ASCII with neither a control character nor a backslash among them. */
+/** Whether four bytes are ASCII, without control characters and backslashes. */
 function isPlain(word: number): boolean {
-  // In each byte the highest bit: below a space, no ASCII, or a backslash.
+  // The highest bit of each byte is set if it is below a space, not ASCII, or a backslash.
   return (((word - 0x20202020) | word | ((word ^ 0x5c5c5c5c) - 0x01010101)) & 0x80808080) === 0;
 }
 
-/** Walks over what a string holds, character by character, and counts. */
+/** Checks the content of a string character by character and counts its units. */
 class StringWalk {
   units = 0;
   private readonly view: DataView;
@@ -73,7 +73,7 @@ class StringWalk {
     this.view = new DataView(body.buffer, body.byteOffset, body.length);
   }
 
-  /** To the first character at `to` or behind it, or before which there are `unitsMax`. False when something on the way is no JSON. */
+  /** Moves on to the first character at or after `to`, or until there were `unitsMax` units. False when the content is not valid JSON. */
   on(to: number, unitsMax = Infinity): boolean {
     const { body, view } = this;
     let { at, units } = this;
@@ -103,12 +103,12 @@ class StringWalk {
   }
 }
 
-/** Checks a string of `body`, which is UTF-8, as JSON.parse would, its bytes between the quotes given; undefined when it is no JSON. */
+/** Checks the string with the bytes from `start` to `end` (between its quotes) of `body`, which is UTF-8, as JSON.parse would; undefined when it is invalid. */
 export function readLongString(body: Buffer, kind: LongStringKind, start: number, end: number): LongString | undefined {
   const walk = new StringWalk(body, start);
   if (kind === 'text' && !walk.on(end, HEAD_UNITS)) return undefined;
   const headEnd = walk.at;
-  // Escapes alone may make a head that long.
+  // With escapes, the head may already reach beyond this point.
   if (!walk.on(kind === 'text' ? end - TAIL_BYTES : end)) return undefined;
   const tailStart = walk.at;
   return walk.on(end) ? { kind, start, end, headEnd, tailStart, units: walk.units } : undefined;

@@ -1,9 +1,9 @@
-/** A scanned body becomes an object: the parser gets it in pieces where it is large, and of its long strings what is read of them. */
+/** Parses a scanned body: a large one in pieces, and with its long strings shortened (ADR 88). */
 import { OMITTED, type LongString, type WholeLengths } from './json-long-text.js';
 
 /**
- * Bytes of messages from which on the next begins another piece: V8 puts a string of more than 128 kB on a page of its
- * own, for which it asks the system each time.
+ * Bytes of messages after which the next message begins another piece: V8 allocates a string of more than 128 kB on a page
+ * of its own, which it requests from the system each time.
  */
 export const PIECE_BYTES = 49_152;
 
@@ -14,16 +14,16 @@ export interface ByteRange {
   readonly end: number;
 }
 
-/** Where what lies in a body. */
+/** Positions within a body. */
 export interface BodyParts {
   readonly fields: ReadonlyMap<string, ByteRange>;
-  /** To be shortened, in their order. */
+  /** Strings to be shortened, in order. */
   readonly longStrings: readonly LongString[];
-  /** Commas between messages at which a large body is cut, in their order. */
+  /** Commas between messages at which a large body is cut, in order. */
   readonly messageBreaks: readonly number[];
 }
 
-/** A body within the bounds, which may still be no JSON: what the strings hold is left to the parser. */
+/** A body within the bounds. It may still be invalid JSON, since the content of strings is checked by the parser. */
 export interface ScannedJson extends BodyParts {
   readonly kind: 'scanned';
   readonly body: Buffer;
@@ -32,7 +32,7 @@ export interface ScannedJson extends BodyParts {
 
 const QUOTED_NOTHING = '""';
 
-/** Text of a scanned body, from front to back. */
+/** Reads the text of a scanned body from front to back. */
 class Reader {
   readonly texts = new Map<string, number>();
   readonly media = new Map<string, number>();
@@ -40,7 +40,7 @@ class Reader {
 
   constructor(private readonly body: Buffer, private readonly encoding: 'latin1' | 'utf8', private readonly longStrings: readonly LongString[]) {}
 
-  /** From one byte to another, with the long strings between them shortened. */
+  /** The text between two bytes, with its long strings shortened. */
   text(from: number, to: number): string {
     let json = '';
     let at = from;
@@ -68,7 +68,7 @@ class Reader {
   }
 }
 
-/** Throws SyntaxError where the body is no JSON. */
+/** Throws SyntaxError if the body is not valid JSON. */
 export function parseInPieces({ body, encoding, fields, longStrings, messageBreaks }: ScannedJson): { readonly object: Readonly<Record<string, unknown>>; readonly wholeLengths: WholeLengths } {
   const reader = new Reader(body, encoding, longStrings);
   const messages = fields.get('messages');
@@ -78,7 +78,7 @@ export function parseInPieces({ body, encoding, fields, longStrings, messageBrea
   return { object, wholeLengths: reader };
 }
 
-/** The items of an array that is cut at commas between them. */
+/** The items of an array, parsed in pieces that end at the commas `breaks`. */
 function itemsOf(reader: Reader, { start, end }: ByteRange, breaks: readonly number[]): readonly unknown[] {
   const items: unknown[] = [];
   let from = start + 1;

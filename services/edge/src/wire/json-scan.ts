@@ -1,14 +1,14 @@
-/** A client's JSON: one pass for bounds, duplicate keys and where each top-level value lies, and only then the parser. */
+/** Reads a client's JSON: one pass checks bounds and duplicate keys and finds each top-level value; only then is it parsed. */
 import { isAscii, isUtf8 } from 'node:buffer';
 import { KeyStack, keyText } from './json-keys.js';
 import { ALL_WHOLE, LONG_STRING_BYTES, readLongString, type LongString, type LongStringKind, type WholeLengths } from './json-long-text.js';
 import { parseInPieces, PIECE_BYTES, type BodyParts, type ByteRange, type ScannedJson } from './json-pieces.js';
 
-/** Nesting allowed, the outermost object counted; at most 32, a bit a level. Deeper input could overflow recursive code behind us. */
+/** Levels of nesting, the outermost object included. At most 32, since a level is one bit. Deeper input could overflow recursive code elsewhere. */
 export const JSON_DEPTH_MAX = 32;
 /** Values allowed in one body, at all levels. */
 export const JSON_NODES_MAX = 100_000;
-/** Bytes of a string that are looked at one by one before the native search takes over. */
+/** Bytes of a string that are read one by one before the native search is used. */
 const PLAIN_BYTES = 32;
 
 export type JsonScanReason = 'syntax' | 'not-object' | 'too-deep' | 'too-many-nodes' | 'duplicate-key' | 'forbidden-key' | 'bad-utf8';
@@ -16,9 +16,9 @@ export type JsonScanReason = 'syntax' | 'not-object' | 'too-deep' | 'too-many-no
 export interface InvalidJson {
   readonly kind: 'invalid';
   readonly reason: JsonScanReason;
-  /** The byte at which it was seen, the body's length where that ended too soon; absent where it is no one byte. */
+  /** The byte at which the problem was found; the body's length if it ends too soon; absent if it is not a single byte. */
   readonly atByte?: number;
-  /** The key that stands twice, where it is a plain name. */
+  /** The duplicate or forbidden key, if it is a plain name. */
   readonly key?: string;
 }
 
@@ -46,7 +46,7 @@ const PLUS = 0x2b;
 const DOT = 0x2e;
 const ZERO = 0x30;
 
-/** What the scanner stands before. */
+/** States: what the scanner expects next. */
 const VALUE = 0;
 const FIRST_KEY = 1;
 const KEY = 2;
@@ -57,7 +57,7 @@ function isDigit(byte: number): boolean {
   return byte >= 0x30 && byte <= 0x39;
 }
 
-/** Zero beyond the end: no grammar of JSON has a zero byte. */
+/** The byte at `index`; 0 beyond the end, a byte that valid JSON never contains. */
 function at(body: Buffer, index: number): number {
   return index < body.length ? (body[index] as number) : 0;
 }
@@ -72,8 +72,8 @@ function skipSpace(body: Buffer, from: number): number {
 }
 
 /**
- * One past the closing quote of the string whose opening quote is at `from`; −1 when there is none. What stands between
- * is left to JSON.parse: only a quote that is not escaped matters here.
+ * One past the closing quote of the string whose opening quote is at `from`; −1 when there is none. The content is checked
+ * by JSON.parse later: here only a quote that is not escaped matters.
  */
 function skipString(body: Buffer, from: number): number {
   const { length } = body;
@@ -86,7 +86,7 @@ function skipString(body: Buffer, from: number): number {
       i += 2;
       plain = 0;
     } else if (plain === PLAIN_BYTES) {
-      // Long text without escapes: the native search is twenty times faster, but costs more to start than a short loop.
+      // Long text without escapes: the native search is twenty times faster, but starting it costs more than a short loop.
       const quote = body.indexOf(QUOTE, i);
       if (quote === -1) return -1;
       if (!isEscaped(body, i, quote)) return quote + 1;
@@ -100,7 +100,7 @@ function skipString(body: Buffer, from: number): number {
   return -1;
 }
 
-/** True when an odd number of backslashes stands before `at`, none of them before `from`. */
+/** True when an odd number of backslashes directly precedes `at`; bytes before `from` are not read. */
 function isEscaped(body: Buffer, from: number, at: number): boolean {
   let first = at;
   while (first > from && body[first - 1] === BACKSLASH) first -= 1;
@@ -149,11 +149,11 @@ function isWord(body: Buffer, from: number, word: string): boolean {
   return true;
 }
 
-/** A scan runs to its end before the next one starts: one stack serves all. */
+/** One stack for all scans, since a scan is synchronous. */
 const keys = new KeyStack();
 const NO_BODY = Buffer.alloc(0);
 
-/** The first half of `parseJsonObject`. With `shortens` the long strings of `messages` are checked here, and their ends alone are parsed. */
+/** The first half of `parseJsonObject`. With `shortens`, long strings in `messages` are checked here, and only their ends are parsed. */
 export function scanJsonObject(body: Buffer, shortens = false): ScannedJson | InvalidJson {
   const encoding = isAscii(body) ? 'latin1' : 'utf8';
   if (encoding === 'utf8' && !isUtf8(body)) return { kind: 'invalid', reason: 'bad-utf8' };
@@ -162,7 +162,7 @@ export function scanJsonObject(body: Buffer, shortens = false): ScannedJson | In
     const scan = scanObject(body, shortens);
     return scan.kind === 'invalid' ? scan : { kind: 'scanned', body, encoding, fields: scan.fields, longStrings: scan.longStrings, messageBreaks: scan.messageBreaks };
   } catch (error) {
-    // Of a key with a wrong escape.
+    // A key with an invalid escape.
     if (error instanceof SyntaxError) return syntaxWithin(body, 0, body.length);
     throw error;
   } finally {
@@ -170,7 +170,7 @@ export function scanJsonObject(body: Buffer, shortens = false): ScannedJson | In
   }
 }
 
-/** The second half: nothing of `body` may have changed in between. */
+/** The second half of `parseJsonObject`. `body` must not have changed in between. */
 export function parseScanned(scanned: ScannedJson): JsonObjectRead {
   const { body, encoding, fields, longStrings, messageBreaks } = scanned;
   try {
@@ -178,7 +178,7 @@ export function parseScanned(scanned: ScannedJson): JsonObjectRead {
     const { object, wholeLengths } = parseInPieces(scanned);
     return { kind: 'ok', object, fields, wholeLengths };
   } catch (error) {
-    // What was parsed may be shorter than the body, or a piece of it.
+    // The parsed text may be shortened or a piece, so the position is searched in the whole body.
     if (error instanceof SyntaxError) return syntaxWithin(body, 0, body.length);
     throw error;
   }
@@ -186,12 +186,12 @@ export function parseScanned(scanned: ScannedJson): JsonObjectRead {
 
 const syntaxAt = (atByte: number): InvalidJson => ({ kind: 'invalid', reason: 'syntax', atByte });
 
-/** What is told again of a key: a field's name, and nothing that may be more. */
+/** Only keys that look like field names are repeated in an error. */
 const PLAIN_KEY = /^[A-Za-z_][A-Za-z0-9_]{0,31}$/;
 
 const keyProblem = (reason: 'duplicate-key' | 'forbidden-key', atByte: number, key: string): InvalidJson => ({ kind: 'invalid', reason, atByte, ...(PLAIN_KEY.test(key) ? { key } : {}) });
 
-/** Asks the parser where it stops in these bytes, which are no JSON: its message says the character, and at an end that comes too soon none. */
+/** Finds the position of the error in these bytes, which are not valid JSON, from the parser's message. It has no position if the text ends too soon. */
 function syntaxWithin(body: Buffer, start: number, end: number): InvalidJson {
   const text = body.toString('utf8', start, end);
   try {
@@ -204,27 +204,27 @@ function syntaxWithin(body: Buffer, start: number, end: number): InvalidJson {
 }
 
 /**
- * Parses `body`, one JSON object in UTF-8, at most 32 deep and 100,000 values large, with no key twice in any object and
- * no key `__proto__`; answers the byte range of each top-level value beside it. Accepts exactly what `JSON.parse`
- * accepts within these bounds, which are checked before it runs. Never throws; does not recurse.
+ * Parses `body`, one JSON object in UTF-8 with at most 32 levels and 100,000 values, no key twice in any object and no key
+ * `__proto__`; also returns the byte range of each top-level value. Within these bounds, which are checked first, it accepts
+ * exactly what `JSON.parse` accepts. Never throws; does not recurse.
  */
 export function parseJsonObject(body: Buffer, shortens = false): JsonObjectRead {
   const scanned = scanJsonObject(body, shortens);
   return scanned.kind === 'invalid' ? scanned : parseScanned(scanned);
 }
 
-/** The bounds and the keys, and the grammar as far as they need it; throws SyntaxError on a key with a wrong escape. */
+/** Checks bounds and keys, and the grammar as far as needed for them. Throws SyntaxError on a key with an invalid escape. */
 function scanObject(body: Buffer, shortens: boolean): JsonScan {
   const fields = new Map<string, ByteRange>();
   let longStrings = NO_LONG_STRINGS;
   let messageBreaks = NO_BREAKS;
-  /** Of `messages`, behind which a comma begins another piece. */
+  /** Position in `messages` after which a comma begins another piece. */
   let pieceEnd = shortens && body.length > PIECE_BYTES ? PIECE_BYTES : Infinity;
   const first = skipSpace(body, 0);
   if (at(body, first) !== OPEN_BRACE) return isJson(body) ? { kind: 'invalid', reason: 'not-object' } : syntaxAt(first);
 
   keys.open();
-  // One bit a level, the innermost lowest: 1 = object.
+  // One bit for each level, the innermost lowest: 1 = object, 0 = array.
   let levels = 1;
   let depth = 1;
   let state = FIRST_KEY;
@@ -232,7 +232,7 @@ function scanObject(body: Buffer, shortens: boolean): JsonScan {
   let nodes = 1;
   let topKey = '';
   let topStart = 0;
-  /** Of the key that was read last: of a value that stands in an object, its own. */
+  /** The key that was read last; for a value in an object, its key. */
   let keyStart = 0;
   let keyEnd = 0;
 
@@ -309,7 +309,7 @@ const NO_LONG_STRINGS: readonly LongString[] = [];
 const NO_BREAKS: readonly number[] = [];
 const MEDIA_KEYS = ['data', 'file_data'];
 
-/** What a string within `messages` is by its depth and its key: text of a message or of a part of its content, or media inside a part. Undefined = it is parsed whole. */
+/** The kind of a string within `messages`, by its depth and key: text of a message or of a content part, or media in a part. Undefined = it is parsed whole. */
 function longStringKind(body: Buffer, depth: number, keyStart: number, keyEnd: number, quote: number): LongStringKind | undefined {
   const key = depth === 3 || depth === 5 || depth === 6 ? body.toString('latin1', keyStart, keyEnd) : '';
   if (depth === 3) return key === 'content' ? 'text' : undefined;
@@ -318,7 +318,7 @@ function longStringKind(body: Buffer, depth: number, keyStart: number, keyEnd: n
   return isMedia ? 'media' : undefined;
 }
 
-/** True for a scalar alone, or what looks like an array: enough to say "not an object" rather than "not JSON". */
+/** True for a single scalar, or what looks like an array, so that the error is "not an object" and not "not JSON". */
 function isJson(body: Buffer): boolean {
   const start = skipSpace(body, 0);
   if (at(body, start) === OPEN_BRACKET) return true;

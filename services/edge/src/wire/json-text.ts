@@ -1,10 +1,10 @@
-/** Explicit JSON encoding for values that may hold money, since `JSON.stringify` throws on bigint. */
+/** JSON encoding for values that may contain amounts of money, since `JSON.stringify` throws on bigint. */
 import { formatUsdJson } from '@signalbox/kernel/money';
 
-/** A bigint is an amount in nano-USD and becomes the exact number of dollars. */
+/** A bigint is an amount in nano-USD and is written as the exact number of dollars. */
 export type JsonValue = string | number | boolean | null | bigint | readonly JsonValue[] | { readonly [key: string]: JsonValue };
 
-/** JSON text of a value we made ourselves (never of a client's: it recurses). Non-finite numbers become null. */
+/** JSON text of a value of our own (not a client's, since it recurses without a bound). Non-finite numbers become null. */
 export function renderJson(value: JsonValue): string {
   if (typeof value === 'bigint') return formatUsdJson(value);
   if (value === null || typeof value !== 'object') return JSON.stringify(value);

@@ -1,4 +1,4 @@
-/** What is wrong with a body that is no JSON of ours, in words. Of what it holds they tell no more than a field's name. */
+/** Error messages for bodies that cannot be read. They repeat nothing of a body except a field's name. */
 import { JSON_DEPTH_MAX, JSON_NODES_MAX, type InvalidJson, type JsonScanReason } from './json-scan.js';
 
 const SENTENCES: Readonly<Record<JsonScanReason, string>> = {
@@ -16,7 +16,7 @@ const ADVICE: Partial<Readonly<Record<JsonScanReason, string>>> = {
   'too-many-nodes': ' Send long lists as text.',
 };
 
-/** One or two sentences of what was read, without success, out of a body of so many bytes. */
+/** The message for a body of `bytes` bytes, one or two sentences. */
 export function jsonProblem({ reason, atByte, key }: InvalidJson, bytes: number): string {
   if (bytes === 0) return 'The body is empty: it must be a JSON object.';
   if (reason === 'syntax' && atByte === bytes) return `${SENTENCES.syntax}: it ends too soon, after ${bytes} byte${bytes === 1 ? '' : 's'}.`;

@@ -1,18 +1,18 @@
-/** An answer as it is kept for a repeat: one line of JSON with status, headers and trailers, then the body's bytes. */
+/** The stored form of an answer that is kept for repeats: one line of JSON with status, headers and trailers, then the body's bytes. */
 import { z } from 'zod';
 import type { HeaderList } from './headers.js';
 
 export interface KeptAnswer {
   readonly status: number;
-  /** Names and values in turn; none that only held then. */
+  /** Names and values in alternation, without those that only applied to the first answer. */
   readonly headers: HeaderList;
   readonly trailers: HeaderList;
   readonly body: Buffer;
-  /** Of the key that asked; answers of older versions do not tell it. */
+  /** The key that made the request; undefined in answers stored by older versions. */
   readonly keyId?: string | undefined;
 }
 
-/** Larger answers are not kept; half of what accounts takes. */
+/** Larger answers are not kept. Half of what accounts accepts. */
 const KEPT_BYTES_MAX = 512 * 1_024;
 
 const headSchema = z.object({ status: z.number(), headers: z.array(z.string()), trailers: z.array(z.string()), keyId: z.string().optional() });
@@ -22,7 +22,7 @@ export function packAnswer({ status, headers, trailers, body, keyId }: KeptAnswe
   return Buffer.concat([Buffer.from(`${JSON.stringify({ status, headers, trailers, keyId })}\n`), body]);
 }
 
-/** Undefined when it is not what `packAnswer` made. */
+/** Undefined when `packAnswer` did not make it. */
 export function unpackAnswer(bytes: Buffer): KeptAnswer | undefined {
   const end = bytes.indexOf(LINE_FEED);
   try {
@@ -33,14 +33,14 @@ export function unpackAnswer(bytes: Buffer): KeptAnswer | undefined {
   }
 }
 
-/** Of the connection or of the moment: told anew with each repeat. */
+/** Headers of the connection or the moment, which each repeat gets anew. */
 const isOfTheMoment = (name: string): boolean => /^(x-ratelimit-|content-length$|trailer$|transfer-encoding$|connection$|date$)/i.test(name);
 
-/** Takes down an answer while it is sent; gives up on one that is too large. */
+/** Records an answer while it is sent, unless it is too large. */
 export class AnswerRecorder {
-  /** As told to the client; undefined until it is known. */
+  /** The cost as told to the client; undefined until known. */
   costNanoUsd: bigint | undefined;
-  /** It was refused because of a bug of ours, maybe after it had been dispatched. */
+  /** The request was refused because of a bug of ours, perhaps after it had been dispatched. */
   isDoubtful = false;
   private headers: HeaderList = [];
   private trailers: HeaderList = [];
@@ -48,7 +48,7 @@ export class AnswerRecorder {
   private bytes = 0;
   private isComplete = false;
 
-  /** `keeps` false: only the cost is noted. */
+  /** `keeps`: false = only the cost is noted. */
   constructor(
     readonly keeps: boolean,
     private readonly keyId: string,
@@ -72,7 +72,7 @@ export class AnswerRecorder {
     this.isComplete = true;
   }
 
-  /** Packed; undefined when it is not kept, not complete or too large. `isFramed`: the parts carry the chunked coding. */
+  /** The packed answer; undefined when it is not kept, not complete or too large. `isFramed`: the parts have the chunked transfer coding. */
   answer(isFramed: boolean): Buffer | undefined {
     if (!this.keeps || !this.isComplete || this.bytes > KEPT_BYTES_MAX) return undefined;
     const whole = Buffer.concat(this.parts);

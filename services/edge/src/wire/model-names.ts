@@ -1,9 +1,9 @@
-/** What to ask for instead of a model's name that another gateway would know. */
+/** Error messages for unknown models, with hints for names that other gateways use. */
 import { isAutoModelId } from '@signalbox/kernel/model-lists';
 import type { Variant } from '@signalbox/kernel/tiers';
 import { autoModelId } from './models.js';
 
-/** Endings of OpenRouter's names, with what says the same here. Names of our own may have others, such as Ollama's `:8b`. */
+/** Endings of OpenRouter's names, with their equivalent here. Valid names may have other endings, such as Ollama's `:8b`. */
 const ENDINGS: ReadonlyMap<string, string> = new Map([
   ['nitro', ' with `provider: {"sort": "throughput"}`'],
   ['floor', ' with `provider: {"sort": "price"}`'],
@@ -14,29 +14,29 @@ const ENDINGS: ReadonlyMap<string, string> = new Map([
   ['exacto', ''],
 ]);
 
-/** Where OpenRouter lists a model's endpoints, behind its address. */
+/** Suffix of the address at which OpenRouter lists a model's endpoints. */
 const ENDPOINTS = '/endpoints';
 
 const LIST = 'GET /v1/models lists the names that this key may use.';
 
 export interface NotFound {
-  /** Providers that would serve the model, if there were a credential for one. */
+  /** Providers that would serve the model if they had a credential. */
   readonly unsetProviders: readonly string[];
-  /** What the name certainly means; empty = unknown. */
+  /** The model that the name certainly means; empty = unknown. */
   readonly nearestModel: string;
-  /** The provider that the name asks for; empty = none. */
+  /** The provider that the name contains; empty = none. */
   readonly nearestProvider: string;
-  /** Models that are called much like it, where nothing else is known of it; a routing of before tells none. */
+  /** Models with similar names, if nothing else is known; absent from a routing service of an older version. */
   readonly similarModels?: readonly string[];
 }
 
 /** Characters of a client's model id that are repeated in a message. */
 const ECHO_MAX = 128;
 
-/** A client's word for a model, cut to what may be shown. */
+/** The client's name of a model, shortened for a message. */
 export const shownModel = (model: string): string => model.slice(0, ECHO_MAX);
 
-/** What to tell of a model that could not be found, by the client's word for it. */
+/** The message for a model that could not be found; `asked`: the client's name for it. */
 export function modelNotFound(asked: string, found: NotFound, variant: Variant): string {
   const { unsetProviders: unset } = found;
   const model = shownModel(asked);
@@ -45,7 +45,7 @@ export function modelNotFound(asked: string, found: NotFound, variant: Variant):
   return `The model '${model}' does not exist or is not available to this key.${modelHint(model, found, variant)}`;
 }
 
-/** A sentence that begins with a blank. `model` is the client's word, cut to what may be shown. */
+/** A sentence with a leading blank. `model`: the client's name, shortened. */
 function modelHint(model: string, { nearestModel, nearestProvider, similarModels = [] }: NotFound, variant: Variant): string {
   const small = model.trim().toLowerCase();
   const meansAuto = isAutoModelId(small) || small.endsWith('/auto');

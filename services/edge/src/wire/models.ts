@@ -1,4 +1,4 @@
-/** The list of models and one record of it, in both variants (contract, section 12). */
+/** JSON of the list of models, and of one model, in both variants. */
 import { isAutoModelId } from '@signalbox/kernel/model-lists';
 import type { Variant } from '@signalbox/kernel/tiers';
 
@@ -24,13 +24,13 @@ function recordText(model: ListedModel, variant: Variant, detail: boolean): stri
   return `{"id":${id},"object":"model","owned_by":${JSON.stringify(model.ownedBy)}${extras}${inner === '' ? '' : `,${inner}`}}`;
 }
 
-/** The longest that any of them reads, by their details; null where none says. */
+/** The longest context of any model, from their details; null if none has one. */
 function longestContext(models: readonly ListedModel[]): number | null {
   const lengths = models.map(({ detailJson }) => (detailJson.length === 0 ? null : (JSON.parse(Buffer.from(detailJson).toString('utf8')) as { readonly context_length?: number | null }).context_length));
   return Math.max(0, ...lengths.map((length) => length ?? 0)) || null;
 }
 
-/** The record of the automatic-routing model, which chooses among `models`. Its detail is what OpenRouter says of its own: -1 is a price that depends on the choice. */
+/** The record of the automatic-routing model, which chooses among `models`. Its detail follows OpenRouter: a price of -1 depends on the choice. */
 export function autoModel(variant: Variant, models: readonly ListedModel[]): ListedModel {
   const detail = { pricing: { prompt: '-1', completion: '-1' }, context_length: longestContext(models) };
   return { id: autoModelId(variant), ownedBy: SERVICE_OWNER, detailJson: Buffer.from(JSON.stringify(detail)) };

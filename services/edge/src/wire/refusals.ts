@@ -1,4 +1,4 @@
-/** Answers of quota, routing and workers that mean "no", as errors for the client. */
+/** Errors for the client from refusals by quota, routing and workers. */
 import type { AdmitResponse__Output, Limits } from '@signalbox/contracts/quota';
 import type { DecideResponse__Output } from '@signalbox/contracts/routing';
 import type { Failed__Output } from '@signalbox/contracts/worker';
@@ -10,15 +10,15 @@ import { API_ERRORS, apiError, retryHeaders, type ApiError } from './errors.js';
 import type { JsonValue } from './json-text.js';
 import { modelNotFound, shownModel } from './model-names.js';
 
-/** Wait told when no provider gave a hint (contract, section 7). */
+/** Retry-After if no provider named one. */
 const ALL_FAILED_RETRY_AFTER_MS = 5_000;
 const NOTHING: Least = { nanoUsd: 0n, tokens: 0n };
 
-/** Completions and all other calls are counted apart. */
+/** Completions and all other calls are counted separately. */
 type RateKind = 'chat' | 'control';
 const OF_KIND: Readonly<Record<RateKind, string>> = { chat: '', control: ', completions not counted' };
 
-/** Said where it can be true: of what is left the shortest request has room. */
+/** Added only if the shortest request would fit into what is left. */
 const mayFit = (left: bigint, least: bigint): string => (left < least ? '' : ' A shorter prompt or a smaller max_tokens may fit.');
 
 function capMetadata(admission: AdmitResponse__Output): { readonly [key: string]: JsonValue } {
@@ -31,7 +31,7 @@ function capMetadata(admission: AdmitResponse__Output): { readonly [key: string]
   };
 }
 
-/** Says why, so that nobody has to guess at a cap that is not spent yet. */
+/** Gives the figures of the cap, since it may refuse a request before it is used up. */
 function capMessage({ limitSource, limitNanoUsd, spendNanoUsd, reservedNanoUsd }: AdmitResponse__Output, least: bigint): string {
   const [limit, spent, held] = [BigInt(limitNanoUsd), BigInt(spendNanoUsd), BigInt(reservedNanoUsd)];
   const figures = `The cost cap of this ${limitSource === 'key' ? 'key' : 'account'} is $${shortUsd(limit)}; $${shortUsd(spent)} is spent`;
@@ -39,7 +39,7 @@ function capMessage({ limitSource, limitNanoUsd, spendNanoUsd, reservedNanoUsd }
   return `${figures}, and what is left is less than this request may cost.${mayFit(limit - spent - held, least)}`;
 }
 
-/** As above, of the trial credit. */
+/** As above, for the trial credit. */
 function trialMessage({ limitNanoUsd, spendNanoUsd, reservedNanoUsd }: AdmitResponse__Output, least: bigint): string {
   const [limit, spent, held] = [BigInt(limitNanoUsd), BigInt(spendNanoUsd), BigInt(reservedNanoUsd)];
   if (spent + held >= limit) return API_ERRORS.trial_credit_exhausted.message;
@@ -48,14 +48,14 @@ function trialMessage({ limitNanoUsd, spendNanoUsd, reservedNanoUsd }: AdmitResp
 
 const allotmentName = ({ ofOwnCredentials }: AdmitResponse__Output): string => (ofOwnCredentials ? 'allotment of tokens over your own credentials' : 'token allotment');
 
-/** As above, of an allotment, whose amounts are tokens. */
+/** As above, for an allotment, whose amounts are tokens. */
 function allotmentMessage(admission: AdmitResponse__Output, least: bigint): string {
   const [limit, used, held] = [BigInt(admission.limitNanoUsd), BigInt(admission.spendNanoUsd), BigInt(admission.reservedNanoUsd)];
   if (used + held >= limit) return `The ${allotmentName(admission)} of this period is used up.`;
   return `The ${allotmentName(admission)} of this period is ${limit}; ${used} are used, and what is left is less than this request may use.${mayFit(limit - used - held, least)}`;
 }
 
-/** At least two decimals, no zeros behind them. */
+/** At least two decimals, without further trailing zeros. */
 function shortUsd(nanoUsd: bigint): string {
   return formatUsd(nanoUsd).replace(/(\.\d\d\d*?)0+$/, '$1');
 }
@@ -66,28 +66,28 @@ function resetsAtSeconds(admission: AdmitResponse__Output): number | null {
 
 const requests = (count: number): string => `${count} request${count === 1 ? '' : 's'}`;
 
-/** A sentence with whose rate it was. Of two that are equal the account's is meant: it is full whenever the key's is. */
+/** Names the key or account whose rate is reached. If both rates are equal, it is the account's, which is reached whenever the key's is. */
 function rateMessage({ limitRequests }: AdmitResponse__Output, { requestsPerMinute, keyRequestsPerMinute }: Limits, kind: RateKind): string {
   const isOfKey = keyRequestsPerMinute !== undefined && limitRequests === keyRequestsPerMinute && limitRequests !== requestsPerMinute;
   return `Rate limit reached: this ${isOfKey ? 'key' : 'account'} may make ${requests(limitRequests ?? requestsPerMinute ?? 0)} a minute${OF_KIND[kind]}.`;
 }
 
-/** When it was decided, by the clock that says when limits begin anew: this host's may be apart from it. */
+/** When quota decided, by its own clock, which also sets `resetsAtMs`; the clock here may differ. */
 function decidedAtMs({ periods }: AdmitResponse__Output, nowMs: number): number {
   return Number(periods?.reservedAtMs ?? 0) || nowMs;
 }
 
 const CALLER_ERRORS = { expired: 'api_key_expired', revoked: 'api_key_revoked', disabled: 'invalid_api_key', suspended: 'account_suspended', unknown: 'invalid_api_key', 'session-over': 'invalid_session' } as const;
 
-/** Of a key or session that may not be used, by its state where the secret was right. */
+/** The error for a key or session that may not be used. */
 export function callerToApiError(state: CallerState): ApiError {
   return apiError(CALLER_ERRORS[state], state === 'disabled' ? { message: 'The API key is disabled.' } : {});
 }
 
 export interface AdmissionAsked {
-  /** What the shortest request would need. */
+  /** What the shortest request would need of the limit. */
   readonly least?: Least | undefined;
-  /** Those that it was asked under. */
+  /** The limits of the admission. */
   readonly limits?: Limits;
   readonly kind?: RateKind;
 }
@@ -120,7 +120,7 @@ export function admissionToApiError(admission: AdmitResponse__Output, nowMs: num
   }
 }
 
-/** Only requests that still run stand in the way: the status and code of the limit itself, but soon to be tried again. */
+/** Only the holds of running requests leave no room: status and code are those of the limit, but with a short Retry-After. */
 function blockedToApiError(admission: AdmitResponse__Output): ApiError {
   const retryAfterMs = Math.min(5_000, Math.max(1_000, admission.retryAfterMs));
   const message = (what: string): string => `Requests that are still running hold the rest of ${what}. Retry shortly.`;
@@ -134,7 +134,7 @@ function blockedToApiError(admission: AdmitResponse__Output): ApiError {
   }
 }
 
-/** Sentences that begin with a blank, of what in the request stands in the way; empty where that is not known. */
+/** Sentences, each with a leading blank, about what in the request excludes providers; '' = not known. */
 function inTheWay({ excludedBy, ignoredParams, untakenParams, unsetProviders, absentProviders }: DecideResponse__Output): string {
   const names = ignoredParams.filter((name) => name.startsWith('provider.'));
   const listed = excludedBy.includes('allow_list') ? " 'allow_list' is the account's policy (GET /api/policy) and this key's allowed_models; GET /v1/models lists what both let it use." : '';
@@ -144,12 +144,12 @@ function inTheWay({ excludedBy, ignoredParams, untakenParams, unsetProviders, ab
   return `${listed}${untaken}${unset}${absent}${names.length === 0 ? '' : ` Of no provider that is known here: ${names.join(', ')}.`}`;
 }
 
-/** Of a model that was served once, and is no more: `fallbackModels` are served, and may be asked for with this key. */
+/** The error for a model that is no longer served. `fallbackModels`: served models that this key may use. */
 export function modelDeprecated(model: string, fallbackModels: readonly string[]): ApiError {
   return apiError('model_deprecated', { param: 'model', message: `The model '${shownModel(model)}' is no longer served.`, metadata: { fallback_models: fallbackModels } });
 }
 
-/** The error of a decision without a plan, for the model id that the client sent. Asserts that it was refused. */
+/** The error for a decision without a plan; `model`: the id that the client sent. Asserts that it was refused. */
 export function refusalToApiError(decision: DecideResponse__Output, model: string, variant: Variant): ApiError {
   switch (decision.refusal) {
     case 'MODEL_NOT_FOUND':
@@ -180,12 +180,11 @@ export interface FailedAttempt {
 }
 
 /**
- * The error when no attempt answered: 400 when the last one blames the request, 503 of ours when quota was away, or
- * accounts, without whom an own credential cannot be had, else
- * 503 with the smallest hint of the providers, or 5 s. What one credential was asked to wait while another was free only
- * shortens that: nobody knows that the other has to wait. An empty list means that every breaker was open, the first of
- * them for another `retryAfterMs`; 0 = unknown. `isCutShort`: who may have taken the request was not asked, so that it is
- * not blamed.
+ * The error when no attempt answered: 400 when the last one blames the request; 503 of ours when quota was away, or accounts,
+ * which keeps own credentials; else 503 with the shortest wait that a provider named, or 5 s. The wait of one credential
+ * while another was free (`hintMs`) can only shorten that, since the other may not have to wait. An empty list means that
+ * every breaker was open, the first of them for another `retryAfterMs`; 0 = unknown. `isCutShort`: planned attempts were not
+ * made, so the request is not blamed.
  */
 export function allAttemptsFailed(attempts: readonly FailedAttempt[], retryAfterMs = 0, isCutShort = false): ApiError {
   const failures = attempts.flatMap(({ provider, failed, byok }) => (failed === undefined ? [] : [{ provider, failed, byok }]));
@@ -208,7 +207,7 @@ export function allAttemptsFailed(attempts: readonly FailedAttempt[], retryAfter
 
 const OF_CREDENTIAL: ReadonlySet<Failed__Output['class']> = new Set<Failed__Output['class']>(['CREDENTIAL', 'NO_CREDENTIAL', 'ACCOUNTS_AWAY']);
 
-/** Of a request that ran on the account's own credentials alone: who wonders why nobody else was asked is told. Undefined where credentials are to blame for a part. */
+/** The message for a request on the account's own credentials only, which explains why no other was used. Undefined if credentials caused only some of the failures. */
 function ownFailureMessage(failures: readonly { readonly provider: string; readonly failed: Failed__Output }[]): string | undefined {
   const providers = [...new Set(failures.map(({ provider }) => provider))].join(', ');
   const isAll = (isOne: (failed: Failed__Output) => boolean): boolean => failures.every(({ failed }) => isOne(failed));
@@ -237,15 +236,15 @@ function clientErrorName(failed: Failed__Output): RequestFaultName | undefined {
   return failed.class === 'CONTENT_POLICY' ? 'content_policy_violation' : undefined;
 }
 
-/** Of a stream that had begun when the service was stopped: to ask again is to pay again. */
+/** For a stream that had begun when the service was stopped. A retry is charged again. */
 export const STOPPED: ApiError = apiError('overloaded', { message: 'The service is being stopped or replaced. What was delivered is charged; if the request is sent again, that is charged as well.', metadata: { retryable: true, charged: true } });
 
-/** The error inside the last chunk of a stream that broke after content. Its status never leaves: the headers are out. */
+/** The error inside the last chunk of a stream that broke after content. Its status is not sent, since the headers have been. */
 export function cutToApiError(failed: Failed__Output): ApiError {
   if (failed.class === 'STOPPED') return STOPPED;
   if (failed.class === 'QUOTA_AWAY') return apiError('quota_unavailable', { metadata: { retryable: true } });
   const name = clientErrorName(failed);
-  // Asked again it would end alike, and be paid for again.
+  // A retry would end in the same way and be charged again.
   if (name !== undefined) return requestFault(name, failed, { retryable: false });
   const timedOut = failed.class === 'TIMEOUT_IDLE' || failed.class === 'TIMEOUT_FIRST_BYTE';
   const closed = failed.class === 'DISCONNECTED' || failed.class === 'CONNECT';

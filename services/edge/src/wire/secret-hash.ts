@@ -1,6 +1,6 @@
 /**
- * HalfSipHash-1-3 under a key of this process: a client that cannot know it cannot choose texts that hash alike, and with
- * them make a table of theirs cost the square of its size (J.-P. Aumasson and D. J. Bernstein, SipHash, INDOCRYPT 2012).
+ * HalfSipHash-1-3 under a random key of this process: a client does not know the key, and so cannot choose texts with equal
+ * hashes, which would make a hash table take quadratic time (J.-P. Aumasson and D. J. Bernstein, SipHash, INDOCRYPT 2012).
  */
 import { randomBytes } from 'node:crypto';
 
@@ -8,7 +8,7 @@ const secret = randomBytes(8);
 const KEY_LOW = secret.readInt32LE(0);
 const KEY_HIGH = secret.readInt32LE(4);
 
-/** 32 bits, signed, of `bytes` from `start` up to `end`. */
+/** The signed 32-bit hash of `bytes` from `start` up to `end`. */
 export function secretHash(bytes: Uint8Array, start: number, end: number): number {
   let v0 = KEY_LOW;
   let v1 = KEY_HIGH;
@@ -16,7 +16,7 @@ export function secretHash(bytes: Uint8Array, start: number, end: number): numbe
   let v3 = 0x74656462 ^ KEY_HIGH;
   const length = end - start;
   const words = length >> 2;
-  // The last word holds what is left of the bytes, and their number.
+  // The last word has the remaining bytes and the length.
   const rounds = words + 1;
   let at = start;
   for (let i = 0; i < rounds + 3; i += 1) {

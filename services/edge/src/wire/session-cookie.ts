@@ -1,8 +1,8 @@
-/** The cookie of a dashboard's session. */
+/** The cookie of a dashboard session. */
 
-/** Over TLS: bound to this very host by its prefix. */
+/** Over TLS; the prefix binds it to this host. */
 const SECURE_NAME = '__Host-signalbox';
-/** On loopback, where browsers differ on what `Secure` means without TLS. The port follows: a browser's cookies are of a host, whatever its port, and a second gateway there would sign out who uses the first. */
+/** On loopback, where browsers treat `Secure` without TLS differently. The port is appended, since cookies are shared by all ports of a host: a second gateway would sign out the users of the first. */
 const LOOPBACK_NAME = 'signalbox';
 const LOOPBACK_HOST = /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::(\d{1,5}))?$/i;
 

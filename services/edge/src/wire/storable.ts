@@ -1,7 +1,7 @@
-/** What a client sends to be stored or looked up: no store of ours can hold a NUL character or half a surrogate pair, so it is the client's mistake. */
+/** Checks text that a client sends to be stored or looked up: the databases cannot hold a NUL character or half a surrogate pair, so it is refused. */
 import { isStorableText } from '@signalbox/kernel/storable-text';
 
-/** True when path and query can be decoded, and the query holds no NUL. One in the path is part of an id that nothing has. */
+/** True when path and query can be decoded, and the query has no NUL. (With one in the path, an id is simply not found.) */
 export function isReadableUrl(url: string): boolean {
   const query = url.indexOf('?');
   try {
@@ -11,7 +11,7 @@ export function isReadableUrl(url: string): boolean {
   }
 }
 
-/** False when a key or a text of parsed JSON, at any depth, holds a NUL or a surrogate without its other half. Recursive: for JSON whose depth is bounded. */
+/** False when a key or text of parsed JSON, at any depth, has a NUL or half a surrogate pair. Recursive, so only for JSON of bounded depth. */
 export function isStorable(value: unknown): boolean {
   if (typeof value === 'string') return isStorableText(value);
   if (typeof value !== 'object' || value === null) return true;

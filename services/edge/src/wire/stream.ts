@@ -1,4 +1,4 @@
-/** The events of a streamed answer (contract, section 5). */
+/** The events of a streamed answer. */
 import type { Variant } from '@signalbox/kernel/tiers';
 import { renderRouter, renderUsage, type RouterFigures, type UsageFigures } from './chat.js';
 import { renderErrorObject, type ApiError } from './errors.js';
@@ -6,7 +6,7 @@ import type { Framing } from './framing.js';
 import { routerTrailers } from './headers.js';
 import { renderJson, type JsonValue } from './json-text.js';
 
-/** A comment between events, after silence. */
+/** A comment that is sent after a time of silence. */
 const KEEP_ALIVE = Buffer.from(': keep-alive\n\n');
 /** The last event of every stream. */
 const DONE = 'data: [DONE]\n\n';
@@ -24,19 +24,19 @@ export interface StreamWireOptions {
   /** The model id that the client sent. */
   readonly routedFrom: string;
   readonly includeUsage: boolean;
-  /** How many were asked for. */
+  /** How many choices were asked for. */
   readonly choices: number;
   readonly variant: Variant;
-  /** Empty or absent: the provider sent none. */
+  /** '' or absent = the provider sent none. */
   readonly systemFingerprint?: string | undefined;
   readonly serviceTier?: string | undefined;
   readonly framing: Framing;
 }
 
-/** What is known of a stream that broke while its usage and cost are not. */
+/** The end of a broken stream whose usage and cost are not known. */
 export interface StreamBreak {
   readonly provider: string;
-  /** For the trailers; undefined = the headers told them, and which provider answers. */
+  /** For the trailers; undefined = the headers already had this number, and the provider. */
   readonly attempts?: number | undefined;
   readonly routerMetadata?: JsonValue | undefined;
 }
@@ -50,18 +50,18 @@ export interface StreamEnd extends StreamBreak {
   readonly healed?: readonly string[] | undefined;
 }
 
-/** Every answer is ready for the connection, framing included. Choices are JSON array texts and are spliced in as they are. */
+/** All returned buffers include the framing. Choices are JSON array texts and are inserted unchanged. */
 export interface StreamWire {
   keepAlive(): Buffer;
-  /** A chunk for each of `list`, which is not empty. */
+  /** A chunk for each item of `list`, which must not be empty. */
   chunks(list: readonly Uint8Array[]): Buffer;
-  /** Chunks for `before`, then the held finish chunk with usage and `x_router`, or under include_usage that chunk and one more. The stream's last. */
+  /** Chunks for `before`, then the finish chunk with usage and `x_router`; with include_usage the figures are in a further chunk. Ends the stream. */
   finish(before: readonly Uint8Array[], choices: Uint8Array, end: StreamEnd): Buffer;
-  /** Chunks for `before`, then the error chunk of a stream that broke, which ends all choices but those of `finished`. The stream's last. */
+  /** Chunks for `before`, then the error chunk, which ends all choices except those in `finished`. Ends the stream. */
   error(before: readonly Uint8Array[], error: ApiError, end?: StreamEnd | StreamBreak, finished?: ReadonlySet<number>): Buffer;
 }
 
-/** Renders the events of one stream; what all chunks share is encoded once. */
+/** Renders the events of one stream; the common part of all chunks is encoded once. */
 export function createStreamWire(options: StreamWireOptions): StreamWire {
   const { id, created, model, routedFrom, includeUsage, choices: asked, variant, systemFingerprint = '', serviceTier = '', framing } = options;
   const fingerprint = systemFingerprint === '' ? '' : `,"system_fingerprint":${JSON.stringify(systemFingerprint)}`;
@@ -102,7 +102,7 @@ export function createStreamWire(options: StreamWireOptions): StreamWire {
     return `,"usage":${renderUsage(end.usage)}${xRouter}${metadataOf(end)}}\n\n`;
   };
 
-  /** The last write of the stream: `before` and `last` in one payload, the trailers behind it. */
+  /** The last write of the stream: `before` and `last` in one payload, then the trailers. */
   const end = (before: readonly Uint8Array[], last: Buffer, figuresOfEnd: StreamEnd | StreamBreak | undefined): Buffer => {
     const events = Buffer.allocUnsafe(lengthOf(before));
     write(events, 0, before);

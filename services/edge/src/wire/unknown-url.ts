@@ -1,4 +1,4 @@
-/** What is said of an address where there is nothing: clients that were made for another service ask for other interfaces first. */
+/** Error messages for unknown addresses, with hints for clients that were made for other services. */
 import { API_ERRORS } from './errors.js';
 
 const MONEY = 'What the key and the account may still spend is at GET /api/limits.';
@@ -9,7 +9,7 @@ const HEALTH = 'Health and metrics are on a port of their own (METRICS_PORT): GE
 const ACCOUNTS = 'Accounts are made by the operator, with `npm run -s admin -- account create`.';
 const ASSISTANTS = 'Assistants are not offered.';
 
-/** By the first part of the path behind `/v1`, as OpenAI's and Anthropic's clients and the gateways that people come from have them. */
+/** Hints by the first part of the path after `/v1`, as clients of OpenAI, Anthropic and other gateways use it. */
 const INSTEAD: ReadonlyMap<string, string> = new Map([
   ['responses', 'The Responses interface is not offered: set the client to chat completions.'],
   ['messages', "Anthropic's Messages interface is not offered: its models answer at chat completions."],
@@ -52,13 +52,13 @@ const INSTEAD: ReadonlyMap<string, string> = new Map([
   ['admin', "The operator's interface is on a port of its own (ADMIN_PORT)."],
 ]);
 
-/** The part by which `INSTEAD` is asked: what other services put before it is left out. */
+/** The part of the path that is looked up in `INSTEAD`, without prefixes of other services. */
 const PART = /^\/(?:(?:(?:api|openai|anthropic)\/)?v1\/)?([^/]*)/;
-/** Where a client that was given another base URL looks for what there is: behind none of ours (`/chat/completions`), all of an address (`…/chat/completions/chat/completions`), or another service's (`/api/v1/…`). */
+/** Paths of clients with a wrong base URL: without /v1 (`/chat/completions`), with a whole address (`…/chat/completions/chat/completions`), or with another service's prefix (`/api/v1/…`). */
 const MISPLACED = /\/(?:chat\/completions|models)\/?$|^\/(?:api|openai|anthropic)\/v1\//;
 const BASE_URL = "A client's base URL is this service's address with /v1 behind it, once and nothing more.";
 
-/** The message, which repeats nothing of the path. */
+/** The message; it repeats nothing of the path. */
 export function unknownUrlMessage(path: string): string {
   const { message } = API_ERRORS.unknown_url;
   const instead = INSTEAD.get(PART.exec(path)?.[1] ?? '');

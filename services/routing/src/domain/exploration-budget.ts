@@ -1,4 +1,4 @@
-/** How much each account may still spend on trying other models: at most 2 % of its requests and 1 % of its cost (ROUTING, section 5). */
+/** How much each account may still spend on trying other models: at most 2 % of its requests and 1 % of its cost. */
 import { EXPLORATION_SHARE, explorationRoom } from '@signalbox/router-core/exploration';
 import type { Plan, Refusal } from '@signalbox/router-core/decide';
 

@@ -1,4 +1,4 @@
-/** The operator's door to accounts. */
+/** Admin routes for accounts. */
 import type { AccountAnswer__Output, CreateAccountResponse__Output, ListAccountsResponse__Output } from '@signalbox/contracts/accounts';
 import type { RpcClient } from '@signalbox/rpc/call';
 import { Router, type Response } from 'express';

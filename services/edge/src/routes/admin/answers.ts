@@ -1,11 +1,11 @@
-/** What every part of the operator's door reads a request with and answers by. */
+/** Reads requests to, and writes answers of, the admin port. */
 import type { Request, Response } from 'express';
 import type { z } from 'zod';
 import { exactJson } from '../api-auth/exact-json.js';
 import { textOf } from '../books/schema.js';
 import { QueryError } from '../query-fields.js';
 
-/** How long one of ours is waited for where no more is asked than one answer. */
+/** Deadline of an ordinary call to another service. */
 export const ANSWER_OPTIONS = { deadlineMs: 10_000 } as const;
 
 export function send(response: Response, body: object, status = 200): void {

@@ -1,4 +1,4 @@
-/** The operator's view of the books: bills, closing, comparisons, proofs, events kept aside. */
+/** Admin routes for the ledger: bills, closing of periods, comparisons, proofs, events that could not be read. */
 import type {
   AdjustCostResponse__Output, ClosePeriodsResponse__Output, DeadEventsResponse__Output, DeclareLostResponse__Output, GetRequestRequest, GetRequestResponse__Output, ImportProviderUsageResponse__Output, ReconcileResponse__Output, ReconcileRow__Output, RecountedAccount__Output, RecountResponse__Output, ResolveDeadEventResponse__Output,
   StatementResponse__Output, VerifyResponse__Output, WriterUnderWay__Output,
@@ -33,7 +33,7 @@ const amount = z.string().transform((text, context) => {
     const nano = parseUsd(text);
     if (nano >= 0n) return nano.toString();
   } catch {
-    // Said below.
+    // Reported below.
   }
   context.addIssue({ code: 'custom', message: 'must be an amount of US dollars with at most nine decimals' });
   return z.NEVER;
@@ -58,7 +58,7 @@ const recountedRow = (one: RecountedAccount__Output): object => ({
   closed_periods_left: one.closedPeriods.length === 0 ? undefined : one.closedPeriods, broken_invariants: one.brokenInvariants.length === 0 ? undefined : one.brokenInvariants,
 });
 
-/** Names of what is wrong with an account's counters. */
+/** What is wrong with an account's counters: the account, or the account with each lost request. */
 const wrongsOf = ({ accountId, differenceNanoUsd, lost }: CountedAccount): readonly string[] => (lost.length > 0 ? lost.map((requestId) => `${accountId} ${requestId}`) : differenceNanoUsd === 0n ? [] : [accountId]);
 
 const counterRow = (one: CountedAccount): object => ({
@@ -66,7 +66,7 @@ const counterRow = (one: CountedAccount): object => ({
   difference_nano_usd: String(one.differenceNanoUsd), status: wrongsOf(one).length === 0 ? 'matched' : 'differs', lost_requests: one.lost.length === 0 ? undefined : one.lost,
 });
 
-/** What is on its way to the ledger, which is no violation. */
+/** What is still on its way to the ledger, which is not a violation. */
 const underWayBody = (writers: readonly WriterUnderWay__Output[], counted: readonly CountedAccount[]): object => ({
   writers: writers.map(({ writer, records, openSinceMs }) => ({ writer, records: Number(records), oldest_reserved_at: openSinceMs === '0' ? null : Math.floor(Number(openSinceMs) / 1_000) })),
   finished_nano_usd: String(counted.reduce((sum, { finishedNanoUsd }) => sum + finishedNanoUsd, 0n)),
@@ -92,7 +92,7 @@ export function createAdminBooksRouter({ accounts, billing, quota, clock, period
     const { provider: told, days } = bodyOf(request, importSchema);
     const unknown = await unknownName({ allowProviders: { field: 'provider', names: [told] } });
     if (unknown !== undefined) return refuse(response, 400, unknown.message);
-    // Under another's name it would be compared with nothing.
+    // The ledger has only one name for each provider: under another one the figures would be compared with nothing.
     const provider = oneProvider(told);
     const costs = days.map(({ day, cost_usd: costNanoUsd, tokens }) => ({ day, costNanoUsd, tokens: String(tokens) }));
     const made = await billing.unary<object, ImportProviderUsageResponse__Output>('ImportProviderUsage', { provider, days: costs }, ANSWER_OPTIONS);

@@ -1,4 +1,4 @@
-/** The operator's door to the catalog in force. */
+/** Admin routes for the catalog in force. */
 import type { CatalogCheckResponse__Output, CatalogReloadRequest, CatalogReloadResponse__Output, CatalogShowResponse__Output } from '@signalbox/contracts/routing';
 import type { RpcClient } from '@signalbox/rpc/call';
 import { Router } from 'express';

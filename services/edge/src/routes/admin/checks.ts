@@ -1,4 +1,4 @@
-/** What a request to the operator's door names, looked up before anything is done. */
+/** Checks that the accounts and models which an admin request names exist, before anything is done. */
 import type { Account__Output, AccountAnswer__Output } from '@signalbox/contracts/accounts';
 import type { RpcClient } from '@signalbox/rpc/call';
 import type { Response } from 'express';
@@ -7,11 +7,11 @@ import { ANSWER_OPTIONS, refuse } from './answers.js';
 
 export interface AdminChecks {
   readonly unknownName: NameCheck;
-  /** True when there is such a model, or none is named; else the refusal has been sent. */
+  /** True when the model exists, or none is named; else the refusal has been sent. */
   isModel(name: string | null | undefined, response: Response): Promise<boolean>;
-  /** True when there is that account; else the refusal has been sent. */
+  /** True when the account exists; else the refusal has been sent. */
   isAccount(id: string, response: Response): Promise<boolean>;
-  /** The account; undefined when there is none, and the refusal has been sent. */
+  /** The account; undefined when it does not exist, and the refusal has been sent. */
   accountOf(id: string, response: Response): Promise<Account__Output | undefined>;
 }
 

@@ -1,4 +1,4 @@
-/** The counters that limits stand on, beside the ledger: what they have settled must be what it had booked when it told them. What is told since is under way. */
+/** Compares quota's counters with the ledger: what they have settled must equal what the ledger had booked when it told them last. Later bookings are still on their way. */
 import type { ListAccountsResponse__Output } from '@signalbox/contracts/accounts';
 import type { GetRequestRequest, GetRequestResponse__Output, LedgerRequest, LedgerResponse__Output, TotalsRequest } from '@signalbox/contracts/billing';
 import type { TotalsPublished__Output } from '@signalbox/contracts/events';
@@ -7,16 +7,16 @@ import type { Clock } from '@signalbox/kernel/clock';
 import type { RpcClient } from '@signalbox/rpc/call';
 import { ANSWER_OPTIONS } from './answers.js';
 
-/** An account as it was compared. */
+/** The comparison of one account. */
 export interface CountedAccount {
   readonly accountId: string;
-  /** The ledger's total, as of what the counters were told last. */
+  /** The ledger's total, up to what the counters were told last. */
   readonly oursNanoUsd: bigint;
-  /** What the counters have settled, and what they count of requests that the ledger does not know although it should. */
+  /** What the counters have settled, plus finished requests that the ledger does not know although it should. */
   readonly theirsNanoUsd: bigint;
-  /** Ours less theirs; nothing where they differ by no more than the counters can hold. */
+  /** Ours less theirs; 0 if they differ only by the precision of the counters. */
   readonly differenceNanoUsd: bigint;
-  /** Finished, and on its way to the ledger. */
+  /** Finished requests, on their way to the ledger. */
   readonly finishedNanoUsd: bigint;
   readonly reservedNanoUsd: bigint;
   /** Requests that finished and that the ledger should have settled by now. */
@@ -33,32 +33,32 @@ export interface CountersDeps {
 /** Accounts compared at once. */
 const COMPARED_AT_ONCE = 16;
 const ACCOUNTS_PAGE = 1_000;
-/** 30 s: quota asks by itself about what is open for 15, every ten. */
+/** Longest wait for counters that are behind. Quota asks billing every 10 s about requests that are open for 15 s. */
 const PATIENCE_MS = 30_000;
 const LOOK_EVERY_MS = 200;
-/** 60 s: what finished is booked within a second or two. */
+/** A finished request should be booked by then; usually it takes a second or two. */
 const OVERDUE_MS = 60_000;
 const LEDGER_PAGE_ROWS = 1_000;
-/** Rows that the counters may be behind by and be compared all the same. */
+/** Pages of ledger rows that are added up at most for counters that are behind. */
 const BEHIND_PAGES_MAX = 5;
 
-/** What counters of doubles, as those in Redis, hold of an amount: exact up to 2^53 nano-dollars, nine million dollars. */
+/** The amount as counters of doubles hold it, as in Redis: exact up to 2^53 nano-dollars, which is nine million dollars. */
 const counted = (nanoUsd: bigint): bigint => BigInt(Number(nanoUsd));
 const differenceOf = (ours: bigint, theirs: bigint): bigint => (counted(ours) === counted(theirs) ? 0n : ours - theirs);
 
 interface Look {
   readonly account: CountedAccount;
-  /** Of the counters, and what they had settled at it. */
+  /** The ledger sequence that the counters have heard of, and what they had settled by then. */
   readonly seq: bigint;
   readonly settled: bigint;
-  /** The ledger's sequence as it was met first: the counters are to hear of all up to it. */
+  /** The ledger's sequence at the first look: the counters must hear of all rows up to it. */
   readonly mark: bigint;
-  /** They may not have heard of it yet: to be looked at again. */
+  /** The counters have not heard of all rows yet: look again. */
   readonly isBehind: boolean;
 }
 
 export interface Counters {
-  /** Every account; of those whose counters have not heard of all yet, once they have or patience has ended. */
+  /** Compares every account. Those whose counters are behind are looked at again, for at most `PATIENCE_MS`. */
   compare(): Promise<readonly CountedAccount[]>;
 }
 
@@ -73,7 +73,7 @@ export function createCounters({ accounts, billing, quota, clock }: CountersDeps
     }
   }
 
-  /** What rows after `seq`, up to `head`, added to the account's total; undefined = they are too many. */
+  /** The sum that rows after `seq`, up to `head`, added to the account's total; undefined = too many rows. */
   async function bookedSince(accountId: string, seq: bigint, head: bigint): Promise<bigint | undefined> {
     let sum = 0n;
     let after = seq;
@@ -86,13 +86,13 @@ export function createCounters({ accounts, billing, quota, clock }: CountersDeps
     return undefined;
   }
 
-  /** One that the ledger has is settled when no further round of it can come; until it is silent, that is waited for. */
+  /** A request that the ledger knows is settled only once no further round can come, so it is not lost before it is silent. */
   async function isLost({ requestId, silent }: OverdueRequest__Output): Promise<boolean> {
     return silent || !(await billing.unary<GetRequestRequest, GetRequestResponse__Output>('GetRequest', { accountId: '', requestId }, ANSWER_OPTIONS)).found;
   }
 
   async function look(accountId: string, before?: Look): Promise<Look> {
-    // The ledger second: it is never behind what it told.
+    // The ledger is asked second, so that it is never behind the counters.
     const shown = await quota.unary<ShowRequest, ShowResponse__Output>('Show', { accountId, overdueMs: String(OVERDUE_MS) }, ANSWER_OPTIONS);
     const told = await billing.unary<TotalsRequest, TotalsPublished__Output>('Totals', { accountId, requestIds: [] }, ANSWER_OPTIONS);
     const isAll = ({ scope, periodId }: { readonly scope: string; readonly periodId: string }): boolean => scope === 'account' && periodId === 'total';
@@ -100,12 +100,12 @@ export function createCounters({ accounts, billing, quota, clock }: CountersDeps
     const [settled, seq, total, head] = [BigInt(bucket?.settledNanoUsd ?? '0'), BigInt(shown.ledgerSeq), BigInt(told.totals.find(isAll)?.chargeNanoUsd ?? '0'), BigInt(told.ledgerSeq)];
     const mark = before?.mark ?? head;
     const isEven = differenceOf(total, settled) === 0n;
-    // The counters have heard of nothing since.
+    // The counters have heard of nothing since the previous look.
     if (before !== undefined && !isEven && seq === before.seq && settled === before.settled) return before;
     const since = isEven || seq >= head ? 0n : await bookedSince(accountId, seq, head);
     const ours = total - (since ?? 0n);
     const isRight = since !== undefined && differenceOf(ours, settled) === 0n;
-    // Wrong at a sequence that the ledger knows is wrong at once.
+    // A difference at a sequence that the ledger knows is an error; no further look is needed.
     const isBehind = !isEven && (isRight ? seq < mark : since === undefined || seq > head);
 
     const lost: OverdueRequest__Output[] = [];

@@ -1,4 +1,4 @@
-/** The operator's door to decisions: one with its replay, many under another policy, and the artefacts that judge prompts. */
+/** Admin routes for routing decisions: one with its replay, many under another policy, and the artefacts that judge prompts. */
 import type { DecisionsRequest, DecisionsResponse__Output, GetDecisionResponse__Output } from '@signalbox/contracts/billing';
 import type { QualityState__Output, ReplayResponse__Output, WhatIfRequest, WhatIfResponse__Output, WhatIfSide__Output } from '@signalbox/contracts/routing';
 import type { RpcClient } from '@signalbox/rpc/call';
@@ -92,7 +92,7 @@ export function createAdminDecisionsRouter({ billing, routing }: AdminDecisionsD
   router.post('/what-if', async (request: Request, response: Response) => {
     const given = bodyOf(request, whatIfSchema);
     if (given.account !== undefined && !(await isAccount(given.account, response))) return;
-    // Of a catalog that is not in force yet nobody can tell which names it has.
+    // The names of a catalog that is not in force yet are not known.
     const unknown = given.catalog === 'file' ? undefined : await unknownName(namesOf(given));
     if (unknown !== undefined) {
       refuse(response, 400, unknown.message);

@@ -1,4 +1,4 @@
-/** The operator's door: its own application on ADMIN_PORT, behind a bearer token. */
+/** The admin port: an application of its own on ADMIN_PORT, behind a bearer token. */
 import type { Clock } from '@signalbox/kernel/clock';
 import type { Variant } from '@signalbox/kernel/tiers';
 import type { RpcClient } from '@signalbox/rpc/call';
@@ -27,13 +27,13 @@ export interface AdminDeps {
   readonly quota: RpcClient;
   readonly billing: RpcClient;
   readonly routing: RpcClient;
-  /** Absent: no plugins here. */
+  /** Absent = no plugins are installed. */
   readonly plugins?: RpcClient | undefined;
   readonly adminToken: Secret;
   readonly clock: Clock;
   /** Length of a bill's period in seconds, for tests; absent = calendar months. */
   readonly periodSeconds?: number | undefined;
-  /** Of accounts that have none of their own. */
+  /** The variant for accounts without one of their own. */
   readonly variant: Variant;
   /** A worker of that provider runs, or is started for an account's own credential. */
   readonly isServed: (provider: string) => boolean;
@@ -43,7 +43,7 @@ const SOURCE_BYTES_MAX = 32 * 1_024 * 1_024;
 
 const digest = (text: string): Buffer => createHash('sha256').update(text).digest();
 
-/** What express's reader of bodies refuses with. */
+/** True for the errors with which Express refuses a body. */
 function isRefusedBody(error: unknown): error is { readonly status: number } {
   return error instanceof Error && 'status' in error && typeof error.status === 'number' && error.status >= 400 && error.status < 500;
 }
@@ -66,11 +66,11 @@ export function createAdminApp({ adminToken, clock, periodSeconds, variant, isSe
     if (isReadableUrl(request.url) && !decodeURIComponent(request.path).includes('\0')) next();
     else refuse(response, 400, 'The address cannot be read: percent-encode it as UTF-8, without NUL characters.');
   });
-  // Whole documents and books come here, and here alone.
+  // Only this route takes whole documents and books.
   app.use('/admin/sources', express.json({ limit: SOURCE_BYTES_MAX }));
   app.use(express.json({ limit: '1mb' }));
   app.use((request: Request, response: Response, next: NextFunction) => {
-    // Documents come as their files are: plugins takes out what cannot be kept.
+    // Documents are sent as they are: the plugins service removes what cannot be stored.
     if (request.path === '/admin/sources' || isStorable(request.body)) next();
     else refuse(response, 400, 'The body holds a NUL character (\\u0000) or half a surrogate pair, which cannot be stored.');
   });

@@ -1,4 +1,4 @@
-/** The operator's door to keys. */
+/** Admin routes for keys. */
 import type { CreateKeyResponse__Output, KeyAnswer__Output, ListKeysResponse__Output, UpdateKeyRequest } from '@signalbox/contracts/accounts';
 import type { RpcClient } from '@signalbox/rpc/call';
 import { Router, type Response } from 'express';
@@ -36,7 +36,7 @@ export function createAdminKeysRouter(accounts: RpcClient, { isAccount, unknownN
   router.patch('/keys/:id', async (request, response) => {
     const given = bodyOf(request, setKeySchema);
     const ref = { accountId: '', keyId: id(request) };
-    // Accounts takes the limits that are named; one of a version before that takes them all, hence those of now with them.
+    // Accounts changes only the limits that are named. An older version replaces all, so the present ones are sent with them.
     const before = await accounts.unary<object, KeyAnswer__Output>('GetKey', ref, ANSWER_OPTIONS);
     if (before.key === null) return refuse(response, 404, 'No such key.');
     if (!(await areModels(given.allowed_models, before.key.limits?.allowedModels, response))) return;
@@ -60,7 +60,7 @@ export function createAdminKeysRouter(accounts: RpcClient, { isAccount, unknownN
     else refuse(response, made.problem === '' ? 404 : 400, made.problem || 'No such key.');
   });
   router.delete('/keys/:id', async (request, response) => {
-    // Misspelt, it would leave running what is to end.
+    // A misspelt `compromised` would leave requests running that must end.
     const other = Object.entries(request.query).find(([name, value]) => name !== 'compromised' || (value !== 'true' && value !== 'false'));
     if (other !== undefined) return refuse(response, 400, 'Only compromised may be given, as true or false.');
     const found = await accounts.unary<object, KeyAnswer__Output>('RevokeKey', { ref: { accountId: '', keyId: id(request) }, compromised: text(request, 'compromised') === 'true' }, ANSWER_OPTIONS);

@@ -1,8 +1,8 @@
-/** Neighbours as an operator knows them: what fails there is told with the service's name. */
+/** Errors of other services for the operator, with the service's name. */
 import { FAULTS, toFault } from '@signalbox/kernel/fault';
 import type { RpcClient } from '@signalbox/rpc/call';
 
-/** A call of that service that failed. */
+/** A call to that service failed. */
 export class NeighbourError extends Error {
   override readonly name = 'NeighbourError';
 
@@ -14,7 +14,7 @@ export class NeighbourError extends Error {
   }
 }
 
-/** The same client, whose plain calls reject with a NeighbourError. */
+/** The same client, whose unary calls reject with a NeighbourError. */
 export function naming(service: string, client: RpcClient): RpcClient {
   return {
     unary: async (...args) => {
@@ -30,7 +30,7 @@ export function naming(service: string, client: RpcClient): RpcClient {
   };
 }
 
-/** What is wrong, for a person: never what a fault says of itself. */
+/** What the operator is told: a fixed text, never the fault's own message. */
 export function tellFault(error: unknown): { readonly message: string; readonly code: string; readonly status: number } {
   const fault = toFault(error instanceof NeighbourError ? error.cause : error);
   const { publicMessage, publicCode: code, httpStatus: status, retryable } = FAULTS[fault.code];

@@ -1,4 +1,4 @@
-/** The operator's door to accounts' own credentials with providers. */
+/** Admin routes for accounts' own credentials with providers. */
 import type { ListProviderKeysResponse__Output, ProviderKeyAnswer__Output } from '@signalbox/contracts/accounts';
 import type { RpcClient } from '@signalbox/rpc/call';
 import { Router } from 'express';

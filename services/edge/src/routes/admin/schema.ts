@@ -1,4 +1,4 @@
-/** Bodies of the operator's door, and what it prints. Amounts come in as decimal text. */
+/** Bodies of admin requests and answers. Amounts are sent as decimal text. */
 import type { Account, Account__Output, CostCapSetting, KeyLimits } from '@signalbox/contracts/accounts';
 import { isBlank } from '@signalbox/kernel/blank';
 import { CAP_NANO_USD_MAX, parseUsd } from '@signalbox/kernel/money';
@@ -12,7 +12,7 @@ const amount = z.string().transform((text, context) => {
     const nano = parseUsd(text);
     if (nano >= 0n && nano <= CAP_NANO_USD_MAX) return nano.toString();
   } catch {
-    // Said below.
+    // Reported below.
   }
   context.addIssue({ code: 'custom', message: 'must be an amount of US dollars from 0 to 9000000 with at most nine decimals' });
   return z.NEVER;
@@ -24,7 +24,7 @@ const caps = z
   .max(4)
   .refine((given) => new Set(given.map((cap) => cap.period)).size === given.length, 'must name each period once');
 
-/** Nobody could tell blanks from one another, and what is more than a line forges others in a list. */
+/** Blank names could not be told apart, and a name with line breaks could imitate further rows of a list. */
 const accountName = z.string().min(1).max(100).refine((name) => !isBlank(name) && !/[\p{Cc}\p{Zl}\p{Zp}]/u.test(name), 'must be one line that is not blank, without control characters');
 
 /** Null = back to the tier's own term. */
@@ -32,7 +32,7 @@ const settings = {
   tier: z.enum(['free', 'team', 'business', 'enterprise', 'pro']),
   cost_cap_usd: amount.nullish(),
   cost_cap_period: capPeriod.optional(),
-  /** Several at once, in place of the pair above. */
+  /** Several caps, instead of the two fields above. */
   cost_caps: caps.optional(),
   hard_cap: z.boolean().optional(),
   included_tokens: z.string().regex(/^\d{1,16}$/, 'must be a whole number').nullish(),
@@ -50,7 +50,7 @@ interface GivenCaps {
   readonly cost_cap_period?: string | undefined;
   readonly cost_caps?: unknown;
 }
-/** Half a cap would be no cap at all. */
+/** A period needs its amount, and a list of caps excludes the single one. */
 const hasWholeCaps = (given: GivenCaps): boolean => !(given.cost_cap_period !== undefined && (given.cost_cap_usd === undefined || given.cost_cap_usd === null)) && !(given.cost_caps !== undefined && given.cost_cap_usd !== undefined);
 const WHOLE_CAPS = { path: ['cost_cap_usd'], message: 'is required with a period, and stands apart from a list of caps' };
 export const createAccountSchema = z.strictObject({ name: accountName, ...settings }).refine(hasWholeCaps, WHOLE_CAPS);
@@ -66,7 +66,7 @@ const keyLimits = {
 export const createKeySchema = z
   .strictObject({ account_id: z.string(), name: z.string(), expires_in: z.number().int().min(1).max(315_360_000).optional(), scopes: z.array(z.string()).min(1, 'must not be empty; leave it out for all but admin').optional(), ...keyLimits })
   .refine(hasWholeCaps, WHOLE_CAPS);
-/** What is not given stays as it is; null takes a limit off. */
+/** Absent fields stay unchanged; null removes a limit. */
 export const setKeySchema = z.strictObject({ name: z.string().optional(), disabled: z.boolean().optional(), ...keyLimits }).refine(hasWholeCaps, WHOLE_CAPS);
 export const rotateKeySchema = z.strictObject({ grace_seconds: z.number().int().min(0).max(GRACE_SECONDS_MAX).default(0) });
 
@@ -74,10 +74,10 @@ type Settings = z.infer<typeof setAccountSchema>;
 
 type GivenPeriod = Pick<Settings, 'cost_cap_usd' | 'cost_cap_period'>;
 
-/** An amount that comes without its period: what there was before says which. */
+/** True for an amount without its period, which is then that of the account's present cap. */
 export const lacksPeriod = ({ cost_cap_usd: cap, cost_cap_period: period }: GivenPeriod): boolean => typeof cap === 'string' && period === undefined;
 
-/** Throws QueryError where several caps leave open which is meant: one of them would be lost, or be of another period than it was. */
+/** Throws QueryError if the account has several caps, so that it is unclear which one is meant. */
 function periodOf(given: GivenPeriod, before: readonly Pick<CostCapSetting, 'period'>[]): string {
   if (lacksPeriod(given) && before.length > 1) throw new QueryError('cost_cap_usd', 'cost_cap_usd: there are several caps; name each that is to hold, with its period.');
   return given.cost_cap_period ?? before[0]?.period ?? 'month';
@@ -90,7 +90,7 @@ function capsOf(given: Pick<Settings, 'cost_caps'> & GivenPeriod, before: readon
   return cap === null ? [] : [{ capNanoUsd: cap, period: periodOf(given, before) }];
 }
 
-/** A key's limits with what is given of them changed, and the names of those; undefined when nothing is. */
+/** The key's limits with the given ones changed, and the names of the changed ones; undefined when none are given. */
 export function keyLimitsOf(given: z.infer<typeof setKeySchema>, before: KeyLimits | null): { readonly limits: KeyLimits; readonly limitNames: string[] } | undefined {
   const costCaps = capsOf(given, before?.costCaps ?? []);
   const named = { requestsPerMinute: given.requests_per_minute, costCaps, allowedModels: given.allowed_models };
@@ -107,7 +107,7 @@ export function keyLimitsOf(given: z.infer<typeof setKeySchema>, before: KeyLimi
   };
 }
 
-/** The settings as a message, with the names of the fields given; `before` are the caps that the account has. */
+/** The settings as a message, with the names of the given fields; `before`: the account's present caps. */
 export function accountSettings(given: Settings, before: readonly CostCapSetting[] = []): { readonly account: Account; readonly fields: string[] } {
   const pairs: Record<string, unknown> = {
     name: given.name,

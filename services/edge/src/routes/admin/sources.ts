@@ -1,4 +1,4 @@
-/** The operator's door to the documents and books that plugins search. */
+/** Admin routes for the documents and books that plugins search. */
 import type { AddSourceResponse__Output, DeletedResponse__Output, ListSourcesResponse__Output } from '@signalbox/contracts/plugins';
 import type { RpcClient } from '@signalbox/rpc/call';
 import { Router, type Request } from 'express';
@@ -10,7 +10,7 @@ const ADD_DEADLINE_MS = 60_000;
 
 const corpusOf = (request: Request): string => (text(request, 'corpus') === 'books' ? 'books' : 'web');
 
-/** `plugins` absent: no plugins here. */
+/** `plugins` undefined = no plugins are installed. */
 export function createAdminSourcesRouter(plugins: RpcClient | undefined): Router {
   const router = Router();
   router.post('/sources', async (request, response) => {

@@ -1,4 +1,4 @@
-/** What the operator asks of the gateway as it stands: counters, rows of the ledger, writers, providers. */
+/** Admin routes for the present state: counters, rows of the ledger, writers, providers. */
 import type { LedgerResponse__Output, WatermarksResponse__Output } from '@signalbox/contracts/billing';
 import type { ShowResponse__Output } from '@signalbox/contracts/quota';
 import type { ProvidersResponse__Output } from '@signalbox/contracts/routing';
@@ -19,7 +19,7 @@ export interface AdminStateDeps {
   readonly billing: RpcClient;
   readonly routing: RpcClient;
   readonly clock: Pick<Clock, 'nowMs'>;
-  /** As of AdminDeps. */
+  /** As in AdminDeps. */
   readonly periodSeconds: number | undefined;
   readonly variant: Variant;
 }
@@ -30,7 +30,7 @@ export function createAdminStateRouter({ quota, billing, routing, clock, periodS
     const account = await accountOf(text(request, 'account'), response);
     if (account === undefined) return;
     const shown = await quota.unary<object, ShowResponse__Output>('Show', { accountId: account.id }, ANSWER_OPTIONS);
-    // Quota itself knows those of the account's last admission, none before its first.
+    // From the account, since quota only knows the caps of its last admission.
     const caps = [...account.costCaps, ...account.policyCostCaps].map(({ capNanoUsd, period }) => ({ scope: 'account', period, cap_nano_usd: capNanoUsd }));
     const buckets = shown.buckets.map((bucket) => ({
       scope: bucket.scope, period_id: bucket.periodId, settled_nano_usd: bucket.settledNanoUsd, finished_nano_usd: bucket.finishedNanoUsd, reserved_nano_usd: bucket.reservedNanoUsd,

@@ -1,4 +1,4 @@
-/** Who and what costs how much, over all accounts: GET /admin/usage. */
+/** GET /admin/usage: usage and cost over all accounts. */
 import type { AccountAnswer__Output } from '@signalbox/contracts/accounts';
 import type { UsageRequest, UsageResponse__Output, UsageRow__Output } from '@signalbox/contracts/billing';
 import type { RpcClient } from '@signalbox/rpc/call';
@@ -11,14 +11,14 @@ import { QueryError, takesQuery } from '../query-fields.js';
 import { ANSWER_OPTIONS, send } from './answers.js';
 import type { AdminChecks } from './checks.js';
 
-/** All rows of the ledger's days are added up. */
+/** Deadline of a query that adds up all daily rows of the ledger. */
 const SUM_OPTIONS = { deadlineMs: 60_000 } as const;
 const ROWS = 100;
 const ROWS_MAX = 1_000;
 /** Accounts whose names are asked for at once. */
 const NAMED_AT_ONCE = 16;
 
-/** Of the rows shown. */
+/** The sum of the rows shown. */
 function totalOf(rows: readonly UsageRow__Output[]): object {
   const sum = (of: (row: UsageRow__Output) => string): string => rows.reduce((total, row) => total + BigInt(of(row)), 0n).toString();
   return {
@@ -32,7 +32,7 @@ export function createAdminUsageRouter({ accounts, billing, routing }: { readonl
   const askOfModel = createModelQuestions(routing);
   const usageOf = (message: UsageRequest): Promise<UsageResponse__Output> => billing.unary<UsageRequest, UsageResponse__Output>('Usage', message, SUM_OPTIONS);
 
-  /** Names of accounts in their order; null where there is none of that id any more. */
+  /** Names of accounts in their order; null for an account that no longer exists. */
   async function namesOf(ids: readonly string[]): Promise<readonly (string | null)[]> {
     const names: (string | null)[] = [];
     for (let first = 0; first < ids.length; first += NAMED_AT_ONCE) {

@@ -1,4 +1,4 @@
-/** JSON text with exact amounts: a number of dollars never passes through a float. */
+/** JSON text with exact amounts: dollars are never converted to floating point. */
 import { formatUsdJson } from '@signalbox/kernel/money';
 
 /** A JSON number literal. */
@@ -15,7 +15,7 @@ export function usd(nano: bigint | string | undefined): object | null {
   return nano === undefined ? null : new NumberText(formatUsdJson(BigInt(nano)));
 }
 
-/** Like JSON.stringify, with the literals of `usd` spliced. Undefined members are left out. */
+/** As JSON.stringify, with the literals of `usd` inserted. Undefined members are left out. */
 export function exactJson(value: unknown): string {
   if (value instanceof NumberText) return value.text;
   if (Array.isArray(value)) return `[${value.map((entry: unknown) => exactJson(entry)).join(',')}]`;

@@ -1,4 +1,4 @@
-/** /api/auth: a client's own API keys (contract, section 10). */
+/** /api/auth: a client's own API keys (docs/keys.md). */
 import type { CreateKeyRequest, CreateKeyResponse__Output, KeyAnswer__Output, KeyRef, ListKeysRequest, ListKeysResponse__Output, RevokeKeyRequest, RotateKeyRequest, UpdateKeyRequest } from '@signalbox/contracts/accounts';
 import { Router, type Request, type Response } from 'express';
 import { hasNoBody } from '../../adapters/body.js';
@@ -55,9 +55,9 @@ export function createApiAuthRouter({ call, parse, refuse, fail, callerOf }: Con
         refuse(response, made.problem);
       } else {
         const location = `/api/auth/${made.key.id}`;
-        // The secret is told once: what is kept for a repeat is the record without it.
+        // The secret is shown only once: a repeat gets the record without it.
         ending = { kind: 'ended', costNanoUsd: 0n, answer: claim !== undefined && keepsAnswers(caller) ? packAnswer({ status: 201, headers: ['content-type', 'application/json; charset=utf-8', 'cache-control', 'no-store', 'location', location, 'x-request-id', requestId], trailers: [], body: Buffer.from(exactJson(keyBody(made.key))) }) : undefined };
-        // A try before this one made it, and never got to say so: its secret is lost.
+        // An earlier request made the key, but its answer was lost, and with it the secret.
         if (made.secret === '') response.setHeader('Idempotent-Replayed', 'true');
         send(response.location(location), 201, keyBody(made.key, made.secret === '' ? undefined : made.secret));
       }
@@ -95,7 +95,7 @@ export function createApiAuthRouter({ call, parse, refuse, fail, callerOf }: Con
     const body = await parse(request, response, updateSchema);
     if (body === undefined) return;
     if ((await unknownModel(request, body.limits?.allowedModels)) !== undefined) {
-      // It may stand there since the catalog had it.
+      // A model that the key already lists may stay, even if the catalog no longer has it.
       const before = await call<KeyRef, KeyAnswer__Output>(request, 'GetKey', refOf(request));
       const unknown = await unknownModel(request, body.limits?.allowedModels, before.key?.limits?.allowedModels);
       if (before.found && unknown !== undefined) {

@@ -15,7 +15,7 @@ export const amount = z.number().transform((value, context) => {
     const nano = usdNumberToNano(value);
     if (nano >= 0n && nano <= CAP_NANO_USD_MAX) return nano;
   } catch {
-    // Said below.
+    // Reported below.
   }
   context.addIssue({ code: 'custom', message: 'must be an amount of US dollars from 0 to 9000000 with at most nine decimals' });
   return z.NEVER;
@@ -35,7 +35,7 @@ export function capBodies(caps: readonly CostCapSetting__Output[]): object[] {
   return caps.map((cap) => ({ cap_usd: usd(cap.capNanoUsd), period: cap.period }));
 }
 
-/** Whoever sends an empty list asks for nothing, and would get everything. */
+/** An empty list is refused: it would read as "nothing", but an absent list means "no restriction". */
 const EMPTY = 'must not be empty; leave it out for no restriction of its own';
 
 export const isAbsent = (value: unknown): value is null | undefined => value === null || value === undefined;
@@ -74,15 +74,15 @@ function capsOf(given: GivenCaps): CostCapSetting[] {
 
 const name = z.string().refine((text) => [...text].length >= 1 && [...text].length <= 100, 'must have 1 to 100 characters').refine((text) => !isBlank(text), 'must not be blank');
 
-/** Strict: whoever misspells a restriction would get a key without it, and be told that all is well. */
+/** Unknown fields are refused: a misspelt restriction would otherwise give a key without it. */
 export const createSchema = z.strictObject({ name, expires_in: z.number().int().min(1).max(EXPIRES_IN_MAX).nullish(), scopes: z.array(z.string()).min(1, EMPTY).max(20).nullish(), limits: limits.nullish() });
-/** Null leaves the name and the state as they are, and takes off all limits. */
+/** Null leaves the name and the state unchanged, and removes all limits. */
 export const updateSchema = z.strictObject({ name: name.nullish(), disabled: z.boolean().nullish(), limits: limits.nullish() });
 export const rotateSchema = z.strictObject({ grace_seconds: z.number().int().min(0).max(GRACE_SECONDS_MAX).nullish() });
 
 const seconds = (text: string | undefined): number | null => (text === undefined ? null : Number(text));
 
-/** A key's record for `exactJson`; `secret` only right after it was made. */
+/** A key's record for `exactJson`; `secret` only in the answer that creates it. */
 export function keyBody(key: Key__Output, secret?: string): object {
   return {
     id: key.id,
@@ -100,7 +100,7 @@ export function keyBody(key: Key__Output, secret?: string): object {
       requests_per_minute: key.limits?.requestsPerMinute ?? null,
       cost_cap_usd: usd(key.limits?.costCapNanoUsd),
       cost_cap_period: (key.limits?.costCapPeriod ?? '') === '' ? null : key.limits?.costCapPeriod,
-      // The first of several stands above too.
+      // If there are several, the first one is also in the two fields above.
       cost_caps: (key.limits?.costCaps.length ?? 0) > 1 ? capBodies(key.limits?.costCaps ?? []) : undefined,
       allowed_models: (key.limits?.allowedModels ?? []).length === 0 ? null : key.limits?.allowedModels,
     },

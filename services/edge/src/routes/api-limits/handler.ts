@@ -1,4 +1,4 @@
-/** GET /api/limits: what caps and allotments an account and key have, and how much of each is spent and reserved (contract, section 15). */
+/** GET /api/limits: which caps and allotments an account and key have, and how much of each is spent and reserved (docs/caps.md). */
 import type { CostCap, ShowRequest, ShowResponse__Output } from '@signalbox/contracts/quota';
 import type { Clock } from '@signalbox/kernel/clock';
 import { Fault } from '@signalbox/kernel/fault';
@@ -11,12 +11,12 @@ import { exactJson, usd } from '../api-auth/exact-json.js';
 
 const DEADLINE_MS = 2_000;
 
-/** Both hold; null where neither does. */
+/** The smaller of two limits, since both apply; null = neither exists. */
 const tighter = (one: number | undefined, other: number | undefined): number | null => (one === undefined ? (other ?? null) : Math.min(one, other ?? one));
 
 const seconds = (ms: number | undefined): number | null => (ms === undefined ? null : Math.floor(ms / 1_000));
 
-/** JSON text of the answer; `periodSeconds` is the length of plans and months where it is not the calendar's. Throws a Fault `quota_unavailable`. */
+/** JSON text of the answer. `periodSeconds`: length of plan and month periods, for tests; undefined = calendar months. Throws a Fault `quota_unavailable`. */
 export async function answerLimits(quota: RpcClient, clock: Clock, periodSeconds: number | undefined, caller: Caller): Promise<string> {
   const { account, key } = caller;
   const limits = limitsOf(caller);
@@ -26,7 +26,7 @@ export async function answerLimits(quota: RpcClient, clock: Clock, periodSeconds
   } catch (error) {
     throw new Fault('quota_unavailable', 'limits could not be read', { cause: error });
   }
-  // Which day it is says who counts.
+  // The clock of quota, which counts, decides which period it is.
   const nowMs = Number(shown.atMs) || clock.nowMs();
   const rules = { anchorDay: limits.billingAnchorDay ?? 0, periodSeconds };
   const counted = countedAt(shown, nowMs, rules);
@@ -56,7 +56,7 @@ export async function answerLimits(quota: RpcClient, clock: Clock, periodSeconds
       limits.includedTokens === undefined
         ? null
         : { included: Number(limits.includedTokens), used: Number(plan?.tokens ?? 0), reserved: Number(plan?.reservedTokens ?? 0), hard_cap: limits.hardCap === true, resets_at: seconds(periodEndMs('plan', nowMs, rules)) },
-    // They count towards the plan's too.
+    // These tokens also count towards `tokens` above.
     byok_tokens: limits.byokTokens === undefined ? null : { included: Number(limits.byokTokens), used: Number(plan?.byokTokens ?? 0), reserved: Number(plan?.reservedByokTokens ?? 0), resets_at: seconds(periodEndMs('plan', nowMs, rules)) },
     trial_credit: limits.trialCreditNanoUsd === undefined ? null : { limit_usd: usd(toBigint(limits.trialCreditNanoUsd)), spent_usd: usd(spentOf(all)), reserved_usd: usd(toBigint(all?.reservedNanoUsd)) },
     spent_usd: usd(toBigint(shown.settledNanoUsd)),

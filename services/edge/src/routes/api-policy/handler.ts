@@ -1,4 +1,4 @@
-/** /api/policy: how an account wants its requests routed, and what it wants to spend (contract, section 15). */
+/** /api/policy: an account's own settings of routing and spending. */
 import type { Account, Account__Output, AccountAnswer__Output, GetAccountRequest, SetAccountRequest } from '@signalbox/contracts/accounts';
 import { Fault } from '@signalbox/kernel/fault';
 import { Router, type NextFunction, type Request, type Response } from 'express';
@@ -22,7 +22,7 @@ const policySchema = z.strictObject({
   cost_caps: costCaps.nullish(),
   hard_cap: z.boolean().nullish(),
   store_answers: z.boolean().nullish(),
-  /** Told, never taken: whoever changes what was read and sends it back sends this too. */
+  /** Read-only and ignored here, so that a client may change what it read and send it back. */
   effective: z.unknown().optional(),
 });
 
@@ -30,7 +30,7 @@ const isAbsent = (value: unknown): value is null | undefined => value === null |
 
 const FIELDS = ['routing_mode', 'cost_weight', 'policy_baseline_model', 'allow_models', 'deny_models', 'allow_providers', 'deny_providers', 'policy_cost_caps', 'policy_hard_cap', 'policy_store_answers'];
 
-/** The account's own words, so that sending them back changes nothing; `effective` is what holds, the operator's included. */
+/** The account's own settings, so that sending them back changes nothing. `effective`: what applies, with the operator's settings. */
 function policyBody(account: Account__Output): object {
   return {
     mode: account.routingMode === '' ? null : account.routingMode,
@@ -51,7 +51,7 @@ function policyBody(account: Account__Output): object {
   };
 }
 
-/** What is absent goes back to its default. */
+/** Absent settings return to their default. */
 function settingsOf(id: string, policy: z.infer<typeof policySchema>): Account {
   return {
     id,

@@ -1,4 +1,4 @@
-/** /api/providers: an account's own credentials at providers (contract, section 15). */
+/** /api/providers: an account's own credentials at providers (docs/byok.md). */
 import type { ListProviderKeysRequest, ListProviderKeysResponse__Output, ProviderKey__Output, ProviderKeyAnswer__Output, ProviderKeyRef, SetProviderKeyRequest } from '@signalbox/contracts/accounts';
 import { providersForbidden } from '@signalbox/kernel/provider-names';
 import { Router, type Request, type Response } from 'express';
@@ -6,7 +6,7 @@ import { z } from 'zod';
 import { INVALID, sendJson, type Control } from '../control-route.js';
 import { takesQuery } from '../query-fields.js';
 
-/** Longest a credential may be; a service account's key file fits. */
+/** Characters of a credential at most; the key file of a service account fits. */
 const SECRET_LENGTH_MAX = 16_384;
 const LISTED_MAX = 100;
 
@@ -16,12 +16,12 @@ const setSchema = z.strictObject({
   base_url: z.string().min(1).max(2_048).nullish(),
 });
 
-/** For `exactJson`; never the credential. */
+/** A credential's record for `exactJson`, without the credential itself. */
 export function providerKeyBody({ provider, last4, zdr, baseUrl, createdAt }: ProviderKey__Output): object {
   return { provider, last4: last4 === '' ? null : last4, zdr, created_at: Number(createdAt), base_url: baseUrl === '' ? undefined : baseUrl };
 }
 
-/** Router to be mounted at /api/providers, behind the scope `keys`. `served`: providers whose worker runs, or can. */
+/** Router to be mounted at /api/providers, behind the scope `keys`. `served`: providers whose worker runs, or is started for an own credential. */
 export function createApiProvidersRouter({ call, parse, refuse, fail, callerOf }: Control, served: ReadonlySet<string>): Router {
   const isServed = (provider: string): boolean => served.has(provider);
   const choices = [...served].sort();
@@ -35,7 +35,7 @@ export function createApiProvidersRouter({ call, parse, refuse, fail, callerOf }
 
   const router = Router();
   router.param('provider', (_request, response: Response, next: () => void, provider: string) => {
-    // A credential goes to nobody by a guess, and what is said to be deleted is gone: another's name for a provider is answered with ours.
+    // Other names of providers are not accepted here, since a credential must not be sent or deleted by a guess: the refusal names the right one.
     const meant = isServed(provider) ? [] : providersForbidden([provider]).filter(isServed);
     if (provider.includes('\0')) notFound(response);
     else if (meant.length > 0) fail(response, { ...INVALID, code: 'invalid_value', param: 'provider', message: `Invalid value for 'provider': what others call so is ${meant.map((id) => `'${id}'`).join(' or ')} here.` });
@@ -69,7 +69,7 @@ export function createApiProvidersRouter({ call, parse, refuse, fail, callerOf }
 
   router.delete('/:provider', takesQuery(), async (request, response) => {
     const ref = refOf(request);
-    // Safe to repeat: what is gone is deleted. One at a provider that was served once can be, too.
+    // Safe to repeat: an absent credential counts as deleted. One at a provider that is no longer served can be deleted, too.
     const { found } = await call<ProviderKeyRef, ProviderKeyAnswer__Output>(request, 'RemoveProviderKey', ref);
     if (found || isServed(ref.provider)) sendJson(response, 200, { provider: ref.provider, deleted: true });
     else notServed(response);

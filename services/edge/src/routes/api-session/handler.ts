@@ -1,4 +1,4 @@
-/** /api/session: a key exchanged for a session of the dashboard; who am I; sign out (contract, section 15). */
+/** /api/session: exchanges a key for a dashboard session, shows the present session, signs out (ADR 18). */
 import type { CreateSessionRequest, CreateSessionResponse__Output, SessionRef } from '@signalbox/contracts/accounts';
 import type { Clock, RandomBytes } from '@signalbox/kernel/clock';
 import { Fault } from '@signalbox/kernel/fault';
@@ -55,7 +55,7 @@ export function createApiSessionRouter({ accounts, authenticator, pepper, clock,
   };
 
   const router = Router();
-  // Only a key makes a session: a session that renewed itself would have no absolute end.
+  // Only a key creates a session: if a session could, it would never end.
   router.post('/', (request: Request, response: Response, next: NextFunction) => {
     if (readAuthorization(request.rawHeaders).kind === 'missing') fail(response, apiError('missing_api_key'));
     else next();
@@ -70,7 +70,7 @@ export function createApiSessionRouter({ accounts, authenticator, pepper, clock,
       fail(response, apiError('invalid_api_key'));
       return;
     }
-    // By the clock that set its end: a cookie that seemed over here would be dropped at once.
+    // Computed with the clock of accounts, which set the end: by the clock here the cookie might be over already.
     const seconds = Math.max(0, Number(expiresAt) - Math.floor((Number(atMs) || clock.nowMs()) / 1_000));
     response.setHeader('set-cookie', sessionCookie(token, seconds, request.headers.host));
     send(response.location('/api/session'), 201, sessionBody(callerOf(request), csrfToken(pepper.unwrap(), token), Number(expiresAt)));

@@ -1,4 +1,4 @@
-/** GET /api/usage, /api/requests and /api/statements: an account's own books (contract, section 15). */
+/** GET /api/usage, /api/requests and /api/statements: an account's own usage and bills (docs/billing.md). */
 import type {
   GetRequestRequest, GetRequestResponse__Output, PeriodsRequest, PeriodsResponse__Output, RequestsRequest, RequestsResponse__Output, StatementRequest, StatementResponse__Output, UsageRequest, UsageResponse__Output,
 } from '@signalbox/contracts/billing';
@@ -17,7 +17,7 @@ export interface BooksDeps {
   readonly billing: RpcClient;
   readonly routing: RpcClient;
   readonly unknownName: NameCheck;
-  /** Who calls, already authenticated and admitted. */
+  /** The caller, already authenticated and admitted. */
   callerOf(request: Request): { readonly accountId: string; readonly scopes: readonly string[]; readonly requestId: string };
   fail(response: Response, error: ApiError): void;
   /** Answers a method that the path does not have. */
@@ -33,7 +33,7 @@ function send(response: Response, body: object): void {
   response.status(200).type('application/json').set('cache-control', 'no-store').send(exactJson(body));
 }
 
-/** Routers by the path that each is to be mounted at. */
+/** Routers, each with the path at which to mount it. */
 export function createBooksRouters({ accounts, billing, routing, unknownName, callerOf, fail, refuseMethod }: BooksDeps): readonly (readonly [string, Router])[] {
   const call = async <Message extends object, Answer>(request: Request, method: string, message: Message): Promise<Answer> => {
     try {
@@ -43,7 +43,7 @@ export function createBooksRouters({ accounts, billing, routing, unknownName, ca
     }
   };
   const sendPage = (response: Response, page: Page): void => send(response, listBody(page));
-  /** A list narrowed to a provider or a key: where it is empty, a name of none is told from one that was not used. */
+  /** Sends a list narrowed to a provider or key. If it is empty, a name that does not exist is refused. */
   const sendNarrowed = async (request: Request, response: Response, page: Page): Promise<void> => {
     if (page.data.length === 0) {
       const { accountId, requestId } = callerOf(request);

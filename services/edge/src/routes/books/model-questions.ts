@@ -1,4 +1,4 @@
-/** Questions to the books about one model. The books have the ids of those that answered; clients ask for models by other names, too. */
+/** Queries of billing about one model. Billing knows models by their ids only; clients also use other names. */
 import type { FindModelRequest, FindModelResponse__Output } from '@signalbox/contracts/routing';
 import { Fault } from '@signalbox/kernel/fault';
 import { isAutoModelId } from '@signalbox/kernel/model-lists';
@@ -8,20 +8,20 @@ import { QueryError } from '../query-fields.js';
 const DEADLINE_MS = 5_000;
 
 export interface ModelQuestion<Answer> {
-  /** As the client names it; empty = any. */
+  /** The name that the client gave; empty = any model. */
   readonly model: string;
   ask(model: string): Promise<Answer>;
-  /** True for an answer that is more than an empty list. */
+  /** True for an answer with at least one row. */
   hasFound(answer: Answer): boolean;
-  /** Whether the books have anything of the model of that id, whenever it was. */
+  /** Whether anything was ever booked under that id. */
   isBooked(): Promise<boolean>;
   readonly requestId?: string;
 }
 
 /**
- * The books' answer under the id that `model` is or means. What has rows is never looked up, since a catalog may have
- * dropped it. Rejects with a QueryError for a name that means nothing, under which nothing was ever booked, and with a
- * Fault `routing_unavailable` where a name without its maker cannot be looked up: that there is nothing would be a guess.
+ * Billing's answer for `model`, or for the id that this name means. A name with rows is not looked up, since the catalog may
+ * no longer have it. Rejects with a QueryError for an unknown name under which nothing was ever booked, and with a Fault
+ * `routing_unavailable` if a name without its maker cannot be looked up.
  */
 export type AskOfModel = <Answer>(question: ModelQuestion<Answer>) => Promise<Answer>;
 
@@ -32,9 +32,9 @@ export function createModelQuestions(routing: RpcClient): AskOfModel {
       return id;
     } catch (error) {
       if (error instanceof Fault && error.code === 'internal_error') throw error;
-      // In full it is what the books have.
+      // A full name (maker/model) is an id already.
       if (name.includes('/')) return name;
-      // The operator's door names whoever did not answer.
+      // The admin port has errors of its own type, which name the service.
       throw error instanceof Fault ? new Fault('routing_unavailable', 'routing did not answer', { cause: error }) : error;
     }
   };

@@ -1,4 +1,4 @@
-/** What /api/usage, /api/requests and /api/statements take and give (contract, section 15). Never content. */
+/** Parameters and answers of /api/usage, /api/requests and /api/statements. They never contain prompts or completions. */
 import type { PeriodSummary__Output, RequestAttempt__Output, GetRequestResponse__Output, RequestSummary__Output, StatementResponse__Output, UsageRequest, UsageRow__Output } from '@signalbox/contracts/billing';
 import { feesOfAttempt } from '@signalbox/kernel/card-fees';
 import { parseIsoTime } from '@signalbox/kernel/iso-time';
@@ -9,7 +9,7 @@ import { QueryError } from '../query-fields.js';
 
 type Query = Readonly<Record<string, unknown>>;
 
-/** A parameter given once; empty when it is absent. */
+/** A parameter's value; '' when absent. Throws QueryError when it is given twice or has more than 300 characters. */
 export function textOf(query: Query, name: string): string {
   const value = query[name];
   if (value === undefined) return '';
@@ -17,7 +17,7 @@ export function textOf(query: Query, name: string): string {
   return value;
 }
 
-/** One that narrows what is asked for; empty when it is absent. Given without a value it would narrow nothing, which whoever gave it did not mean. */
+/** A filter's value; '' when absent. An empty value throws QueryError: it would filter nothing, which cannot be meant. */
 function narrowingOf(query: Query, name: string): string {
   const text = textOf(query, name);
   if (text === '' && query[name] !== undefined) throw new QueryError(name, `${name} must not be empty; leave it out to have all.`);
@@ -32,31 +32,31 @@ export function limitOf(query: Query): number {
   return limit;
 }
 
-/** Latest instant that has a date of four digits. */
+/** The end of the year 9999. */
 const MS_MAX = 253_402_300_799_999;
 
 const isDay = (text: string): boolean => text.length === 10 && text.includes('-');
 
-/** Unix seconds, or a date or time as in ISO 8601, in milliseconds; 0 when it is absent, and from the beginning of time. A date as `to` means the whole day. */
+/** Milliseconds from Unix seconds, or from an ISO 8601 date or time; 0 when absent. A date as `to` includes the whole day. */
 function timeOf(query: Query, name: 'from' | 'to'): number {
   const text = narrowingOf(query, name);
   if (text === '') return 0;
   const parsed = /^\d{1,12}$/.test(text) ? Number(text) * 1_000 : parseIsoTime(text);
   const ms = isDay(text) && name === 'to' ? parsed + 86_400_000 : parsed;
   if (!Number.isFinite(ms) || ms < 0 || ms > MS_MAX) throw new QueryError(name, `${name} must be Unix seconds or an ISO 8601 date${/T.* /.test(text) ? '; in a query the + of an offset is written %2B' : ''}.`);
-  // Nothing is before 1970, and 0 would be no bound.
+  // 0 would mean no bound.
   return name === 'to' ? Math.max(ms, 1) : ms;
 }
 
-/** What lies between `from` and `to`, in milliseconds; 0 where there is no bound. */
+/** `from` and `to` in milliseconds; 0 = no bound. */
 export function spanOf(query: Query): { readonly fromMs: string; readonly toMs: string } {
   const [from, to] = [timeOf(query, 'from'), timeOf(query, 'to')];
-  // A day ends where the next one begins, which is none of it.
+  // The end of a day is the beginning of the next one and not part of it.
   if (to !== 0 && (isDay(textOf(query, 'to')) ? from >= to : from > to)) throw new QueryError('from', 'from must not be after to.');
   return { fromMs: String(from), toMs: String(to) };
 }
 
-/** One of a few words; the first one when it is absent. */
+/** One of `words`; the first one when absent. */
 export function wordOf<Word extends string>(query: Query, name: string, words: readonly [Word, ...Word[]]): Word {
   const text = narrowingOf(query, name);
   if (text === '') return words[0];
@@ -65,10 +65,10 @@ export function wordOf<Word extends string>(query: Query, name: string, words: r
   return word;
 }
 
-/** The catalog's id of a provider, by any name that lists of providers take. Empty stays empty. */
+/** The catalog's id of a provider, from any name that provider lists accept. '' stays ''. */
 export function oneProvider(told: string): string {
   const meant = told.includes('/') ? [] : providersForbidden([told]);
-  // Figures of one of them would be taken for those of both.
+  // If a name means several providers, the figures of one would be mistaken for those of all.
   if (meant.length > 1) throw new QueryError('provider', `provider must be one of ${meant.join(', ')}, which others call by one name.`);
   return providersNamed([told])[0] ?? '';
 }
@@ -77,17 +77,17 @@ const providerOf = (query: Query): string => oneProvider(narrowingOf(query, 'pro
 
 type RequestsNarrowing = Required<Pick<UsageRequest, 'model' | 'provider' | 'keyId'>> & { readonly fromMs: string; readonly toMs: string };
 
-/** Which requests are listed or added up. */
+/** The filters of requests that are listed or added up. */
 export function requestsQueryOf(query: Query): RequestsNarrowing {
   return { ...spanOf(query), model: narrowingOf(query, 'model'), provider: providerOf(query), keyId: narrowingOf(query, 'key') };
 }
 
 type UsageNarrowing = RequestsNarrowing & Required<Pick<UsageRequest, 'order' | 'after'>>;
 
-/** What a group is called, where its name has a form of its own: a page behind anything else would be the first one again, or none. */
+/** The form of group names, for checking `after`: with any other value the next page would be the first one again, or empty. */
 const GROUP_FORMS: Readonly<Record<string, RegExp>> = { day: /^\d{4}-\d{2}-\d{2}$/, key: /^key_/, account: /^acct_/ };
 
-/** What narrows and orders sums of usage by that group. */
+/** Filters and order of usage sums by that group. */
 export function usageQueryOf(query: Query, groupBy: string): UsageNarrowing {
   const [order, after] = [wordOf(query, 'order', ['', 'cost']), textOf(query, 'after')];
   if (order !== '' && after !== '') throw new QueryError('after', 'after goes with the order by group only: with order=cost raise limit instead.');
@@ -158,7 +158,7 @@ export function periodBody(period: PeriodSummary__Output): object {
   };
 }
 
-/** For `exactJson`; the same document on the operator's door. */
+/** A statement for `exactJson`; the same document as on the admin port. */
 export function statementBody(accountId: string, period: string, bill: StatementResponse__Output): object {
   return {
     id: period, object: 'statement', account_id: accountId, period, status: bill.status, starts_at: whole(bill.startMs) / 1_000, ends_at: whole(bill.endMs) / 1_000, closed_at: seconds(bill.closedAtMs), currency: 'USD',
@@ -171,13 +171,13 @@ export function statementBody(accountId: string, period: string, bill: Statement
   };
 }
 
-/** A cell of text: quoted where it must be, and never read as a formula by a spreadsheet. */
+/** A text cell: quoted if needed, and marked so that a spreadsheet does not read it as a formula. */
 function cell(text: string): string {
   const safe = /^[=+\-@\t\r]/.test(text) ? `'${text}` : text;
   return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
 }
 
-/** RFC 4180, a head line first, the total last. */
+/** CSV as in RFC 4180: a header line first, the total last. */
 export function statementCsv(period: string, bill: StatementResponse__Output): string {
   const rows = bill.lines.map((line) => [period, line.kind, cell(line.description), cell(line.model), cell(line.provider), cell(line.requestId), line.tokens, line.requests, formatUsd(BigInt(line.amountNanoUsd))]);
   const all = [['period', 'kind', 'description', 'model', 'provider', 'request_id', 'tokens', 'requests', 'amount_usd'], ...rows, [period, 'total', '', '', '', '', bill.usedTokens, '', formatUsd(BigInt(bill.totalNanoUsd))]];

@@ -1,4 +1,4 @@
-/** One line for a share of the requests: what became of them, without a word of the client's or the model's. */
+/** One log line for a share of the requests: their result, without any text of the client or the model. */
 import type { Log } from '@signalbox/runtime/log';
 import type { Conducted } from '../../domain/conduct.js';
 
@@ -7,9 +7,9 @@ export interface AccessLine {
   /** 499: the client left before any status. */
   readonly status: number;
   readonly durationMs: number;
-  /** Whose key it was; undefined = none that is known. */
+  /** The account of the key; undefined = not known. */
   readonly accountId: string | undefined;
-  /** Undefined for what was refused before any provider could be asked. */
+  /** Undefined for a request that was refused before routing. */
   readonly conducted: Conducted | undefined;
 }
 
@@ -17,7 +17,7 @@ export type AccessLog = (line: AccessLine) => void;
 
 const PER_MILLE = 1_000;
 
-/** Of `perMille` in a thousand requests a line each, evenly; undefined where none leaves one. */
+/** Logs `perMille` of a thousand requests, evenly spread; undefined for 0. */
 export function createAccessLog(log: Log, perMille: number): AccessLog | undefined {
   if (perMille === 0) return undefined;
   let due = 0;
@@ -25,7 +25,7 @@ export function createAccessLog(log: Log, perMille: number): AccessLog | undefin
     due += perMille;
     if (due < PER_MILLE) return;
     due -= PER_MILLE;
-    // Models and providers are the catalog's names: what a client wrote is not told.
+    // The catalog's names of model and provider, not what the client wrote.
     const answered = conducted?.attempts.findLast(({ failed }) => failed === undefined);
     log.info('A chat completion.', { request_id: requestId, account_id: accountId, status, duration_ms: Math.round(durationMs), result: conducted?.result, attempts: conducted?.attempts.length, model: answered?.model, provider: answered?.provider });
   };

@@ -1,4 +1,4 @@
-/** The HTTP side of one chat completion: headers, body or stream, trailers, and a client that hangs up. */
+/** The HTTP answer to one chat completion: headers, body or stream, trailers, and a client that leaves. */
 import type { AdmitResponse__Output } from '@signalbox/contracts/quota';
 import type { DecideResponse__Output } from '@signalbox/contracts/routing';
 import type { Body__Output, Failed__Output, Head__Output } from '@signalbox/contracts/worker';
@@ -32,7 +32,7 @@ export interface AnswerOptions {
   readonly requestId: string;
   readonly caller: Caller;
   readonly wantsMetadata: boolean;
-  /** Of a request that may be repeated. */
+  /** Records the answer of a request with an Idempotency-Key. */
   readonly recorder?: AnswerRecorder | undefined;
 }
 
@@ -51,21 +51,21 @@ export class HttpAnswer implements Answer {
   private readonly createdSeconds: number;
   private listener: ClientListener | undefined;
   private wire: StreamWire | undefined;
-  /** A chunk was sent, so that all others must name its model. Until then another attempt may answer, whatever the headers say. */
+  /** A chunk was sent, so all others must name the same model. Until then another attempt may answer, although headers were sent. */
   private hasChunk = false;
   /** Chunks of this event-loop turn: they are sent as one write when it ends. */
   private waiting: Uint8Array[] = [];
-  /** The routing decision, where the client asked to see it. */
+  /** The routing decision, if the client asked to see it. */
   private plan: DecideResponse__Output | undefined;
-  /** The headers of the stream say how many attempts it took. */
+  /** The headers of the stream contain the number of attempts. */
   private attemptsAreTold = false;
-  /** The listener was told `onSlow`, and not yet `onDrain`. */
+  /** `onSlow` was called, and `onDrain` not yet. */
   private isSlow = false;
-  /** The answer is complete, or never will be. */
+  /** The answer is complete, or was given up. */
   private isDone = false;
   /** Edge itself ended it early. */
   private isStopped = false;
-  /** The worker of a stream that is to end has not said yet what it costs. */
+  /** Runs while a stopping stream waits for its worker to report the cost. */
   private patience: Timer | undefined;
 
   constructor(private readonly options: AnswerOptions) {
@@ -84,13 +84,13 @@ export class HttpAnswer implements Answer {
     return this.isStopped || (!this.isDone && this.options.response.destroyed && !this.outlivesClient());
   }
 
-  /** The client's end closed or broke the connection, sent what cannot follow its request, or took nothing for a minute. What edge itself cuts off, at the end of a drain or for a key that was declared compromised, shows neither. */
+  /** True when the client closed or broke the connection, sent invalid bytes after its request, or read nothing for a minute. False when edge itself cut it off (end of a drain, compromised key). */
   private hasLeft(): boolean {
     const { socket } = this.options.response.req;
     return socket.readableEnded || socket.errored !== null;
   }
 
-  /** An answer that is charged whole, whoever hears it, is taken down for the repeat of a client that left. */
+  /** True for an answer that goes on after its client left: not streamed, so charged in full anyway, and kept for a repeat. */
   private outlivesClient(): boolean {
     const { recorder, request } = this.options;
     return recorder !== undefined && recorder.keeps && !request.stream;
@@ -121,7 +121,7 @@ export class HttpAnswer implements Answer {
     if (this.waiting.push(choices) === 1) process.nextTick(flush, this);
   }
 
-  /** Writes the chunks that wait. */
+  /** Writes the waiting chunks. */
   flush(): void {
     if (this.waiting.length > 0 && this.wire !== undefined) this.write(this.wire.chunks(this.take()));
   }
@@ -164,7 +164,7 @@ export class HttpAnswer implements Answer {
       recorder.end(costNanoUsd, {});
     }
     response.writeHead(200, headers);
-    // With those of others: one system call behind another finds the kernel's code still at hand.
+    // Written together with other answers of this turn: system calls in direct succession are faster.
     atTurnEnd(() => {
       response.end(rendered);
       watchRest(response);
@@ -190,12 +190,12 @@ export class HttpAnswer implements Answer {
       response.destroy(BROKEN_BY_CLIENT);
       return;
     }
-    // Not recorded: it is no end that another should be given.
+    // Not recorded: a repeat must not get this end.
     response.end(this.wire.error(this.take(), forVariant(apiError('answer_not_read'), caller.variant)));
     watchRest(response);
   }
 
-  /** The drain is over: what goes on without its client is left alone, all else ends, with an error that may be tried again. A stream that has begun is ended by its worker, which says what it costs; an answer that is complete, and told as delivered, is given. */
+  /** The drain is over. Answers that go on without their client continue; all others end with an error after which the client may retry. A stream that has begun is ended by its worker, which reports the cost; a complete answer whose workers were told is delivered. */
   stop(): void {
     if (this.isDone || this.isGone() || this.outlivesClient()) return;
     if ((this.hasChunk || this.listener?.isGiving === true) && this.listener?.onStop?.() === true) this.patience = this.options.clock.setTimer(LAST_FIGURES_MS, this.stopNow);
@@ -207,11 +207,11 @@ export class HttpAnswer implements Answer {
     this.isStopped = true;
     this.listener?.onGone(false);
     const { recorder, request } = this.options;
-    // What its worker had of a stream that had not begun is known to the ledger alone, and its key waits for that.
+    // The cost of a stream that had not begun is known only once it is booked, so a repeat with its Idempotency-Key must wait.
     this.refuse({ kind: 'stopping', isCharged: this.hasChunk, retryAfterMs: recorder !== undefined && request.stream ? SETTLED_MS : undefined });
   };
 
-  /** The stream's wire; the first call sends the headers, with the number of attempts where it is known that no other follows. */
+  /** The renderer of the stream. The first call sends the headers, with `attempts` if no other attempt can follow. */
   private open(route: Route, attempts?: number): StreamWire {
     if (this.wire === undefined) this.sendHead(route, attempts);
     else if (this.hasChunk) return this.wire;
@@ -238,14 +238,14 @@ export class HttpAnswer implements Answer {
   private sendHead(route: Route, attempts: number | undefined): void {
     const { response, request } = this.options;
     const headers: HeaderList = [...STREAM_HEADERS];
-    // HTTP/1.0, which old proxies speak, has neither chunks nor trailers, and node:http throws on announcing them.
+    // HTTP/1.0, used by old proxies, has neither chunks nor trailers, and node:http throws when they are announced.
     if (response.req.httpVersion !== '1.0') headers.push(...trailerHeader({ attempts: attempts === undefined, healed: healingTermsOf(request) !== undefined }));
     this.attemptsAreTold = attempts !== undefined;
     this.addCommonHeaders(headers);
     addRouterHeaders(headers, { provider: route.provider, model: route.model, sunsetDate: route.sunsetDate, ...route.estimate(), basis: 'estimate', attempts, decisionId: route.decisionId, ignoredParams: ignoredOf(request, route.dropParams) });
     this.options.recorder?.head(headers);
     response.writeHead(200, headers);
-    // The head announces chunks; from here on the wire frames them.
+    // The headers announce chunked encoding; from here on the wire frames the chunks itself.
     response.chunkedEncoding = false;
   }
 
@@ -260,7 +260,7 @@ export class HttpAnswer implements Answer {
     if (response.write(bytes) || this.isSlow) return;
     this.isSlow = true;
     response.once('drain', () => {
-      // node:http says so too where an answer that waits behind this one has more to say.
+      // node:http also emits `drain` while the connection itself is still full, so that event is awaited, too.
       if (response.socket?.writableNeedDrain === true) response.socket.once('drain', this.onDrain);
       else this.onDrain();
     });
@@ -293,13 +293,13 @@ export class HttpAnswer implements Answer {
     return { ...figures, usage: usageOf(settlement), routerMetadata: this.metadataOf(settlement) };
   }
 
-  /** Of a stream whose worker was lost: any cost told now could differ from what is charged once its log is found. */
+  /** The end of a stream whose worker was lost. No cost is given, since it could differ from the later charge by the worker's log. */
   private breakOf({ provider, decisionId }: Route, attempts: readonly AttemptReport[]): StreamBreak {
     const routerMetadata = this.options.wantsMetadata ? { ...this.decisionText(), decision_id: decisionId, attempts: attempts.map(attemptText) } : undefined;
     return { provider, attempts: this.attemptsAreTold ? undefined : attempts.length, routerMetadata };
   }
 
-  /** Of attempts that all failed: their client got nothing and pays nothing, whatever the headers guessed. Undefined = what it costs is not known. */
+  /** The end of a stream whose attempts all failed: the client got nothing and pays nothing, whatever the headers estimated. Undefined = the cost is not known. */
   private endOfNothing(refusal: Refusal): StreamEnd | undefined {
     const last = refusal.kind === 'attempts' ? refusal.attempts.at(-1) : undefined;
     if (refusal.kind !== 'attempts' || last === undefined) return undefined;
@@ -332,7 +332,7 @@ export class HttpAnswer implements Answer {
   }
 }
 
-/** What ran, in order: plugins before the model, healing, what waits for the answer to be given. */
+/** The stages in order: plugins before the model, healing, plugins that run after the answer. */
 function pipelineText(ran: readonly PipelineStage[], healed: readonly string[] | undefined): readonly JsonValue[] {
   const after = ran.filter(({ status }) => status === 'scheduled');
   return [...ran.filter(({ status }) => status !== 'scheduled').map(stageText), ...(healed === undefined ? [] : [healingStage(healed)]), ...after.map(stageText)];
@@ -352,7 +352,7 @@ function usageOf({ end }: Settlement): UsageFigures {
   return { tokens: end.tokens ?? NO_TOKENS, cachedKnown: end.cachedKnown, reasoningKnown: end.reasoningKnown };
 }
 
-/** The last attempt is the one that broke. */
+/** Marks the last attempt as the one that broke off. */
 function withCut(attempts: readonly AttemptReport[], cut: Failed__Output): readonly AttemptReport[] {
   return attempts.map((report, index, all) => (index === all.length - 1 ? { ...report, cut } : report));
 }

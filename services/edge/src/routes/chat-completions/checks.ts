@@ -1,10 +1,10 @@
-/** Checks of single values in a client's body. A check that fails throws Invalid, which never leaves the reader. */
+/** Checks of single values in a client's body. A failed check throws Invalid, which the reader of the body catches. */
 import { isStorableText } from '@signalbox/kernel/storable-text';
 import { apiError, type ApiError } from '../../wire/errors.js';
 
 export type JsonObject = Readonly<Record<string, unknown>>;
 
-/** Carries the error out of nested checks; caught by the reader of the whole body. */
+/** Carries an API error out of nested checks. */
 export class Invalid extends Error {
   override readonly name = 'Invalid';
   readonly error: ApiError;
@@ -41,7 +41,7 @@ export function isNullAt(object: unknown, names: readonly string[]): boolean {
   return isObject(object) && names.some((name) => own(object, name) === null);
 }
 
-/** The value without members that are null, its own and those of objects so many levels down; lists stay as they are. */
+/** The value without null members, also in nested objects down to `levels`; arrays stay unchanged. */
 export function withoutNulls(value: unknown, levels: number): unknown {
   if (!isObject(value)) return value;
   return Object.fromEntries(Object.entries(value).filter(([, member]) => member !== null).map(([name, member]) => [name, levels > 0 ? withoutNulls(member, levels - 1) : member]));
@@ -70,7 +70,7 @@ export function asString(value: unknown, param: string, bounds: { readonly min?:
   return value;
 }
 
-/** A name that is kept with the request's record, or that something is kept under: what cannot be stored would stand for another. */
+/** A name that is stored. Characters that cannot be stored are refused: after their removal it could equal another name. */
 export function asName(value: unknown, param: string, bounds: { readonly min?: number; readonly max?: number } = {}): string {
   const text = asString(value, param, bounds);
   if (!isStorableText(text)) throw wrongValue(param, 'text without NUL characters and half surrogate pairs');
@@ -86,7 +86,7 @@ export function asBoolean(value: unknown, param: string): boolean {
   return value;
 }
 
-/** Numbers like 1e999, which parse to infinity, are out of every range. */
+/** A number like 1e999, which is parsed as infinity, is always out of range. */
 export function asNumber(value: unknown, param: string, min: number, max: number): number {
   if (typeof value !== 'number') throw wrongType(param, 'a number');
   if (!Number.isFinite(value) || value < min || value > max) throw wrongValue(param, max === Number.MAX_VALUE ? `a number of at least ${min}` : `a number from ${min} to ${max}`);

@@ -1,4 +1,4 @@
-/** POST /v1/chat/completions, served by node:http directly: going through express would cost more than everything else that edge does. */
+/** POST /v1/chat/completions, served by node:http directly: Express would cost more than everything else that edge does. */
 import type { Clock } from '@signalbox/kernel/clock';
 import { toFault } from '@signalbox/kernel/fault';
 import type { IdSource } from '@signalbox/kernel/ids';
@@ -38,19 +38,19 @@ export interface ChatHandlerOptions {
   readonly metrics: EdgeMetrics;
   readonly repeats: RepeatGate;
   readonly sessionNames: SessionNames;
-  /** Absent: nothing is traced. */
+  /** Absent = no tracing. */
   readonly tracer?: Tracer | undefined;
   readonly running: RunningRequests;
-  /** Absent: no request leaves a line. */
+  /** Absent = no access log. */
   readonly accessLog?: AccessLog | undefined;
 }
 
 export type ChatHandler = (request: IncomingMessage, response: ServerResponse) => Promise<void>;
 
-/** What metrics and the access log call a request whose client hung up before any status left. */
+/** Status in metrics and the access log of a request whose client left before any status was sent. */
 const CLIENT_LEFT = 499;
 const SESSION_ID_MAX = 256;
-/** A larger body is read in steps: other requests get their turn in between. */
+/** A larger body is read in steps, so that other requests are served in between. */
 const LARGE_BODY_BYTES = 131_072;
 
 const overloaded = (): ApiError => apiError('overloaded', { retryAfterMs: 1_000 });
@@ -61,14 +61,14 @@ export function createChatHandler(options: ChatHandlerOptions): ChatHandler {
   return async (request, response) => new ChatExchange(options, request, response).run();
 }
 
-/** One request and its answer. It gives back whatever it took of the places and the room that all requests share, however it ends. */
+/** One request and its answer. Whatever the end, it gives back its places and its room for the body. */
 class ChatExchange {
   private readonly requestId: string;
   private readonly startedMs: number;
   private readonly span: Span | undefined;
-  /** Ends its entry among the running requests. */
+  /** Removes it from the running requests. */
   private leave: (() => void) | undefined;
-  /** Gives back the place of a request that is not whole yet; safe to call twice. */
+  /** Gives back the place of a request that is not complete yet; may be called twice. */
   private arrived: (() => void) | undefined;
   private bodyPlace: BodyPlace | undefined;
   private isWorking = false;
@@ -88,10 +88,10 @@ class ChatExchange {
     this.span = tracer === undefined ? undefined : beginChatSpan(tracer, this.requestId, request);
   }
 
-  /** Never rejects. The order of checks decides which error wins (contract, section 1). */
+  /** Never rejects. The order of checks decides which error a client gets that made several: key and rate of bad requests, content type, size, the body's fields, then everything in `conduct`. */
   async run(): Promise<void> {
     try {
-      // Nearly always the key is known and the body is there: what is at hand is not waited for.
+      // Usually the key is cached and the body has arrived: nothing is awaited then, which saves a turn of the loop.
       const identifying = this.identify();
       let caller = identifying instanceof Promise ? await identifying : identifying;
       this.arrived?.();
@@ -103,7 +103,7 @@ class ChatExchange {
       const read = receiving instanceof Promise ? await receiving : receiving;
       this.arrived?.();
       if (isLate && read?.kind === 'ok') {
-        // Its body took its time: a request begins when it is whole, under what its key may do then.
+        // The body arrived later: the key is checked again, since a request counts from the moment it is complete.
         caller = await this.options.gate.enter(this.request, this.response, this.requestId);
         if (caller === undefined) return;
       }
@@ -114,7 +114,7 @@ class ChatExchange {
       const chat = parsed === undefined ? undefined : this.checked(parsed, caller);
       if (chat === undefined) return;
       const idempotencyKey = this.request.headers['idempotency-key'];
-      // A key that may ask for nothing is told so, and not what another key of the account was answered.
+      // A key without the scope is refused by `conduct`, and must not get an answer that another key of the account received.
       if (typeof idempotencyKey === 'string' && mayInfer(caller)) await this.conductClaimed(caller, chat, idempotencyKey, body);
       else await this.conduct(caller, chat);
     } catch (error) {
@@ -124,7 +124,7 @@ class ChatExchange {
     }
   }
 
-  /** Who calls; undefined when the answer has been given. */
+  /** The caller; undefined when the request was answered. */
   private identify(): Caller | undefined | Promise<Caller | undefined> {
     const { gate, places } = this.options;
     const entered = gate.enter(this.request, this.response, this.requestId);
@@ -133,7 +133,7 @@ class ChatExchange {
     return this.arrived === undefined ? this.refuse(overloaded()) : entered;
   }
 
-  /** The body, or why there is none; undefined when the answer has been given. */
+  /** The body, or why there is none; undefined when the request was answered. */
   private receive(caller: Caller): BodyRead | undefined | Promise<BodyRead> {
     const { places, bodies, bodyBytesMax } = this.options;
     if (!isJsonBody(this.request)) return this.refuseInvalid(caller, apiError('unsupported_media_type'));
@@ -145,12 +145,12 @@ class ChatExchange {
     return readBody(this.request, bodyBytesMax, this.bodyPlace.take);
   }
 
-  /** The body of a request that may be worked on; undefined when the answer has been given, or nobody reads one. */
+  /** The body, once the request has its place; undefined when it was answered, or its client has left. */
   private bodyOf(read: BodyRead, caller: Caller): Buffer | undefined {
     const { gate, places, bodyBytesMax } = this.options;
     switch (read.kind) {
       case 'aborted':
-        // It hung up, or was too late and has its 408: nobody reads another answer.
+        // The client left, or took too long and got its 408: no further answer is sent.
         gate.noteInvalid(caller, apiError('request_timeout'));
         return undefined;
       case 'too-large':
@@ -169,14 +169,14 @@ class ChatExchange {
     return body.length > LARGE_BODY_BYTES ? readLargeChatRequest(body, variant, nameSession, nextTurn) : readChatRequest(body, variant, nameSession);
   }
 
-  /** Undefined when the answer has been given. */
+  /** The request after all checks; undefined when it was refused. */
   private checked(parsed: ChatRequestResult, caller: Caller): ChatRequest | undefined {
     if (parsed.kind === 'invalid') return this.refuseInvalid(caller, parsed.error);
     if ((this.sessionHeader()?.length ?? 0) <= SESSION_ID_MAX) return parsed.request;
     return this.refuseInvalid(caller, apiError('invalid_value', { param: 'x-session-id', message: `Invalid value for 'x-session-id': expected at most ${SESSION_ID_MAX} characters.` }));
   }
 
-  /** A header that is empty says nothing. */
+  /** An empty header counts as absent. */
   private sessionHeader(): string | undefined {
     const header = this.request.headers['x-session-id'];
     return typeof header === 'string' && header !== '' ? header : undefined;
@@ -195,7 +195,7 @@ class ChatExchange {
     return conducted;
   }
 
-  /** Under an Idempotency-Key: one request of several alike runs, and its end is told to whoever keeps the claim. */
+  /** Runs a request with an Idempotency-Key, unless another with the same key runs or ran, and ends its claim. */
   private async conductClaimed(caller: Caller, chat: ChatRequest, key: string, body: Buffer): Promise<void> {
     const { options: { repeats }, request, response, requestId } = this;
     const claim = await repeats.enter({ request, response, requestId, caller, key, body, isBilled: true, mayKeep: !chat.zdr });
@@ -207,7 +207,7 @@ class ChatExchange {
       ending = endingOf(conducted, recorder, chat.stream && request.httpVersion !== '1.0');
     } finally {
       const ended = claim.end(ending);
-      // An edge that stops waits for its requests: one that may be sent again at once finds its key free.
+      // Awaited, so that a stopping edge does not exit before the key of a request that may be repeated is free.
       if (this.conducted?.isUncharged === true) await ended;
     }
   }
@@ -217,7 +217,7 @@ class ChatExchange {
     return undefined;
   }
 
-  /** Of a request that is itself at fault: too many of them, and their caller is told to slow down instead. */
+  /** Refuses a request for an error of its own. A caller with too many of them gets 429 instead. */
   private refuseInvalid(caller: Caller, error: ApiError): undefined {
     return this.refuse(this.options.gate.noteInvalid(caller, error), caller);
   }

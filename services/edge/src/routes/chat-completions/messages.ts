@@ -1,4 +1,4 @@
-/** Checks of `messages` (contract, section 3). */
+/** Checks of `messages`. */
 import { ALL_WHOLE, lengthOf, type WholeLengths } from '../../wire/json-long-text.js';
 import { asArray, asObject, asOneOf, asString, isAbsent, isObject, missing, own, required, withoutNulls, wrongType, wrongValue, type JsonObject } from './checks.js';
 
@@ -9,15 +9,15 @@ export interface MessageFacts {
   readonly fileInput: boolean;
   readonly audioInput: boolean;
   readonly hasUnboundedParts: boolean;
-  /** Characters of images, sound and files sent inside the body: they are no text, so their length says little of their tokens. */
+  /** Characters of images, sound and files within the body. They are not text, so their length says little about their tokens. */
   readonly inlineMediaChars: number;
-  /** Parts that are no text. */
+  /** Number of parts that are not text. */
   readonly mediaParts: number;
-  /** What names a conversation: the ends of the system messages and of the first user turn. */
+  /** Text that identifies the conversation: beginnings and ends of the system messages and of the first user turn; at most 1,024 characters. */
   readonly opening: string;
-  /** A message holds what no provider is to get: images of image-gen that came back, or null for a field that hosts want left out. */
+  /** A message has content that is not sent to providers: images of image-gen, nulls, or empty lists of calls. */
   readonly hasUnsendable: boolean;
-  /** Names the first id of what lies at a provider under a credential, such as an uploaded file; undefined = there is none. */
+  /** Path of the first field with an id of something stored at a provider under a credential, such as an uploaded file; undefined = none. */
   readonly storedParam: string | undefined;
   /** Names of the tools that assistant messages called; undefined = none. */
   readonly calledTools: ReadonlySet<string> | undefined;
@@ -25,19 +25,19 @@ export interface MessageFacts {
 
 const ROLES = ['system', 'developer', 'user', 'assistant', 'tool', 'function'] as const;
 type Role = (typeof ROLES)[number];
-/** Of a message: null is taken for absent. */
+/** Fields of a message in which null counts as absent. */
 const OPTIONAL = ['name', 'tool_calls', 'refusal', 'function_call', 'audio'] as const;
 /**
- * Ids in a part that is no text: of an uploaded file (OpenAI in `file`, Mistral in the part itself), of media in the cache
- * of a server that is shared (vLLM). They belong to the credential that put there what they name.
+ * Ids in a part that is not text: of an uploaded file (OpenAI in `file`, Mistral in the part itself), or of media in the
+ * cache of a shared server (vLLM). They belong to the credential that stored the data.
  */
 const STORED_IDS = ['file_id', 'uuid'] as const;
 const OPENING_MAX = 1_024;
-/** Characters of a text that count to the opening, from either end: programs often begin or end all their prompts alike. */
+/** Characters of a long text that are part of the opening, from each end, since programs often begin or end all prompts alike. */
 const OPENING_END = 128;
 
 interface Findings {
-  /** Of strings that were shortened. */
+  /** Lengths of strings that were shortened when the body was parsed. */
   readonly wholeLengths: WholeLengths;
   count: number;
   vision: boolean;
@@ -51,11 +51,11 @@ interface Findings {
   hasUnsendable: boolean;
   storedParam: string | undefined;
   calledTools: Set<string> | undefined;
-  /** Ids of the tool calls so far; made for the first one. */
+  /** Ids of the tool calls so far; created with the first one. */
   calls: Set<string> | undefined;
 }
 
-/** Throws Invalid on the first message that breaks the contract. */
+/** Throws Invalid on the first invalid message. */
 export function checkMessages(value: unknown, wholeLengths: WholeLengths = ALL_WHOLE): MessageFacts {
   const messages = asArray(required(value, 'messages'), 'messages');
   if (messages.length === 0) throw wrongValue('messages', 'at least one message');
@@ -72,7 +72,7 @@ export function checkMessages(value: unknown, wholeLengths: WholeLengths = ALL_W
   return found;
 }
 
-/** The role of a message that is nothing but text, as nearly all are: nothing of it can break the contract. Undefined = look closely. */
+/** A fast check for the usual message with text only: its role if it is valid; undefined = it needs the full check. */
 function plainRole(item: unknown): Role | undefined {
   if (!isObject(item) || typeof own(item, 'content') !== 'string' || Object.hasOwn(item, 'name')) return undefined;
   const role = own(item, 'role');
@@ -81,9 +81,8 @@ function plainRole(item: unknown): Role | undefined {
 }
 
 /**
- * Messages, as JSON text, without images that were made for the user (models take none in an assistant's message, and they
- * would count as prompt), without nulls, content apart: to clients null is absent, to hosts it is a wrong type, and without
- * empty lists of calls.
+ * Messages as JSON text, without images that image-gen made (models take none in an assistant's message, and they would
+ * count as prompt), without nulls except for `content` (hosts refuse them as a wrong type), and without empty lists of calls.
  */
 export function sendableMessages(messages: unknown): Buffer {
   const list = Array.isArray(messages) ? (messages as readonly unknown[]) : [];
@@ -96,7 +95,7 @@ function sendable(message: JsonObject): JsonObject {
   for (const name of Object.keys(message)) {
     const value = message[name];
     if ((name !== 'content' && value === null) || (name === 'tool_calls' && Array.isArray(value) && value.length === 0) || (isAssistant && name === 'images' && Array.isArray(value))) continue;
-    // Parts and calls: what they hold lies one level further down.
+    // Nulls in parts and calls are one level further down.
     kept[name] = (name === 'content' || name === 'tool_calls') && Array.isArray(value) ? (value as readonly unknown[]).map((item) => withoutNulls(item, 1)) : value;
   }
   return kept;
@@ -190,7 +189,7 @@ function checkUserContent(content: unknown, param: string, found: Findings): voi
   });
 }
 
-/** Names the id. An empty one names nothing. */
+/** The path of an id; undefined = none, or it is empty. */
 function storedIn(holder: unknown, param: string): string | undefined {
   if (!isObject(holder)) return undefined;
   const name = STORED_IDS.find((id) => !isAbsent(own(holder, id)) && own(holder, id) !== '');
@@ -209,7 +208,7 @@ function checkImage(image: JsonObject, param: string, found: Findings): void {
   found.vision = true;
   found.imageCount += 1;
   found.mediaParts += 1;
-  // Whatever an image's bytes are, and wherever they lie, what a provider counts it as is bounded (domain/prompt-overheads.ts).
+  // The tokens of an image are bounded, whatever its size (domain/prompt-overheads.ts).
   if (isData) found.inlineMediaChars += lengthOf(url, found.wholeLengths.media);
 }
 
@@ -230,7 +229,7 @@ function checkFile(file: JsonObject, param: string, found: Findings): void {
   if (typeof data === 'string') found.inlineMediaChars += lengthOf(data, found.wholeLengths.media);
   found.mediaParts += 1;
   found.fileInput = true;
-  // Text in a file is compressed as a rule: its bytes do not bound its tokens.
+  // Text in a file is usually compressed, so its bytes do not bound its tokens.
   found.hasUnboundedParts = true;
 }
 
@@ -238,14 +237,14 @@ function checkAssistant(message: JsonObject, param: string, found: Findings): vo
   checkOptionalString(message, 'refusal', param);
   if (Array.isArray(own(message, 'images'))) found.hasUnsendable = true;
   const audio = own(message, 'audio');
-  // Sound that a model spoke before, by its id.
+  // The id of an earlier spoken answer.
   if (isObject(audio) && !isAbsent(own(audio, 'id'))) found.storedParam ??= `${param}.audio.id`;
   const toolCalls = own(message, 'tool_calls');
   let callCount = 0;
   if (!isAbsent(toolCalls)) {
     const items = asArray(toolCalls, `${param}.tool_calls`);
     callCount = items.length;
-    // No call at all: hosts refuse an empty list.
+    // Hosts refuse an empty list.
     if (callCount === 0) found.hasUnsendable = true;
     const calls = (found.calls ??= new Set());
     items.forEach((item, index) => calls.add(checkToolCall(item, `${param}.tool_calls.[${index}]`, found)));
@@ -258,11 +257,11 @@ function checkAssistant(message: JsonObject, param: string, found: Findings): vo
     checkTextContent(content, `${param}.content`, ['text', 'refusal']);
     return;
   }
-  // A refusal that we answered, and the old form of a tool call, come back without content too.
+  // Earlier refusals, and the old form of a tool call, have no content.
   if (callCount === 0 && isAbsent(own(message, 'refusal')) && !isObject(older)) throw missing(`${param}.content`);
 }
 
-/** Its id. */
+/** Checks a tool call and returns its id. */
 function checkToolCall(item: unknown, param: string, found: Findings): string {
   const call = asObject(item, param);
   const id = asString(required(own(call, 'id'), `${param}.id`), `${param}.id`, { min: 1 });

@@ -1,4 +1,4 @@
-/** Checks of routing preferences and plugins (contract, sections 2, 9 and 11). */
+/** Checks of routing preferences and plugins. */
 import type { ProviderPreferences } from '@signalbox/contracts/routing';
 import { usdNumberToNano } from '@signalbox/kernel/money';
 import { isPluginId, PLUGINS } from '../../domain/plugins.js';
@@ -10,12 +10,12 @@ const BITS: Record<(typeof QUANTIZATIONS)[number], number> = { fp32: 32, fp16: 1
 const PROVIDERS_MAX = 64;
 const PLUGINS_MAX = 32;
 const ALL_PLUGINS = Object.keys(PLUGINS);
-/** What `plugin_options` may also set: healing is not asked for, it is turned off. */
+/** Names beside plugins that `plugin_options` accepts: healing is on by default and can be switched off. */
 const OTHER_OPTIONS: ReadonlySet<string> = new Set(['json-healing']);
-/** Dollars per million tokens; beyond it a bound bounds nothing, and the number would leave 64 bits. */
+/** Dollars per million tokens. A higher bound would limit nothing, and could exceed 64 bits. */
 const MAX_PRICE_USD = 1_000_000;
 
-/** Both bounds, empty where absent. Min above max is refused by bits (contract, section 11). */
+/** Both bounds; '' = absent. Refused if min has more bits than max. */
 export function readQuantization(body: JsonObject): { readonly min: string; readonly max: string } {
   const min = quantization(body, 'min_quantization');
   const max = quantization(body, 'max_quantization');
@@ -67,7 +67,7 @@ export interface PrivacyWishes {
   readonly zdr: boolean;
 }
 
-/** The wishes at the top level and those of clients that write them within `provider`: the stricter one counts, in either variant. */
+/** Privacy wishes at the top level and within `provider`: the stricter one counts, in both variants. */
 export function readPrivacy(body: JsonObject): PrivacyWishes {
   const top = privacyOf(body, '');
   const provider = own(body, 'provider');
@@ -87,7 +87,7 @@ const PROVIDER_FIELDS: ReadonlySet<string> = new Set(['order', 'only', 'ignore',
 
 const PRICE_FIELDS: ReadonlySet<string> = new Set(['prompt', 'completion']);
 
-/** Names within `provider` that mean nothing here, prices that are not looked at included: a bound that bounds nothing is told. */
+/** Unknown names within `provider` and `provider.max_price`; the client is told that they have no effect. */
 export function unknownPreferences(provider: unknown): readonly string[] {
   if (!isObject(provider)) return [];
   const unknown = Object.keys(provider).filter((name) => !PROVIDER_FIELDS.has(name)).map((name) => `provider.${name}`);
@@ -117,7 +117,7 @@ export interface PluginWishes {
 
 const NO_WISHES: PluginWishes = { ids: [], options: {} };
 
-/** One option after another; the later one wins, unless it is null and so says nothing. */
+/** Merges options: later ones win, except that null changes nothing. */
 function mergedOptions(before: JsonObject | undefined, given: JsonObject): JsonObject {
   return Object.fromEntries([...Object.entries(before ?? {}), ...Object.entries(given).filter(([name, value]) => !isAbsent(value) || before === undefined || !Object.hasOwn(before, name))]);
 }
@@ -159,7 +159,7 @@ function checkHealing(wish: unknown): void {
   if (!isAbsent(enabled)) asBoolean(enabled, 'plugin_options.json-healing.enabled');
 }
 
-/** OpenRouter's plugins, with what does the same here (docs/migrate.md). */
+/** OpenRouter's plugins, with their counterparts here (docs/migrate.md). */
 const ELSEWHERE: ReadonlyMap<string, string> = new Map([
   ['web', "What it does, 'web-search' does here."],
   ['file-parser', "What it does, 'pdf-reader' does here."],

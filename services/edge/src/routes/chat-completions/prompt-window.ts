@@ -1,15 +1,15 @@
-/** The part of a prompt that `auto` routing classifies: never stored, never logged. */
+/** The part of a prompt that `auto` routing classifies. Never stored or logged. */
 import { isObject, own } from './checks.js';
 
-/** Characters in all. */
+/** Characters of the whole window. */
 const WINDOW_MAX = 8_192;
-/** Of a last turn that is longer than the window, this much is its end. */
+/** If the last turn is longer than the window, this much is taken from its end. */
 const END_MAX = 2_048;
-/** Of all other turns together, and of each of them. */
+/** Characters of all other turns together, and of each of them. */
 const REST_MAX = 2_048;
 const REST_EACH_MAX = 512;
 
-/** The last user turn, then beginnings of the turns around it, latest first. `messages` has been checked. */
+/** The last user turn, then the beginnings of the other turns, latest first. `messages` has been checked. */
 export function promptWindow(messages: unknown): string {
   if (!Array.isArray(messages)) return '';
   const texts = (messages as readonly unknown[]).map((message) => (isObject(message) ? { isUser: own(message, 'role') === 'user', content: own(message, 'content') } : { isUser: false, content: undefined }));
@@ -30,7 +30,7 @@ function bothEnds(text: string): string {
   return text.length <= WINDOW_MAX ? text : `${text.slice(0, WINDOW_MAX - END_MAX)}${text.slice(-END_MAX)}`;
 }
 
-/** Text of a message; of parts, as many as reach `enough` characters. */
+/** Text of a message; parts are read until there are `enough` characters. */
 function textOf(content: unknown, enough: number): string {
   if (typeof content === 'string') return content;
   if (!Array.isArray(content)) return '';

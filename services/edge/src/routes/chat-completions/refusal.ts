@@ -1,4 +1,4 @@
-/** Why a request got no answer, as the error that its client sees. */
+/** The API error for each reason why a request got no answer. */
 import type { Refusal } from '../../domain/answer.js';
 import type { ChatRequest } from '../../domain/chat-request.js';
 import { limitsOf } from '../../domain/limits.js';
@@ -8,9 +8,9 @@ import { admissionToApiError, allAttemptsFailed, callerToApiError, refusalToApiE
 
 const PROBLEMS = { type: 'invalid_type', value: 'invalid_value', conflict: 'plugin_conflicts_with_policy' } as const;
 
-/** Who asked for what, and was refused; in the words of the caller's variant it is told what to do. */
+/** The refused request and its caller, whose variant decides the wording. */
 export interface Refused {
-  /** Of the wall clock. */
+  /** Milliseconds since the epoch. */
   readonly nowMs: number;
   readonly caller: Caller;
   readonly request: ChatRequest;
@@ -21,11 +21,11 @@ const TOKEN_LIMITS: ReadonlySet<unknown> = new Set(['max_tokens', 'max_completio
 export function errorOfRefusal(refusal: Refusal, refused: Refused): ApiError {
   const error = plainErrorOf(refusal, refused);
   const { maxTokensParam: param } = refused.request;
-  // Blamed by the name that the client knows it by.
+  // The client may have used the other name of the field.
   return param !== undefined && TOKEN_LIMITS.has(error.param) ? { ...error, param } : error;
 }
 
-/** A sentence that begins with a blank, of what helps where files are in the way; empty where nothing is known to. */
+/** A hint for requests refused because of files, with a leading blank; '' = none applies. */
 function fileHint({ caller, request }: Refused): string {
   if (caller.variant === 'B' || !request.hasUnboundedParts || request.pluginIds.includes('pdf-reader')) return '';
   return ' A PDF can be sent with `plugins: ["pdf-reader"]`, on paid accounts: its text takes its place.';
@@ -44,7 +44,7 @@ function plainErrorOf(refusal: Refusal, refused: Refused): ApiError {
       return apiError('plugin_unavailable', { param: 'plugins', message: `The plugin ${refusal.plugin} is not installed here.`, metadata: { plugin: refusal.plugin } });
     case 'plugin-problem': {
       const { kind, plugin, param, message } = refusal.problem;
-      // What edge itself says of the tools of all of them names none.
+      // Errors about the tools of several plugins name no plugin.
       return apiError(PROBLEMS[kind], { param, message, ...(plugin === '' ? {} : { metadata: { plugin } }) });
     }
     case 'plugin-failed':
@@ -75,7 +75,7 @@ function plainErrorOf(refusal: Refusal, refused: Refused): ApiError {
 
 const UNCOUNTED: ReadonlySet<Refusal['kind']> = new Set<Refusal['kind']>(['scope', 'plugin-requires-paid', 'plugin-unavailable', 'plugin-problem', 'unbounded-parts', 'own-credential', 'routing']);
 
-/** True for what admission never counts: the flood guard does (contract, section 1). */
+/** True for refusals before admission, which no rate counts: the flood guard counts them instead. */
 export function isUncounted(refusal: Refusal): boolean {
   return UNCOUNTED.has(refusal.kind);
 }

@@ -1,4 +1,4 @@
-/** The format of an answer that is asked for. */
+/** Checks and rewrites `response_format`. */
 import { scanJsonObject } from '../../wire/json-scan.js';
 import { asBoolean, asObject, asOneOf, asString, isAbsent, isNullAt, isObject, own, required, withoutNulls, type JsonObject } from './checks.js';
 
@@ -17,13 +17,13 @@ export function checkResponseFormat(value: unknown, name: string): void {
   if (!isAbsent(description)) asString(description, `${at}.description`);
 }
 
-/** `json_object` beside a `schema`, as hosts of open models have it (ADR 95); one that asks for nothing is none. */
+/** `json_object` with a non-empty `schema`, a form of hosts of open models (ADR 95). */
 function isObjectBySchema(format: JsonObject): boolean {
   const schema = own(format, 'schema');
   return own(format, 'type') === 'json_object' && isObject(schema) && Object.keys(schema).length > 0;
 }
 
-/** What it needs of an endpoint; empty for text. */
+/** The format that an endpoint must support; '' = text. */
 export function responseFormatOf(value: unknown): '' | 'json_object' | 'json_schema' {
   if (!isObject(value)) return '';
   const type = own(value, 'type');
@@ -34,7 +34,7 @@ export function responseFormatOf(value: unknown): '' | 'json_object' | 'json_sch
 const NAMED = Buffer.from('{"type":"json_schema","json_schema":{"name":"answer","schema":');
 const CLOSING = Buffer.from('}}');
 
-/** A checked format as every host takes it; what a schema holds is the client's, digit for digit. `raw`: its bytes. Undefined = as it came. */
+/** A checked format in the form that all hosts take; the bytes of a schema are unchanged. `raw`: the field's bytes. Undefined = sent as it is. */
 export function sendableFormat(format: JsonObject, raw: Buffer): Buffer | undefined {
   if (isObjectBySchema(format)) {
     const scan = scanJsonObject(raw);

@@ -1,4 +1,4 @@
-/** Reads the body of POST /v1/chat/completions: every field and bound of the contract's sections 2, 3, 9 and 11. */
+/** Reads the body of POST /v1/chat/completions and checks every field and bound (docs/api.md). */
 import { isAutoModelId } from '@signalbox/kernel/model-lists';
 import { BLANK_STOP, CRAMPED_EFFORT, effortParam, PERSONAL_USER, SECOND_SAMPLING, SECOND_STOP, SINGLE_CALLS, THINKING_SAMPLING, warmthParam, WHOLE_EFFORT, WIDE_PENALTIES } from '@signalbox/kernel/param-names';
 import { isPersonalUser } from '@signalbox/kernel/personal-user';
@@ -24,18 +24,18 @@ const MODEL_ID_MAX = 256;
 const MODELS_MAX = 16;
 const CHOICES_MAX = 128;
 const SESSION_ID_MAX = 256;
-/** Text, on the whole. */
+/** Average for text. */
 const BYTES_PER_TOKEN = 4;
-/** A photograph in full detail is 765 tokens with OpenAI, up to about 1,600 with Anthropic. */
+/** An estimate: a photograph in full detail is 765 tokens with OpenAI, up to about 1,600 with Anthropic. */
 const TOKENS_PER_MEDIA_PART = 1_000;
 const BIAS_MAX = 100;
-/** A temperature up to this all hosts take. */
+/** All hosts accept temperatures up to this. */
 const WARM = 1;
 const MAX_TOKENS_MAX = 4_294_967_295; // uint32 between the services.
 
-/** Fields that variant A alone has; `data_collection` and `zdr` are honoured in both. */
+/** Fields that only variant A has; `data_collection` and `zdr` apply in both. */
 const VARIANT_A_ONLY = new Set(['plugins', 'plugin_options', 'preferred_max_latency', 'preferred_min_throughput', 'min_quantization', 'max_quantization', 'models', 'provider']);
-/** Fields that steer us and are never forwarded. */
+/** Fields that control this gateway and are never forwarded. */
 const OWN_FIELDS = new Set([...VARIANT_A_ONLY, 'model', 'stream', 'stream_options', 'max_tokens', 'max_completion_tokens', 'data_collection', 'zdr', 'session_id']);
 
 type Check = (value: unknown, name: string) => void;
@@ -44,7 +44,7 @@ const aString: Check = (value, name) => void asName(value, name, { min: 1, max: 
 const aBoolean: Check = (value, name) => void asBoolean(value, name);
 const within = (min: number, max: number): Check => (value, name) => void asNumber(value, name, min, max);
 
-/** Fields forwarded as they were sent; `messages`, `tools` and the like are checked apart, `seed` by its text. */
+/** Fields that are forwarded as they were sent, with their checks. `messages` and `seed` are checked elsewhere. */
 const FORWARDED = new Map<string, Check>(Object.entries<Check>({
   messages: () => undefined,
   temperature: within(0, 2),
@@ -69,12 +69,12 @@ const FORWARDED = new Map<string, Check>(Object.entries<Check>({
   response_format: checkResponseFormat,
 }));
 const FIELDS_OF_B = [...FORWARDED.keys(), ...OWN_FIELDS].filter((name) => !VARIANT_A_ONLY.has(name));
-/** Without tools these say nothing, and providers refuse them. */
+/** Fields that have no meaning without tools; providers then refuse them. */
 const OF_TOOLS = new Set(['tools', 'tool_choice', 'parallel_tool_calls']);
-/** What becomes prompt. */
+/** Fields that become part of the prompt. */
 const OF_PROMPT = new Set(['messages', 'tools', 'response_format']);
 
-/** Either may have 100,000 members: their names are written only where one is wrong. */
+/** May have 100,000 members, so the path of a member is built only for an error. */
 function checkLogitBias(value: unknown, name: string): void {
   const biases = asObject(value, name);
   for (const token of Object.keys(biases)) {
@@ -88,7 +88,7 @@ function checkMetadata(value: unknown, name: string): void {
   for (const key of Object.keys(metadata)) if (typeof metadata[key] !== 'string') throw wrongType(`${name}.${key}`, 'a string');
 }
 
-/** A spoken answer is not asked for without `audio`, which is not known here, and what it costs could not be told. */
+/** Spoken answers are refused: they need the field `audio`, which is not supported, and their cost would not be known. */
 function checkModalities(value: unknown, name: string): void {
   asStrings(value, name, 8).forEach((modality, index) => {
     if (modality === 'audio') throw wrongValue(`${name}.[${index}]`, "'text', since no answer is spoken here");
@@ -101,13 +101,13 @@ function checkStop(value: unknown, name: string): void {
   asArray(value, name, 4).forEach((item, index) => asString(item, `${name}.[${index}]`));
 }
 
-/** One of them is blank space alone. */
+/** True if one of the stop sequences is only blank space. */
 function isBlankStop(value: unknown): boolean {
   const stops: readonly unknown[] = Array.isArray(value) ? value : [value];
   return stops.some((stop) => typeof stop === 'string' && stop.trim() === '');
 }
 
-/** An integer of 64 bits, by its digits: as a number a large one is another. */
+/** A 64-bit integer, read from its digits, since a large one loses precision as a number. */
 function checkSeed(value: unknown, text: string): void {
   const isHuge = typeof value === 'number' && !(Math.abs(value) <= 2 ** 63);
   const seed = isHuge ? 2n ** 64n : BigInt(/^-?\d+$/.test(text) ? text : asInteger(value, 'seed', -(2 ** 63), 2 ** 63));
@@ -142,17 +142,17 @@ function checkToolChoice(value: unknown, name: string): void {
   asString(required(own(called, 'name'), `${name}.function.name`), `${name}.function.name`, { min: 1 });
 }
 
-/** Fewer are no room for thoughts: models that are told how many tokens to think then do not (PROVIDERS, section 1.2). */
+/** With an answer of at most this many tokens, models that take a number of tokens for reasoning do not reason. */
 const THOUGHT_TOKENS_MIN = 1_024;
 const THOUGHT_EFFORTS = new Set<unknown>(['minimal', 'low', 'medium', 'high', 'xhigh', 'max']);
 
-/** Whether an effort to think is asked for, and has room beside the limit. */
+/** Whether reasoning is asked for, and whether the token limit leaves room for it. */
 function effortOf(body: JsonObject, maxTokens: number | undefined): 'none' | 'cramped' | 'roomy' {
   if (!THOUGHT_EFFORTS.has(own(body, 'reasoning_effort'))) return 'none';
   return maxTokens === undefined || maxTokens > THOUGHT_TOKENS_MIN ? 'roomy' : 'cramped';
 }
 
-/** What an effort to reason asks of an endpoint, by names as of `addMark`. With a forced tool call no model reasons, so sampling stays as it is. */
+/** Adds the names (as in `addMark`) of what a reasoning effort requires of an endpoint. With a forced tool call no model reasons, so sampling is not restricted. */
 function addEffort(params: string[], body: JsonObject, maxTokens: number | undefined, stream: boolean, isForced: boolean): void {
   const effort = effortOf(body, maxTokens);
   if (effort === 'cramped') params.push(CRAMPED_EFFORT);
@@ -164,15 +164,15 @@ function addEffort(params: string[], body: JsonObject, maxTokens: number | undef
   if (params.includes('top_p')) params.push(THINKING_SAMPLING.top_p);
 }
 
-/** Names a conversation by the id that the body gives, if any, and by its opening. */
+/** The name of a conversation from the body's session id, if any, and its opening text. */
 export type NameSession = (sessionId: string | undefined, opening: string) => string;
 
-/** Never throws on any bytes. Parses the body once; what is forwarded are ranges of `body`, which must not change after. */
+/** Never throws on any bytes. Parses the body once. Forwarded fields are ranges of `body`, which must not change afterwards. */
 export function readChatRequest(body: Buffer, variant: Variant, nameSession: NameSession): ChatRequestResult {
   return requestOf(body, parseJsonObject(body, true), variant, nameSession);
 }
 
-/** Likewise, with others' turns between the steps: of 100,000 values each takes tens of milliseconds. */
+/** As `readChatRequest`, but lets other requests run between the steps: with 100,000 values each step takes tens of milliseconds. */
 export async function readLargeChatRequest(body: Buffer, variant: Variant, nameSession: NameSession, nextTurn: () => Promise<void>): Promise<ChatRequestResult> {
   const scanned = scanJsonObject(body, true);
   if (scanned.kind === 'invalid') return requestOf(body, scanned, variant, nameSession);
@@ -192,7 +192,7 @@ function requestOf(body: Buffer, json: JsonObjectRead, variant: Variant, nameSes
   }
 }
 
-/** The fields that variant B has, picked by name: a body may have 100,000 others. */
+/** The fields that variant B has. Selected by name, since a body may have 100,000 others. */
 function knownToB(object: JsonObject): JsonObject {
   const known: Record<string, unknown> = {};
   for (const name of FIELDS_OF_B) if (Object.hasOwn(object, name)) known[name] = object[name];
@@ -215,7 +215,7 @@ function read(body: Buffer, { object, fields: ranges, wholeLengths }: ParsedJson
   const choices = own(ours, 'n');
   const quantization = readQuantization(ours);
   const plugins = readPlugins(own(ours, 'plugins'), own(ours, 'plugin_options'));
-  // A plugin may offer the tool that is to be called.
+  // A plugin may offer the tool that must be called.
   if (isForced && !hasTools && plugins.ids.length === 0) throw wrongValue('tool_choice', '`tools` beside it');
   const { dataCollection, zdr } = readPrivacy(object);
   const models = own(ours, 'models');
@@ -270,42 +270,42 @@ function read(body: Buffer, { object, fields: ranges, wholeLengths }: ParsedJson
   };
 }
 
-/** With the strings that were shortened. */
+/** The messages with their whole strings, which `parseJsonObject` shortened. */
 function wholeMessages(body: Buffer, ranges: ReadonlyMap<string, ByteRange>): unknown {
   const range = ranges.get('messages');
   return range === undefined ? undefined : JSON.parse(body.toString('utf8', range.start, range.end));
 }
 
-/** What the prompt probably is in tokens. */
+/** Estimated tokens of the prompt. */
 export function estimatedTokens(promptBytes: number, facts: MessageFacts): number {
   return Math.ceil(Math.max(0, promptBytes - facts.inlineMediaChars) / BYTES_PER_TOKEN) + mediaTokens(facts);
 }
 
-/** The part of it that is a guess: providers count an image as tens to tens of thousands. */
+/** The part of the estimate for media, which is only a guess: providers count an image as tens to tens of thousands of tokens. */
 export function mediaTokens({ mediaParts }: MessageFacts): number {
   return mediaParts * TOKENS_PER_MEDIA_PART;
 }
 
-/** Whether the choice of a model is left to us. */
+/** True if routing chooses the model (`auto`). */
 function choosesModel(model: string, models: unknown): boolean {
   return isAutoModelId(model) || (Array.isArray(models) && models.some((name) => typeof name === 'string' && isAutoModelId(name)));
 }
 
 interface Split {
   readonly fields: readonly ForwardedField[];
-  /** Of a request without tools. */
+  /** Fields about tools of a request without tools. */
   readonly waitingToolFields: readonly ForwardedField[];
-  /** Names of the forwarded fields beside `messages`. */
+  /** Names of the forwarded fields except `messages`, and of special values (`addMark`). */
   readonly params: string[];
-  /** Bytes of the fields that become prompt, escapes of messages as what they stand for. */
+  /** Bytes of the fields that become prompt; in messages escapes count as the characters that they stand for. */
   readonly promptBytes: number;
   readonly ignoredParams: readonly string[];
 }
 
-/** No stop sequence and no user at all: some clients fill these fields always, and hosts refuse them empty. */
+/** True for an empty `stop` or `user`, which some clients always send and hosts refuse. */
 const isEmpty = (name: string, value: unknown): boolean => (name === 'stop' && Array.isArray(value) && value.length === 0) || (name === 'user' && value === '');
 
-/** Checks the forwarded fields and cuts them out of the body; names what is not known. `messages`, when given, stand in the place of those. */
+/** Checks the forwarded fields and cuts them out of the body; collects unknown names. `messages`: if given, replaces the client's. */
 function split(body: Buffer, object: JsonObject, ours: JsonObject, ranges: ReadonlyMap<string, ByteRange>, hasTools: boolean, messages: Buffer | undefined): Split {
   const fields: ForwardedField[] = [];
   const waitingToolFields: ForwardedField[] = [];
@@ -331,14 +331,14 @@ function split(body: Buffer, object: JsonObject, ours: JsonObject, ranges: Reado
     fields.push({ name, value: sent });
     if (name !== 'messages') params.push(name);
     addMark(params, name, value);
-    // How a host writes tools and schemas for its model is its own affair; what messages say it reads.
+    // Messages count by their characters; tools and schemas by their JSON bytes, since hosts pass them to the model in forms of their own.
     if (OF_PROMPT.has(name)) promptBytes += name === 'messages' ? unescapedBytes(sent) : sent.length;
   }
   if (params.includes('temperature') && params.includes('top_p')) params.push(SECOND_SAMPLING);
   return { fields, waitingToolFields, params, promptBytes, ignoredParams };
 }
 
-/** Hosts that take a field may refuse some of its values: those have a name of their own beside the field's. */
+/** Adds names for values that some hosts refuse, although they take the field. */
 function addMark(params: string[], name: string, value: unknown): void {
   switch (name) {
     case 'stop':
@@ -362,7 +362,7 @@ function addMark(params: string[], name: string, value: unknown): void {
   }
 }
 
-/** A field as hosts take it, where it holds a null that we took for absent: to them it is a wrong type. What a schema holds is the client's. `raw`: its bytes. Undefined = as it came. */
+/** The field without nulls that count as absent here but that hosts refuse as a wrong type; the content of schemas is unchanged. `raw`: the field's bytes. Undefined = sent as it is. */
 function sendable(name: string, value: unknown, raw: Buffer): Buffer | undefined {
   if (name === 'tools' && Array.isArray(value)) {
     const tools = value as readonly JsonObject[];

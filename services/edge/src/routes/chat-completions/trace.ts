@@ -1,11 +1,11 @@
-/** The first span of a request: what the edge knows of it, without a word of the client's or the model's. */
+/** The root span of a request, without any text of the client or the model. */
 import type { Span, SpanAttributes, Tracer } from '@signalbox/runtime/span';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Conducted } from '../../domain/conduct.js';
 
 const ROUTE = '/v1/chat/completions';
 
-/** Undefined when the sampler passes the request over. A client's own trace is linked to, and decides nothing: neither what is recorded nor under which id. */
+/** Undefined when the request is not sampled. A client's own trace is only linked: it decides neither the sampling nor the trace id. */
 export function beginChatSpan(tracer: Tracer, requestId: string, { headers: { traceparent } }: IncomingMessage): Span | undefined {
   return tracer.start({
     name: `POST ${ROUTE}`,
@@ -16,7 +16,7 @@ export function beginChatSpan(tracer: Tracer, requestId: string, { headers: { tr
   });
 }
 
-/** How it went. Models and providers are the catalog's names: what a client wrote is not told. */
+/** Attributes of the result, with the catalog's names of model and provider, not what the client wrote. */
 export function conductedAttributes(isStream: boolean, { result, attempts }: Conducted): SpanAttributes {
   const answered = attempts.findLast(({ failed }) => failed === undefined);
   return {

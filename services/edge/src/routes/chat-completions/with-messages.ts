@@ -1,4 +1,4 @@
-/** Applies messages that plugins changed: everything derived from them is derived again. */
+/** Applies messages that plugins changed, and derives everything from them again. */
 import type { ChatRequest } from '../../domain/chat-request.js';
 import { calledToolBytes } from '../../domain/prompt-overheads.js';
 import { unescapedBytes } from '../../wire/json-escapes.js';
@@ -8,7 +8,7 @@ import { promptWindow } from './prompt-window.js';
 
 const NO_MESSAGES = Buffer.alloc(0);
 
-/** `messages` is JSON text. Throws on messages that break the contract: plugins make none. The conversation keeps its name. */
+/** `messages`: JSON text. Throws on invalid messages, which plugins never produce. The conversation keeps its name. */
 export function withMessages(request: ChatRequest, messages: Buffer): ChatRequest {
   const value: unknown = JSON.parse(messages.toString('utf8'));
   const facts = checkMessages(value);

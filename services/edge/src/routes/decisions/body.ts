@@ -1,7 +1,7 @@
-/** Bodies of decisions: the stored record in the contract's words. */
+/** The API's form of a stored routing decision. */
 import type { DecisionRow__Output } from '@signalbox/contracts/billing';
 
-/** The part of routing's record that people are shown. */
+/** The part of routing's record that is shown. */
 interface ShownRecord {
   readonly snapshotId: string;
   readonly artefactId: string | null;
@@ -18,7 +18,7 @@ interface ShownRecord {
 
 export type KnownDecision = Pick<DecisionRow__Output, 'id' | 'requestId' | 'atMs' | 'recordJson'> & { readonly score?: number | undefined };
 
-/** Expected amounts are forecasts that order models: they were never billed. */
+/** Expected costs are forecasts for comparing models; they are never billed. */
 export function decisionBody({ id, requestId, atMs, recordJson, score }: KnownDecision): object {
   const record = JSON.parse(Buffer.from(recordJson).toString('utf8')) as ShownRecord;
   const { request, prediction } = record;

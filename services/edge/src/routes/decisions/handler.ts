@@ -1,4 +1,4 @@
-/** GET /v1/decisions/{id} and POST /v1/feedback: why a request went where it went, and what a client thought of the answer. */
+/** GET /v1/decisions/{id}: why a request was routed as it was. POST /v1/feedback: a client's score of an answer. */
 import type { FeedbackRequest, FeedbackResponse__Output, GetDecisionRequest, GetDecisionResponse__Output } from '@signalbox/contracts/billing';
 import type { RecentDecisionRequest, RecentDecisionResponse__Output } from '@signalbox/contracts/routing';
 import { Fault } from '@signalbox/kernel/fault';
@@ -31,7 +31,7 @@ export function createDecisionsRouters({ billing, routing, control, needsScope }
       throw error instanceof Fault && error.code === 'internal_error' ? error : new Fault(code, 'a neighbour did not answer', { cause: error });
     }
   };
-  /** What routing has not handed on yet, or could not. */
+  /** A decision that routing has not sent to billing yet. */
   const recent = async (request: Request, query: Pick<RecentDecisionRequest, 'id' | 'requestId'>): Promise<RecentDecisionResponse__Output | undefined> => {
     const found = await ask<RecentDecisionRequest, RecentDecisionResponse__Output>(routing, 'routing_unavailable', request, 'RecentDecision', { accountId: callerOf(request).caller.account.id, ...query });
     return found.found ? found : undefined;

@@ -22,7 +22,7 @@ export interface ModelsQuestion {
   readonly isDetailed: boolean;
 }
 
-/** Only the models that the key may use. Throws a Fault `routing_unavailable`. */
+/** Lists only models that the key may use. Throws a Fault `routing_unavailable`. */
 export async function answerModels(routing: RpcClient, { caller, model, isDetailed }: ModelsQuestion): Promise<ModelsAnswer> {
   const { key, account, variant } = caller;
   if (!key.scopes.includes('inference') && !key.scopes.includes('models:read')) return { kind: 'refused', error: apiError('insufficient_scope', { message: 'The API key lacks the scope models:read.' }) };

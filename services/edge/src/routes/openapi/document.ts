@@ -13,16 +13,16 @@ interface Operation {
   readonly path: string;
   readonly tag: string;
   readonly summary: string;
-  /** Undefined = none is needed. */
+  /** Undefined = no scope is needed. */
   readonly scope?: string;
   readonly isPublic?: boolean;
-  /** A session does not do. */
+  /** A session is not accepted. */
   readonly needsKey?: boolean;
   readonly headers?: Readonly<Record<string, z.ZodType>>;
   readonly query?: Readonly<Record<string, z.ZodType>>;
   readonly body?: z.ZodType;
   readonly isBodyOptional?: boolean;
-  /** Absent: there is no body. */
+  /** Absent = the answer has no body. */
   readonly answer?: z.ZodType;
   readonly status?: number;
   readonly errors?: readonly number[];
@@ -45,9 +45,9 @@ const ERRORS: Readonly<Record<number, string>> = {
   503: 'Temporarily unavailable. Costs nothing.',
 };
 
-/** What any request may be refused for before it is known what it asks. */
+/** Errors that any request may get before its route is known. */
 const BEFORE_ALL = [408, 417, 431];
-/** What any route of an account's own may refuse: a parameter that it does not have. */
+/** 400 on every route below /api/, for an unknown query parameter. */
 const ofQuery = (path: string): readonly number[] => (path.startsWith('/api/') ? [400] : []);
 
 const page = { limit: z.int().min(1).max(100).default(20).optional(), after: z.string().optional().meta({ description: 'Id after which the page begins.' }) };
@@ -96,7 +96,7 @@ export const OPERATIONS: readonly Operation[] = [
   { method: 'get', path: '/openapi.json', tag: 'Dashboard', summary: 'This document', isPublic: true, answer: z.looseObject({}) },
 ];
 
-/** Beside JSON. Of a stream the schema is that of each event's data. */
+/** Formats of answers beside JSON. For a stream the schema is that of each event's data. */
 const OTHER_FORMATS: Readonly<Record<string, Readonly<Record<string, { readonly schema: z.ZodType }>>>> = { '/v1/chat/completions': { 'text/event-stream': { schema: ChatCompletionChunk } }, '/api/statements/{period}': { 'text/csv': { schema: z.string() } } };
 
 const json = (schema: z.ZodType) => ({ 'application/json': { schema } });

@@ -1,11 +1,11 @@
-/** GET /openapi.json: public, and made when it is first asked for. */
+/** GET /openapi.json: public, and generated at the first request. */
 import type { Request, Response } from 'express';
 
 const HOUR_SECONDS = 3_600;
 
 export function createOpenApiRoute(): (request: Request, response: Response) => Promise<void> {
   let text: Promise<string> | undefined;
-  // Loaded late: the generator would slow every start.
+  // Imported only now, since the generator would slow every start.
   const make = async (): Promise<string> => JSON.stringify((await import('./document.js')).openApiDocument());
   return async (_request, response) => {
     text ??= make();

@@ -1,4 +1,4 @@
-/** The interface's resources as schemas: what /openapi.json says of them. Held against real answers by tests. */
+/** Schemas of the API's resources for /openapi.json. Tests compare them with real answers. */
 import { z } from 'zod';
 
 const time = (what: string) => z.int().min(0).meta({ description: `${what}, Unix seconds.` });
@@ -90,7 +90,7 @@ const RouterFigures = z
 
 const toolCall = z.looseObject({ index: z.int().optional().meta({ description: 'In streams.' }), id: z.string().optional(), type: z.literal('function').optional(), function: z.looseObject({ name: z.string().optional(), arguments: z.string().optional() }).optional() });
 const logprobs = z.looseObject({});
-/** What a model says, whole or piece by piece. */
+/** Fields of a model's message, whole or as a delta. */
 const answered = {
   content: z.string().nullable(), refusal: z.string().nullish(), tool_calls: z.array(toolCall).optional(), reasoning_content: z.string().nullish(),
   annotations: z.array(z.looseObject({ type: z.string() })).optional().meta({ description: 'Of plugins: sources and files.' }), images: z.array(z.looseObject({ type: z.string() })).optional().meta({ description: 'Of image-gen.' }),
@@ -126,11 +126,11 @@ export const ChatCompletionChunk = z
   })
   .meta({ id: 'ChatCompletionChunk' });
 
-/** By OpenRouter's names, in US dollars for one token. */
+/** US dollars for one token, as OpenRouter writes prices. */
 const perToken = z.string().regex(/^\d+(\.\d+)?$/);
 const priced = z.looseObject({ unit: z.string(), input: z.number(), cached_input: z.number(), cache_write: z.number(), output: z.number(), prompt: perToken, completion: perToken, input_cache_read: perToken, input_cache_write: perToken, request: perToken });
 const pricing = priced.nullable();
-/** Of the automatic model: it depends on the choice. */
+/** Prices of the automatic model, which depend on its choice. */
 const unpriced = z.looseObject({ prompt: z.literal('-1'), completion: z.literal('-1') });
 export const Model = z
   .looseObject({

@@ -1,4 +1,4 @@
-/** GET /api/plugins, GET and DELETE /api/memory (contract, section 15). */
+/** GET /api/plugins, GET and DELETE /api/memory (docs/plugins.md). */
 import type { DeletedResponse__Output, MemoryRequest, MemoryResponse__Output } from '@signalbox/contracts/plugins';
 import { createModelNames, modelsLeft } from '@signalbox/kernel/model-lists';
 import { asNanoUsd } from '@signalbox/kernel/money';
@@ -21,7 +21,7 @@ const ID_CHARS_MAX = 64;
 
 type Query = Readonly<Record<string, unknown>>;
 
-/** Ids of those that the lists of the account and the key leave, where the choice among them is left to us. */
+/** Ids of a plugin's models that the lists of the account and the key allow. */
 function modelsFor(caller: Caller, models: readonly AskedModel[]): readonly string[] {
   const { denyModels, allowProviders, denyProviders } = caller.account;
   const isLeft = modelsLeft(createModelNames(models), { allowModels: allowedModelsOf(caller, 'viaAuto'), denyModels }, true);
@@ -29,10 +29,10 @@ function modelsFor(caller: Caller, models: readonly AskedModel[]): readonly stri
   return models.filter((model) => isLeft(model) && (allowed.length === 0 || allowed.includes(model.provider)) && !denied.includes(model.provider)).map(({ id }) => id);
 }
 
-/** Both ends of a page (contract, section 10). */
+/** The fields that delimit a page. */
 const endsOf = (data: readonly { readonly id: string }[], hasMore: boolean) => ({ has_more: hasMore, first_id: data[0]?.id ?? null, last_id: data.at(-1)?.id ?? null });
 
-/** The installed plugins, with the models that the caller may have them ask; none where the service is not set up. */
+/** The installed plugins, with the models that they may use for the caller; empty if the plugins service is not set up. */
 export async function answerPlugins(plugins: RpcClient | undefined, caller: Caller): Promise<string> {
   if (plugins === undefined) return renderJson({ object: 'list', data: [], ...endsOf([], false) });
   const records = await readManifests(plugins);
@@ -43,7 +43,7 @@ export async function answerPlugins(plugins: RpcClient | undefined, caller: Call
   return renderJson({ object: 'list', data, ...endsOf(records, false) });
 }
 
-/** Empty when it is absent. */
+/** A parameter's value; '' when absent. */
 function textOf(query: Query, name: string, charsMax: number): string {
   const value = query[name];
   if (value === undefined) return '';
@@ -51,7 +51,7 @@ function textOf(query: Query, name: string, charsMax: number): string {
   return value;
 }
 
-/** Empty when it is absent. Given without a value it is refused: a script whose variable is not set would ask for more than it means. */
+/** As `textOf`, but an empty value is refused: a script whose variable is not set would otherwise ask for more than it means. */
 function nameOf(query: Query, name: string, charsMax: number, without: string): string {
   const value = textOf(query, name, charsMax);
   if (value === '' && query[name] !== undefined) throw new ApiErrorException(apiError('invalid_value', { param: name, message: `Invalid value for '${name}': expected 1 to ${charsMax} characters. Without it, it is ${without}.` }));
@@ -71,7 +71,7 @@ export async function answerMemory(plugins: RpcClient | undefined, accountId: st
   if (limit !== '' && !(/^\d+$/.test(limit) && Number(limit) >= 1 && Number(limit) <= FACTS_MAX)) throw new ApiErrorException(apiError('invalid_value', { param: 'limit', message: `Invalid value for 'limit': expected an integer from 1 to ${FACTS_MAX}.` }));
   const asked = { ...ownerOf(accountId, query), limit: limit === '' ? FACTS_DEFAULT : Number(limit), after: textOf(query, 'after', ID_CHARS_MAX) };
   const { facts, hasMore, afterUnknown } = await installed(plugins).unary<MemoryRequest, MemoryResponse__Output>('ListMemory', asked, { deadlineMs: DEADLINE_MS });
-  // It may have been forgotten, or dropped as the oldest, since the page before: what follows it cannot be told, and an end here would be taken for the end of all.
+  // The fact may have been deleted since the previous page. What follows it is not known, and an empty page would look like the end of the list.
   if (afterUnknown) throw new ApiErrorException(apiError('invalid_value', { param: 'after', message: "Invalid value for 'after': expected the id of a fact of this user that is still kept. Begin anew without it." }));
   const seconds = (ms: string): number => Math.floor(Number(ms) / 1_000);
   return renderJson({ object: 'list', data: facts.map(({ id, text, namespace, createdAtMs, updatedAtMs }) => ({ id, object: 'memory.fact', text, namespace, created_at: seconds(createdAtMs), updated_at: seconds(updatedAtMs) })), ...endsOf(facts, hasMore) });

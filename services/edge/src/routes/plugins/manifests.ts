@@ -1,4 +1,4 @@
-/** What the installed plugins say of themselves. */
+/** Reads the manifests of the installed plugins. */
 import type { ManifestsResponse__Output } from '@signalbox/contracts/plugins';
 import type { ManifestRecord } from '@signalbox/plugin-kit/manifest';
 import type { RpcClient } from '@signalbox/rpc/call';

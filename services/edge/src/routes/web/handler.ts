@@ -1,10 +1,10 @@
-/** The dashboard's built files: hashed ones are kept for ever, the page itself never. */
+/** The dashboard's built files. Browsers may cache hashed ones for a year, the page itself never. */
 import type { RandomBytes } from '@signalbox/kernel/clock';
 import express, { Router, type NextFunction, type Request, type Response } from 'express';
 import { readFile } from 'node:fs/promises';
 import { basename, extname, join } from 'node:path';
 
-/** Where the dashboard is, below the site. Its build names the same path. */
+/** Path of the dashboard. Its build uses the same one. */
 export const DASHBOARD_PATH = '/dashboard';
 const NONCE_PLACE = '__CSP_NONCE__';
 const NONCE_BYTES = 16;
@@ -12,7 +12,7 @@ const YEAR_SECONDS = 31_536_000;
 /** Kinds of file that the build also leaves compressed. */
 const COMPRESSED = new Set(['.js', '.css', '.svg']);
 
-/** No script but our own files, no style but these and those the page's nonce vouches for, nobody else's frame. */
+/** Allows scripts only from this site's files, styles from these and with the page's nonce, and no embedding in frames. */
 function contentSecurityPolicy(nonce: string): string {
   return [
     "default-src 'none'", "script-src 'self'", `style-src 'self' 'nonce-${nonce}'`, "img-src 'self' data:", "font-src 'self'", "connect-src 'self'", "manifest-src 'self'", "base-uri 'none'", "form-action 'none'", "frame-ancestors 'none'",
@@ -20,14 +20,14 @@ function contentSecurityPolicy(nonce: string): string {
 }
 
 export interface WebOptions {
-  /** Folder of the built dashboard; it may be missing, which is a page that says so. */
+  /** Folder of the built dashboard; if it is missing, a page says so. */
   readonly folder: string;
   readonly randomBytes: RandomBytes;
   /** Answers a method that no page has. */
   refuseMethod(request: Request, response: Response): void;
 }
 
-/** Router to be mounted at `DASHBOARD_PATH`. A GET or HEAD of what is not there goes on. */
+/** Router to be mounted at `DASHBOARD_PATH`. A GET or HEAD of an unknown file is passed on. */
 export function createWebRouter({ folder, randomBytes, refuseMethod }: WebOptions): Router {
   const router = Router();
   router.use((request: Request, response: Response, next: NextFunction) => (request.method === 'GET' || request.method === 'HEAD' ? next() : refuseMethod(request, response)));
@@ -43,10 +43,10 @@ export function createWebRouter({ folder, randomBytes, refuseMethod }: WebOption
   router.use('/assets', express.static(join(folder, 'assets'), { index: false, immutable: true, maxAge: YEAR_SECONDS * 1_000, redirect: false }));
   router.use('/assets', (_request: Request, response: Response, next: NextFunction) => {
     for (const name of ['content-encoding', 'content-type', 'vary']) response.removeHeader(name);
-    // Past every route below: a file that is not there must not be answered with a page.
+    // Skips the routes below: a missing file must not be answered with the page.
     next('router');
   });
-  // The file of the page is a form to be filled: as it lies there it has neither nonce nor policy.
+  // index.html is a template: the file itself has neither nonce nor policy, so it is not served as it is.
   router.use((request: Request, response: Response, next: NextFunction) => {
     if (basename(decodeURIComponent(request.path)) === 'index.html') response.redirect(302, DASHBOARD_PATH);
     else next();
