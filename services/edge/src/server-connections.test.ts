@@ -30,7 +30,7 @@ const noConnections = async (): Promise<void> => {
 };
 
 describe('connections', () => {
-  test('one serves on after every kind of error', async () => {
+  test('serve further requests after every kind of error', async () => {
     const agent = new Agent({ keepAlive: true, maxSockets: 1 });
     const sockets = new Set<unknown>();
     const ask = (body: string, type = 'application/json', path = '/v1/chat/completions', pieces = 1): Promise<number> =>
@@ -59,7 +59,7 @@ describe('connections', () => {
     [401, '/v1/chat/completions', 'Bearer sbx', 'Bearer none'],
     [413, '/api/auth', '', ''],
     [404, '/v1/completions', '', ''],
-  ])('one that is to close behind its answer lets a client read a %d of %s that reads nothing before all is sent', async (status, path, from, to) => {
+  ])('that close after an answer let a client read a %d of %s although it sends everything before it reads', async (status, path, from, to) => {
     const body = 'x'.repeat(16 * BODY_BYTES_MAX);
     const socket = connect(Number(new URL(door.url).port), '127.0.0.1');
     socket.pause();
@@ -76,7 +76,7 @@ describe('connections', () => {
   test.each([
     [true, /^HTTP\/1\.1 200 [^]*some words[^]*"message":"The service is being stopped[^}]*What was delivered is charged[^}]*"code":"overloaded","metadata":\{"retryable":true,"charged":true\}[^]*"finish_reason":"error"[^]*data: \[DONE\]/],
     [false, /^HTTP\/1\.1 503 [^]*retry-after: 1\r\n[^]*"message":"The service is being stopped[^}]*"code":"overloaded"/i],
-  ])('what still runs at the end of a drain (a stream: %s) ends with a word to its client, and is given up, at once or where its worker says nothing for 0.8 s', async (stream, told) => {
+  ])('whose request still runs at the end of a drain (a stream: %s) end with an error, at once or if the worker does not answer within 0.8 s', async (stream, told) => {
     const given: PlayedCall[] = [];
     door.neighbours.scripts.set('a', (call) => {
       given.push(call);
@@ -99,7 +99,7 @@ describe('connections', () => {
 
   const stopped: End__Output['cut'] = { class: 'STOPPED', status: 0, retryAfterMs: 0, publicMessage: '', publicParam: '', retryable: true };
 
-  test('a stream that is stopped at the end of a drain says what it is charged, in its last chunk and its trailers, where its worker does', async () => {
+  test('with a stream that is stopped at the end of a drain get its charge in the last chunk and the trailers, if its worker gives it', async () => {
     let given: PlayedCall | undefined;
     door.neighbours.scripts.set('a', (call) => {
       given = call;
@@ -120,7 +120,7 @@ describe('connections', () => {
     socket.destroy();
   });
 
-  test('so does one that is stopped between two rounds, at once', async () => {
+  test('with a stream that is stopped between two rounds get its charge at once', async () => {
     withTools(door.neighbours, [], { runTool: (_request, signal) => new Promise((_, reject) => signal.addEventListener('abort', () => reject(new Error('aborted')))) });
     door.neighbours.scripts.set('a', (call) => call.play(events.role(), events.text('Let me see. '), ...streaming(ours()).slice(1)));
     const socket = door.raw(chatText(door.key, JSON.stringify({ ...hello, stream: true, plugins: ['code-exec'] })));
@@ -135,7 +135,7 @@ describe('connections', () => {
     socket.destroy();
   });
 
-  test('a stream that is stopped as it ends by itself ends well', async () => {
+  test('with a stream that is stopped while it ends by itself get the whole answer', async () => {
     let given: PlayedCall | undefined;
     door.neighbours.scripts.set('a', (call) => {
       given = call;
@@ -150,7 +150,7 @@ describe('connections', () => {
     expect([text.includes('"error"'), text.includes('"finish_reason":"stop"'), text.includes('x_router')]).toEqual([false, true, true]);
   });
 
-  test('large bodies of one account in work leave room, for others and for small ones, and give it back with their answer', async () => {
+  test('with large bodies of one account leave room for others and for small ones, and give it back with the answer', async () => {
     const held: PlayedCall[] = [];
     door.neighbours.scripts.set('a', (call) => void held.push(call));
     const large = { ...hello, messages: [{ role: 'user', content: 'x'.repeat(0.9 * BODY_BYTES_MAX) }] };
@@ -167,7 +167,7 @@ describe('connections', () => {
     expect((await door.chat(large)).status).toBe(200);
   });
 
-  test('a client that leaves in the middle of its body leaves nothing behind', async () => {
+  test('that close in the middle of a body leave nothing behind', async () => {
     const socket = door.raw(chatText(door.key, '{"mod', { length: 100 }));
     await until(() => door.metrics.inFlight() === 1);
     socket.destroy();
@@ -175,7 +175,7 @@ describe('connections', () => {
     expect(door.neighbours.asked).toEqual([]);
   });
 
-  test('a client that leaves while its key is looked up leaves nothing behind', async () => {
+  test('that close while the key is looked up leave nothing behind', async () => {
     let open = (): void => undefined;
     door.accounts.gate = new Promise((resolve) => {
       open = resolve;
@@ -196,7 +196,7 @@ describe('connections', () => {
     ['asks for a tunnel behind its request', (socket: Socket): unknown => socket.write('CONNECT x:443 HTTP/1.1\r\nhost: x:443\r\n\r\n'), 'client_left'],
     ['is cut off at the end of a drain', (): unknown => door.server.closeAllConnections(), undefined],
     ['is cut off for its key', (): unknown => expect(door.cutKey(keyWith().id)).toBe(1), undefined],
-  ] as const)('the worker hears the difference when a client %s', async (_case, part, why) => {
+  ] as const)('tell the worker the difference when a client %s', async (_case, part, why) => {
     let call: PlayedCall | undefined;
     door.neighbours.scripts.set('a', (played) => void (call = played));
     const body = JSON.stringify({ ...hello, stream: true });
@@ -212,7 +212,7 @@ describe('connections', () => {
     ['leaves', (socket: Socket): unknown => socket.destroy(), 'client_left'],
     ['is cut off at the end of a drain', (): unknown => door.server.closeAllConnections(), undefined],
     ['is cut off for its key', (): unknown => expect(door.cutKey(keyWith().id)).toBe(3), undefined],
-  ] as const)('those that wait behind another are given up too when their client %s', async (_case, part, why) => {
+  ] as const)('give up pipelined requests too when their client %s', async (_case, part, why) => {
     door.neighbours.scripts.set('a', () => undefined);
     const [whole, streamed] = [hello, { ...hello, stream: true }].map((body) => chatText(door.key, JSON.stringify(body)));
     const socket = door.raw(`${streamed}${whole}${streamed}`);
@@ -223,7 +223,7 @@ describe('connections', () => {
     socket.destroy();
   });
 
-  describe('what comes too late behind a running stream does not cut it', () => {
+  describe('data that arrives too late after a running stream does not cut it', () => {
     const streamed = (): string => chatText(door.key, JSON.stringify({ ...hello, stream: true }));
     const late = JSON.stringify(hello);
     const half = (key: string): string => chatText(key, late.slice(0, 9), { length: late.length });
@@ -265,7 +265,7 @@ describe('connections', () => {
     expect(door.neighbours.outcomes).toEqual(['a#1 DELIVERED']);
   });
 
-  test('a client that closes its side has left: on the wire nothing tells it from one that hung up', async () => {
+  test('a client that closes its sending side counts as gone, since it cannot be told from one that left', async () => {
     door.neighbours.scripts.set('a', () => undefined);
     const body = JSON.stringify({ ...hello, stream: true });
     const socket = door.raw(chatText(door.key, body));
@@ -275,10 +275,10 @@ describe('connections', () => {
     expect(door.neighbours.outcomes).toEqual(['a#1 DELIVERED']);
   });
 
-  describe('a connection on which nothing was asked in time', () => {
+  describe('a connection without a request in time', () => {
     const late = Object.assign(new Error('late'), { code: 'ERR_HTTP_REQUEST_TIMEOUT' });
 
-    test('is closed without a word, which its client would take for the answer to what it asks next', async () => {
+    test('is closed silently, since its client would take a 408 for the answer to its next request', async () => {
       const serving = once(door.server, 'connection');
       const socket = door.raw('');
       const [served] = (await serving) as [Socket];
@@ -287,7 +287,7 @@ describe('connections', () => {
       await noConnections();
     });
 
-    test('is served where what was asked lay there unread', async () => {
+    test('is served if an unread request had arrived', async () => {
       const text = chatText(door.key, JSON.stringify(hello), { lines: 'connection: close\r\n' });
       // Its first bytes are read in a later turn than the one in which it is accepted.
       door.server.once('connection', (served: Socket) => void door.server.emit('clientError', late, served));
@@ -310,7 +310,7 @@ describe('connections', () => {
     /** As node:http does when a request has not arrived in time. */
     const timeOut = (served: Socket): boolean => door.server.emit('clientError', Object.assign(new Error('late'), { code: 'ERR_HTTP_REQUEST_TIMEOUT' }), served);
 
-    test('and whose body comes too late is refused, leaves nothing behind, and reaches no provider with what it sends then', async () => {
+    test('and whose body comes too late is refused, leaves nothing behind, and its later data reaches no provider', async () => {
       const body = JSON.stringify(hello);
       const { socket, served, told } = await hold(chatText(door.key, body.slice(0, -1), { length: body.length }));
       await until(() => door.metrics.inFlight() === 1);
@@ -323,7 +323,7 @@ describe('connections', () => {
       socket.destroy();
     });
 
-    test('and sends no HTTP is cut off a second after its refusal', async () => {
+    test('and does not speak HTTP is cut off a second after its refusal', async () => {
       const { socket, served, told } = await hold('NONSENSE\r\n\r\n');
       await until(() => told().includes('HTTP/1.1 400'));
       expect(served.destroyed).toBe(false);
@@ -333,7 +333,7 @@ describe('connections', () => {
       socket.destroy();
     });
 
-    test('and has its answer before its body is through gets no second one', async () => {
+    test('and gets its answer before its body is complete gets no second answer', async () => {
       const { socket, served, told } = await hold(chatText(door.key, '{', { length: 2 * BODY_BYTES_MAX }));
       await until(() => told().includes('payload_too_large'));
       timeOut(served);
@@ -343,7 +343,7 @@ describe('connections', () => {
     });
   });
 
-  test('garbage behind a running stream never falls into it', async () => {
+  test('invalid data after a running stream is never answered within it', async () => {
     door.neighbours.scripts.set('a', (call) => call.listener.onEvent(events.text('hi')));
     const body = JSON.stringify({ ...hello, stream: true });
     const socket = door.raw(chatText(door.key, body));
@@ -352,7 +352,7 @@ describe('connections', () => {
     expect(await readRaw(socket)).not.toContain('HTTP/1.1 400');
   });
 
-  test('nor does the refusal of a second request whose body is garbage', async () => {
+  test('nor is a second request with an invalid body', async () => {
     door.neighbours.scripts.set('a', (call) => call.listener.onEvent(events.text('hi')));
     const socket = door.raw(chatText(door.key, JSON.stringify({ ...hello, stream: true })));
     await once(socket, 'data');
@@ -360,7 +360,7 @@ describe('connections', () => {
     expect(await readRaw(socket)).not.toContain('HTTP/1.1 400');
   });
 
-  test('nor does the refusal of a method that makes a tunnel', async () => {
+  test('nor is the method CONNECT', async () => {
     door.neighbours.scripts.set('a', (call) => call.listener.onEvent(events.text('hi')));
     const socket = door.raw(chatText(door.key, JSON.stringify({ ...hello, stream: true })));
     await once(socket, 'data');
@@ -369,7 +369,7 @@ describe('connections', () => {
     await until(() => door.metrics.inFlight() === 0);
   });
 
-  test('garbage behind a request that has reached a provider is not answered as its refusal', async () => {
+  test('invalid data after a request that has reached a provider is not answered as its refusal', async () => {
     door.neighbours.scripts.set('a', () => undefined);
     const body = JSON.stringify(hello);
     const socket = door.raw(chatText(door.key, body));

@@ -36,7 +36,7 @@ const begins = (): { readonly told: string } => {
   return heard;
 };
 
-test('requests that never come whole leave places to other accounts, and to their own that do', async () => {
+test('incomplete requests leave places to other accounts, and to complete requests of their own', async () => {
   expect((await asOther()).status).toBe(200);
   expect((await door.chat(hello)).status).toBe(200);
   const idle = Array.from({ length: 3 * PLACES }, begins);
@@ -51,7 +51,7 @@ test('requests that never come whole leave places to other accounts, and to thei
   expect(again.every(({ told }) => told === '')).toBe(true);
 });
 
-test('slow answers of one account leave places to others, and are its own again with their end', async () => {
+test('slow answers of one account leave places to others, and free them at their end', async () => {
   expect((await asOther()).status).toBe(200);
   const held: PlayedCall[] = [];
   door.neighbours.scripts.set('a', (call) => void held.push(call));
@@ -66,7 +66,7 @@ test('slow answers of one account leave places to others, and are its own again 
   expect((await door.chat(hello)).status).toBe(200);
 });
 
-test('the only account may have all places', async () => {
+test('a single account may take all places', async () => {
   const held: PlayedCall[] = [];
   door.neighbours.scripts.set('a', (call) => void held.push(call));
   const all = Array.from({ length: PLACES }, () => door.chat(hello));
@@ -76,7 +76,7 @@ test('the only account may have all places', async () => {
   await Promise.all(all);
 });
 
-test('bodies that are broken off are bad requests: a flood of them closes the key for a moment', async () => {
+test('aborted bodies count as bad requests, and many of them block the key for a moment', async () => {
   for (let n = 0; n <= 200; n += 1) {
     const socket = door.raw(chatText(door.key, '{', { length: 100 }));
     await until(() => door.metrics.inFlight() === 1);

@@ -26,7 +26,7 @@ const connectDeaf = async (): Promise<{ readonly socket: Socket; readonly served
   return { socket, served };
 };
 
-test('a stream that nobody reads for a minute is given up, and ends with an error chunk for whoever reads on', async () => {
+test('a stream that is not read for a minute is given up, and ends with an error chunk for a client that reads on', async () => {
   const given: PlayedCall[] = [];
   door.neighbours.scripts.set('a', (call) => {
     given.push(call);
@@ -44,7 +44,7 @@ test('a stream that nobody reads for a minute is given up, and ends with an erro
   socket.destroy();
 });
 
-test('an answer that its client does not take is given up after a minute, and those that wait behind it are left, whatever they say meanwhile', async () => {
+test('an answer that its client does not take is given up after a minute, with the pipelined requests behind it, even if the client sends more', async () => {
   door.neighbours.scripts.set('a', (call) => {
     if (call === door.neighbours.calls[0]) call.listener.onEvent(events.text('hi'));
   });
@@ -58,7 +58,7 @@ test('an answer that its client does not take is given up after a minute, and th
   socket.destroy();
 });
 
-test('a client that takes little of what was said at once is not cut off, until it takes nothing', async () => {
+test('a client that reads a large answer slowly is not cut off before it stops reading', async () => {
   const picture = 'x'.repeat(48 * 1_024 * 1_024);
   door.neighbours.scripts.set('a', (call) => call.listener.onEvent(events.text(picture)));
   const socket = door.raw(chatText(door.key, JSON.stringify({ ...hello, stream: true })));
@@ -81,7 +81,7 @@ test('a client that takes little of what was said at once is not cut off, until 
   socket.destroy();
 });
 
-test('a stream that waits for the answer before it is not taken for one that its client does not read', async () => {
+test('a stream that waits for an earlier answer does not count as unread', async () => {
   door.neighbours.scripts.set('a', () => undefined);
   const body = chatText(door.key, JSON.stringify({ ...hello, stream: true }));
   const socket = door.raw(`${body}${body}`);
@@ -100,14 +100,14 @@ test('a stream that waits for the answer before it is not taken for one that its
   socket.destroy();
 });
 
-test('one that asks and asks, and reads nothing, has few answers made', async () => {
+test('only few answers are made for a client that sends requests without reading', async () => {
   const socket = door.raw('GET /openapi.json HTTP/1.1\r\nhost: x\r\n\r\n'.repeat(100));
   const text = await readRaw(socket, '"overloaded"');
   expect(text.match(/HTTP\/1.1 200/g)).toHaveLength(33);
   socket.destroy();
 });
 
-test('one whose answer gets no further is cut off after a minute', async () => {
+test('a client whose answer makes no progress is cut off after a minute', async () => {
   let open = (): void => undefined;
   door.accounts.gate = new Promise((resolve) => {
     open = resolve;
@@ -126,7 +126,7 @@ test('one whose answer gets no further is cut off after a minute', async () => {
 test.each([
   ['refusal', (): string => chatText('junk', '{}')],
   ['answer of before', (): string => chatText(door.key, JSON.stringify(hello), { lines: 'idempotency-key: k\r\n' })],
-])('so is one whose %s gets no further', async (_case, text) => {
+])('so is one whose %s makes no progress', async (_case, text) => {
   door.accounts.add(door.key, { key: keyWith(), account: accountWith({ storeAnswers: true }) });
   expect((await door.chat(hello, { 'idempotency-key': 'k' })).status).toBe(200);
   const { socket, served } = await connectDeaf();
@@ -137,7 +137,7 @@ test.each([
   socket.destroy();
 });
 
-test('a completion behind such an answer has all its time', async () => {
+test('a completion behind such an answer is not affected by its timeout', async () => {
   door.neighbours.scripts.set('a', () => undefined);
   const serving = once(door.server, 'connection');
   const socket = door.raw(`GET /openapi.json HTTP/1.1\r\nhost: x\r\n\r\n${chatText(door.key, JSON.stringify(hello))}`);

@@ -16,7 +16,7 @@ beforeEach(async () => {
 });
 afterEach(() => door.stop());
 
-test('a request that ends for want of a retry may be sent again, whatever its last attempt was told of it', async () => {
+test('a request that ends because of the retry budget may be retried, whatever its last attempt was told', async () => {
   const { neighbours } = door;
   neighbours.plan = planWith([plannedAt('a'), plannedAt('b')]);
   neighbours.scripts.set('a', fails('BAD_REQUEST', { status: 400 }));
@@ -70,19 +70,19 @@ describe('refuses', () => {
     expect(door.neighbours.calls).toEqual([]);
   });
 
-  test.each([['/v1/chat/completions', 'POST'], ['/api/auth/key_1', 'GET, PATCH, or DELETE']])('a method that %s does not take, with those that it does', async (path, instead) => {
+  test.each([['/v1/chat/completions', 'POST'], ['/api/auth/key_1', 'GET, PATCH, or DELETE']])('a method that %s does not have, naming those that it has', async (path, instead) => {
     const response = await door.get(path, { method: 'PUT' });
     expect([response.status, await response.json()]).toMatchObject([405, { error: { message: `The method PUT is not allowed here: use ${instead}.` } }]);
   });
 
-  test.each(['revoked', 'expired'])('a key that is %s, by its state', async (status) => {
+  test.each(['revoked', 'expired'])('a key that is %s, with its state', async (status) => {
     door.accounts.add(door.key, { key: keyWith({ status }), account: accountWith() });
     const response = await door.chat(hello);
     expect(response.headers.get('www-authenticate')).toBe('Bearer');
     expect(await errorOf(response)).toEqual([401, 'invalid_request_error', `api_key_${status}`]);
   });
 
-  test('a disabled key, whose secret is right, in other words than one that nobody knows', async () => {
+  test('a disabled key with the right secret by another message than an unknown key', async () => {
     door.accounts.add(door.key, { key: keyWith({ status: 'disabled' }), account: accountWith() });
     const response = await door.chat(hello);
     expect([response.status, await response.json()]).toMatchObject([401, { error: { code: 'invalid_api_key', message: 'The API key is disabled.' } }]);
@@ -117,37 +117,37 @@ describe('refuses', () => {
     expect(await readRaw(door.raw(`GET /v1/models HTTP/1.1\r\nhost: x\r\nconnection: close\r\n${line}${line}\r\n`))).toMatch(/^HTTP\/1\.1 401/);
   });
 
-  test.each(['sk-1', 'Basic a2V5Og==', 'Bearer'])('a header that holds no bearer key (%s), by what it should say', async (authorization) => {
+  test.each(['sk-1', 'Basic a2V5Og==', 'Bearer'])('a header without a bearer key (%s), and says what it should contain', async (authorization) => {
     const response = await door.chat(hello, { authorization });
     expect([response.status, await response.json()]).toMatchObject([401, { error: { code: 'invalid_api_key', message: expect.stringContaining('"Authorization: Bearer <key>"') as unknown } }]);
   });
 
-  test('a key of another service, by how keys of this one begin', async () => {
+  test('a key of another service, and says how keys of this one begin', async () => {
     const response = await door.chat(hello, { authorization: 'Bearer sk-or-v1-0123456789' });
     expect([response.status, await response.json()]).toMatchObject([401, { error: { code: 'invalid_api_key', message: 'The API key is not valid. Keys of this service begin with sbx_live_.' } }]);
   });
 
-  test('a body that curl sends as a form, by the header that it lacks', async () => {
+  test('a body that curl sends as a form, and names the missing header', async () => {
     const response = await door.chat(hello, { 'content-type': 'application/x-www-form-urlencoded' });
     expect([response.status, await response.json()]).toMatchObject([415, { error: { code: 'unsupported_media_type', message: expect.stringContaining('Content-Type: application/json') as unknown } }]);
   });
 
-  test('a header whose key a shell left empty, by what is empty', async () => {
+  test('a header whose key is empty, and says so', async () => {
     const response = await door.chat(hello, { authorization: 'Bearer ' });
     expect([response.status, await response.json()]).toMatchObject([401, { error: { code: 'invalid_api_key', message: expect.stringContaining('holds no API key') as unknown } }]);
   });
 
-  test('HEAD with a status and no body', async () => {
+  test('HEAD with a status and without a body', async () => {
     const response = await door.get('/v1/chat/completions', { method: 'HEAD' });
     expect([response.status, await response.text()]).toEqual([405, '']);
   });
 
-  test('key management to a key without its scope', async () => {
+  test('key management for a key without its scope', async () => {
     door.accounts.add(door.key, { key: keyWith({ scopes: ['inference'] }), account: accountWith() });
     expect(await errorOf(await door.get('/api/auth'))).toEqual([403, 'permission_error', 'insufficient_scope']);
   });
 
-  test('a body, or headers, that do not arrive, with 408', async () => {
+  test('a body, or headers, that do not arrive in time, with 408', async () => {
     door.server.requestTimeout = 100;
     door.server.headersTimeout = 100;
     const late = [chatText(door.key, '{"mod', { length: 100 }), 'GET /v1/models HTTP/1.1\r\nhost: x\r\n'];
@@ -158,7 +158,7 @@ describe('refuses', () => {
     await until(() => door.metrics.inFlight() === 0);
   });
 
-  describe('what node:http would answer itself, in the shape of every error', () => {
+  describe('errors that node:http would answer itself have the API’s form', () => {
     const ask = (headers: string, body = JSON.stringify(hello)): string => `POST /v1/chat/completions HTTP/1.1\r\nauthorization: Bearer ${door.key}\r\ncontent-type: application/json\r\n${headers}\r\n${body}`;
     const chunked = (size: string, rest = '0\r\n\r\n'): string => `${size}\r\n${JSON.stringify(hello)}\r\n${rest}`;
     const length = (bytes = JSON.stringify(hello).length): string => `content-length: ${bytes}\r\n`;
@@ -193,7 +193,7 @@ describe('refuses', () => {
 });
 
 describe('floods', () => {
-  test('more than two hundred invalid requests of a key in a second are 429, and over with the second', async () => {
+  test('more than two hundred bad requests of a key in a second get 429, until the second is over', async () => {
     const statuses: number[] = [];
     let told = '';
     for (let i = 0; i < 202; i += 1) {
@@ -214,7 +214,7 @@ describe('floods', () => {
     ['a model that is not there', 404, () => door.get('/v1/models/nobody')],
     ['a scope that is missing', 403, () => door.get('/api/limits')],
     ['a path below one that there is', 404, () => door.get('/api/auth/key_1/nothing')],
-  ])('so are those of the routes beside the chat: %s', async (_what, status, ask) => {
+  ])('bad requests on other routes count, too: %s', async (_what, status, ask) => {
     const statuses: number[] = [];
     for (let i = 0; i < 202; i += 1) {
       const response = await ask();
@@ -226,12 +226,12 @@ describe('floods', () => {
     expect((await ask()).status).toBe(status);
   });
 
-  test('a fault of ours is none of them', async () => {
+  test('faults of ours do not count', async () => {
     for (let i = 0; i < 202; i += 1) await (await door.get('/api/auth')).arrayBuffer();
     expect((await door.get('/api/auth')).status).toBe(503);
   });
 
-  test('failed authentications close an address to unknown keys, never to a warm one', async () => {
+  test('failed authentications block an address for unknown keys, but not for a cached one', async () => {
     expect((await door.chat(hello)).status).toBe(200);
     const statuses: number[] = [];
     let told = '';
@@ -247,7 +247,7 @@ describe('floods', () => {
     expect((await fetch(`${door.url}/v1/models`)).status).toBe(401);
   });
 
-  test('nor to a good key that is not known yet, while junk and unknown keys are refused and few are looked up', async () => {
+  test('nor for a valid key that is not cached yet, while invalid and unknown keys are refused and few are looked up', async () => {
     const statusOf = async (key: string): Promise<number> => {
       const response = await fetch(`${door.url}/v1/models`, { headers: { authorization: `Bearer ${key}` } });
       await response.arrayBuffer();

@@ -36,9 +36,9 @@ const STATES: readonly (readonly [string, number, string, Partial<Known>])[] = [
   ['is of an account that was suspended', 401, 'account_suspended', { account: accountWith({ ...CAPPED, suspended: true }) }],
 ];
 
-describe('while a request waits for live holds', () => {
+describe('if, while a request waits for live holds,', () => {
   beforeEach(() => void (door.neighbours.admissions = [BLOCKED]));
-  test.each(STATES)('its key %s: it is refused as on arrival, though there is room by now', async (_what, status, code, to) => {
+  test.each(STATES)('its key %s, it is refused as on arrival, although there is room by now', async (_what, status, code, to) => {
     const answer = door.chat(hello);
     await until(() => door.neighbours.asked.length > 0);
     await change(to);
@@ -48,7 +48,7 @@ describe('while a request waits for live holds', () => {
     expect(door.neighbours.calls).toEqual([]);
   });
 
-  test('the limits of its account: it is asked for under those of now', async () => {
+  test('its account’s limits change, it is admitted under the new ones', async () => {
     const answer = door.chat(hello);
     await until(() => door.neighbours.asked.length > 0);
     await change({ account: accountWith({ costCaps: [{ capNanoUsd: '7000000', period: 'day' }] }) });
@@ -58,7 +58,7 @@ describe('while a request waits for live holds', () => {
     expect(door.neighbours.asked.at(-1)?.limits?.caps).toMatchObject([{ capNanoUsd: '7000000' }]);
   });
 
-  test('nothing: it runs once there is room', async () => {
+  test('nothing changes, it runs once there is room', async () => {
     const answer = door.chat(hello);
     await until(() => door.neighbours.asked.length > 0);
     door.neighbours.admissions = [admissionOf('ADMITTED')];
@@ -66,7 +66,7 @@ describe('while a request waits for live holds', () => {
     expect((await answer).status).toBe(200);
   });
 
-  test('accounts goes away, and with it what is known of the key: 503, as on arrival', async () => {
+  test('accounts goes away and its key is no longer cached, it gets 503 as on arrival', async () => {
     const answer = door.chat(hello);
     await until(() => door.neighbours.asked.length > 0);
     await change({});
@@ -76,7 +76,7 @@ describe('while a request waits for live holds', () => {
   });
 });
 
-test.each(STATES)('a request whose key %s while its body comes is refused as on arrival', async (_what, status, code, to) => {
+test.each(STATES)('a request whose key %s while its body arrives is refused as on arrival', async (_what, status, code, to) => {
   const body = JSON.stringify(hello);
   const text = chatText(door.key, body, { lines: 'connection: close\r\n' });
   const socket = door.raw(text.slice(0, -10));

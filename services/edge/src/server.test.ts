@@ -25,7 +25,7 @@ beforeEach(async () => {
 });
 afterEach(() => door.stop());
 
-test('what routing hears of a conversation and keeps with its decision is the same for each turn, and tells neither its words nor its id', async () => {
+test('the name of a conversation, which routing stores, is the same for each turn and does not reveal its text or id', async () => {
   const sessions = async (body: object, headers: Record<string, string> = {}): Promise<string> => {
     await (await door.chat({ ...hello, ...body }, headers)).text();
     return door.neighbours.decided.at(-1)?.session ?? '';
@@ -44,7 +44,7 @@ test('what routing hears of a conversation and keeps with its decision is the sa
   }
 });
 
-describe('answers', () => {
+describe('an answer is', () => {
   test('a completion with its exact cost', async () => {
     const response = await door.chat(hello);
     expect(response.status).toBe(200);
@@ -52,7 +52,7 @@ describe('answers', () => {
     expect(await response.json()).toMatchObject({ object: 'chat.completion', id: response.headers.get('x-request-id'), x_router: { provider: 'a' } });
   });
 
-  test('a stream that ends in figures and [DONE]', async () => {
+  test('a stream that ends with its figures and [DONE]', async () => {
     door.neighbours.scripts.set('a', streams);
     const response = await door.chat({ ...hello, stream: true });
     const text = await response.text();
@@ -62,7 +62,7 @@ describe('answers', () => {
     expect(text.endsWith('data: [DONE]\n\n')).toBe(true);
   });
 
-  test.each([false, true])('an answer after a failover lists its attempts for a client that asks, and for nobody else (stream: %s)', async (stream) => {
+  test.each([false, true])('one that lists its attempts after a failover for a client that asks, and else does not (stream: %s)', async (stream) => {
     door.neighbours.plan = planWith([plannedAt('a'), plannedAt('b')]);
     door.neighbours.scripts.set('a', (call) => call.play(events.failed('RATE_LIMITED', { status: 429, retryAfterMs: 7_000 })));
     door.neighbours.scripts.set('b', stream ? streams : answers);
@@ -78,7 +78,7 @@ describe('answers', () => {
     expect([headers.get('x-router-attempts'), headers.get('x-router-decision-id')]).toEqual(['2', 'dec_1']);
   });
 
-  test.each([false, true])('an answer of a model whose end is known says so, and no other does (stream: %s)', async (stream) => {
+  test.each([false, true])('one that announces the end of a model if it is known, and else does not (stream: %s)', async (stream) => {
     door.neighbours.plan = planWith([{ ...plannedAt('a'), sunsetDate: '2027-01-31' }]);
     door.neighbours.scripts.set('a', stream ? streams : answers);
     const { headers } = await door.chat({ ...hello, stream });
@@ -89,7 +89,7 @@ describe('answers', () => {
     expect(['deprecation', 'sunset', 'link'].map((name) => plain.headers.get(name))).toEqual([null, null, null]);
   });
 
-  test.each([false, true])('what of a body had no effect is named: unknown fields, and those that the endpoint does not take (stream: %s)', async (stream) => {
+  test.each([false, true])('one that names fields without effect: unknown ones, and those that the endpoint does not take (stream: %s)', async (stream) => {
     door.neighbours.plan = planWith([{ ...plannedAt('a'), dropParams: ['seed', 'temperature'] }]);
     door.neighbours.scripts.set('a', stream ? streams : answers);
     const { headers } = await door.chat({ ...hello, stream, frobnicate: 1, seed: 7, temperature: 1 });
@@ -98,7 +98,7 @@ describe('answers', () => {
     expect((await door.chat({ ...hello, stream, temperature: 1 })).headers.get('x-router-ignored-params')).toBeNull();
   });
 
-  test('the figures of the limits that its key is under, and never those of another key', async () => {
+  test('one with the figures of the limits of its key, and never those of another key', async () => {
     const own = makeApiKey(randomBytes);
     door.accounts.add(own, { key: keyWith({ id: 'key_2', limits: { requestsPerMinute: 1, costCapPeriod: '', costCaps: [], allowedModels: [] } }), account: accountWith() });
     const toldTo = async (key: string, body: object): Promise<string | null> => {
@@ -114,7 +114,7 @@ describe('answers', () => {
     expect(told).toEqual(['599', '0', '599', '0', '598', '0']);
   });
 
-  test('a stop sequence of blank space that the endpoint cannot be sent is named as the field that it stands in, once', async () => {
+  test('one that names `stop` once if the endpoint cannot be sent a blank stop sequence', async () => {
     door.neighbours.scripts.set('a', answers);
     for (const dropParams of [['stop.blank'], ['stop', 'stop.blank']]) {
       door.neighbours.plan = planWith([{ ...plannedAt('a'), dropParams }]);
@@ -122,14 +122,14 @@ describe('answers', () => {
     }
   });
 
-  test.each([true, false])('a name within the request that stands for nothing is named, streamed: %s', async (stream) => {
+  test.each([true, false])('one that names an unknown name within the request, streamed: %s', async (stream) => {
     door.neighbours.scripts.set('a', answers);
     door.neighbours.plan = planWith([{ ...plannedAt('a'), dropParams: ['seed'] }], { ignoredParams: ['provider.ignore.[0]'] });
     expect((await door.chat({ ...hello, stream, seed: 1, provider: { ignore: ['nobody'] } })).headers.get('x-router-ignored-params')).toBe('provider.ignore.[0],seed');
     expect(door.neighbours.calls[0]?.request.fields?.map(({ name }) => name)).toEqual(['messages']);
   });
 
-  test('a value that the endpoint is sent less of is named as the field that it stands in, which is sent', async () => {
+  test('one that names a field of which the endpoint is sent only a part', async () => {
     door.neighbours.scripts.set('a', answers);
     door.neighbours.plan = planWith([{ ...plannedAt('a'), temperatureMax: 1, dropParams: ['temperature.of.1.7', 'presence_penalty.wide'] }]);
     const { headers } = await door.chat({ ...hello, temperature: 1.7, presence_penalty: -0.5 });
@@ -137,7 +137,7 @@ describe('answers', () => {
     expect(door.neighbours.calls[0]?.request.fields?.map(({ name }) => name)).toEqual(['messages', 'temperature', 'presence_penalty']);
   });
 
-  test('an effort to think that the endpoint refuses is sent as the nearest that it has, and named', async () => {
+  test('one that names a reasoning effort for which the endpoint was sent the nearest that it has', async () => {
     door.neighbours.scripts.set('a', answers);
     door.neighbours.plan = planWith([{ ...plannedAt('a'), reasoningEffort: 'low', dropParams: ['reasoning_effort.of.minimal'] }]);
     const { headers } = await door.chat({ ...hello, reasoning_effort: 'minimal' });
@@ -145,14 +145,14 @@ describe('answers', () => {
     expect(door.neighbours.calls[0]?.request.fields?.map(({ name, value }) => [name, name === 'messages' || Buffer.from(value ?? '').toString()])).toEqual([['messages', true], ['reasoning_effort', '"low"']]);
   });
 
-  test('of temperature and top_p, the one that the endpoint cannot be sent beside the other is named', async () => {
+  test('one that names temperature or top_p if the endpoint cannot be sent both', async () => {
     door.neighbours.scripts.set('a', answers);
     door.neighbours.plan = planWith([{ ...plannedAt('a'), dropParams: ['top_p.second'] }]);
     expect((await door.chat({ ...hello, temperature: 1, top_p: 1 })).headers.get('x-router-ignored-params')).toBe('top_p');
     expect(door.neighbours.calls[0]?.request.fields?.map(({ name }) => name)).toEqual(['messages', 'temperature', 'top_p']);
   });
 
-  test('a stream that broke tells of its attempt that it was cut, and why', async () => {
+  test('a broken stream whose metadata says that its attempt was cut, and why', async () => {
     const cut = { class: 'DISCONNECTED' as const, status: 200, retryAfterMs: 0, publicMessage: '', publicParam: '', retryable: true };
     door.neighbours.scripts.set('a', (call) => call.play(events.head(), events.role(), events.text('half'), events.end({ cut })));
     const text = await (await door.chat({ ...hello, stream: true }, { 'x-router-metadata': 'enabled' })).text();
@@ -161,7 +161,7 @@ describe('answers', () => {
     });
   });
 
-  test('a stream that broke ends the choices that had not ended, and no other', async () => {
+  test('a broken stream that ends only the choices that had not ended', async () => {
     const cut = { class: 'DISCONNECTED' as const, status: 200, retryAfterMs: 0, publicMessage: '', publicParam: '', retryable: true };
     const endsOf = async (...played: DispatchEvent__Output[]): Promise<unknown[]> => {
       door.neighbours.scripts.set('a', (call) => call.play(events.head(), events.role(), events.text('half'), ...played, events.end({ cut })));
@@ -173,7 +173,7 @@ describe('answers', () => {
     expect(await endsOf()).toEqual([[0, 'error'], [1, 'error'], [2, 'error']]);
   });
 
-  test.each([false, true])('a stream whose worker was lost tells of its attempts, and neither usage nor cost, which are not known before its log is found (include_usage: %s)', async (isAsked) => {
+  test.each([false, true])('a stream whose worker was lost, with its attempts but without usage and cost, which are unknown until its log is found (include_usage: %s)', async (isAsked) => {
     door.neighbours.plan = planWith([plannedAt('b'), plannedAt('a')]);
     door.neighbours.scripts.set('b', fails('PROVIDER_ERROR'));
     door.neighbours.scripts.set('a', breaksHalfway);
@@ -189,7 +189,7 @@ describe('answers', () => {
     expect(Object.keys((await lastOf({})) as object)).not.toContain('router_metadata');
   });
 
-  test('a plan that is empty because all endpoints wait says for how long', async () => {
+  test('an error with the time to wait if all endpoints of the plan must wait', async () => {
     door.neighbours.plan = planWith([], { refusal: 'ALL_UNHEALTHY', retryAfterMs: 61_000 });
     const response = await door.chat(hello);
     expect([response.status, response.headers.get('retry-after')]).toEqual([503, '61']);
@@ -198,7 +198,7 @@ describe('answers', () => {
   test.each<[string, Script, Record<string, string>]>([
     ['tells its attempts in the trailers', streams, { 'x-router-provider': 'b', 'x-router-attempts': '2', 'x-router-cost': '0.000020000', 'x-router-savings': '0.000000100' }],
     ['tells them there without a cost where its worker was lost', breaksHalfway, { 'x-router-provider': 'b', 'x-router-attempts': '2' }],
-  ])('a stream whose headers left before its first word %s', async (_name, script, told) => {
+  ])('a stream whose headers were sent before its content and which %s', async (_name, script, told) => {
     door.neighbours.plan = planWith([plannedAt('a'), plannedAt('b')]);
     door.neighbours.scripts.set('a', (call) => {
       void door.neighbours.clock.advanceAsync(10_000).then(() => call.play(events.failed('PROVIDER_ERROR')));
@@ -216,13 +216,13 @@ describe('answers', () => {
     expect(trailers).toEqual(told);
   });
 
-  test.each([['', 'card_1'], ['card_2', 'card_2']])('the price version is the card that was charged: the planned one, or what the worker says instead (%p)', async (cardId, version) => {
+  test.each([['', 'card_1'], ['card_2', 'card_2']])('one with the price card that was charged: the planned one, or the worker’s (%p)', async (cardId, version) => {
     door.neighbours.scripts.set('a', (call) => call.play(events.body('Hello'), events.end({ cardId })));
     const response = await door.chat(hello, { 'x-router-metadata': 'enabled' });
     expect(await response.json()).toMatchObject({ router_metadata: { price_version: version } });
   });
 
-  test('streams with exact trailers, one after another on one connection', async () => {
+  test('one of several streams with exact trailers on one connection', async () => {
     door.neighbours.scripts.set('a', (call) => {
       call.listener.onEvent(events.text('first'));
       setImmediate(() => call.play(events.text('é'.repeat(70_000)), events.text('last'), events.finish(), events.end()));
@@ -250,7 +250,7 @@ describe('answers', () => {
     expect(sockets.size).toBe(1);
   });
 
-  test('a stream over HTTP/1.0, which has no trailers', async () => {
+  test('a stream over HTTP/1.0, without trailers', async () => {
     door.neighbours.scripts.set('a', streams);
     const body = JSON.stringify({ ...hello, stream: true });
     const text = await readRaw(door.raw(`POST /v1/chat/completions HTTP/1.0\r\nauthorization: Bearer ${door.key}\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`));
@@ -258,20 +258,20 @@ describe('answers', () => {
     expect(text.endsWith('data: [DONE]\n\n')).toBe(true);
   });
 
-  test.each(['/v1/chat/completions/', '/v1/chat/completions?a=1', '/v1/chat/completions/?a=1'])('at %s too', async (path) => {
+  test.each(['/v1/chat/completions/', '/v1/chat/completions?a=1', '/v1/chat/completions/?a=1'])('the same at %s', async (path) => {
     expect((await door.get(path, { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(hello) })).status).toBe(200);
   });
 
-  test.each(['/v1/models/auto', '/v1/models/auto/', '/v1/models/'])('of models at %s', async (path) => {
+  test.each(['/v1/models/auto', '/v1/models/auto/', '/v1/models/'])('a list of models at %s', async (path) => {
     expect((await door.get(path)).status).toBe(200);
   });
 
-  test('to a request target that is a whole URL', async () => {
+  test('the same for a request target that is a whole URL', async () => {
     const body = JSON.stringify(hello);
     expect(await readRaw(door.raw(`POST http://gateway/v1/chat/completions?a HTTP/1.1\r\nhost: gateway\r\nconnection: close\r\nauthorization: Bearer ${door.key}\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`))).toMatch(/^HTTP\/1\.1 200/);
   });
 
-  test('after Expect: 100-continue', async () => {
+  test('the same after Expect: 100-continue', async () => {
     const body = JSON.stringify(hello);
     const socket = door.raw(chatText(door.key, '', { lines: 'connection: close\r\nexpect: 100-continue\r\n', length: body.length }));
     const [first] = (await once(socket, 'data')) as [Buffer];
@@ -280,7 +280,7 @@ describe('answers', () => {
     expect(await readRaw(socket)).toMatch(/HTTP\/1\.1 200/);
   });
 
-  test('naming the model and the provider that answered, when another was tried as a comment went out', async () => {
+  test('a stream that names the model and provider that answered, if another was tried when a comment was sent', async () => {
     door.neighbours.plan = planWith([plannedAt('a'), plannedAt('b', { model: 'maker/other' })]);
     door.neighbours.scripts.set('a', () => undefined);
     door.neighbours.scripts.set('b', (call) => call.play(events.head({ systemFingerprint: 'fp_b', serviceTier: 'flex' }), events.text('hi'), events.finish(), events.end()));
@@ -298,7 +298,7 @@ describe('answers', () => {
     expect(chunks.at(-1)?.x_router?.provider).toBe('b');
   });
 
-  test('with the error chunk when a provider fails after a comment was sent', async () => {
+  test('an error chunk if a provider fails after a comment was sent', async () => {
     door.neighbours.scripts.set('a', () => undefined);
     const pending = door.chat({ ...hello, stream: true });
     await until(() => door.neighbours.calls.length === 1);

@@ -54,7 +54,7 @@ export function describeClientObjects(world: () => World): void {
       expect((await runner.totalUsage()).total_tokens).toBe(sums.reduce((sum, tokens) => sum + tokens));
     });
 
-    test('sends a turn of the model back as it came, with results in parts', async () => {
+    test('sends a turn of the model back unchanged, with results in parts', async () => {
       const ask = { model: MODEL, tools: [WEATHER_TOOL as OpenAI.Chat.Completions.ChatCompletionTool] };
       const asked = (await client().chat.completions.create({ ...ask, messages: MESSAGES })).choices[0]?.message;
       expect(asked?.tool_calls).toHaveLength(1);
@@ -65,13 +65,13 @@ export function describeClientObjects(world: () => World): void {
       expect(again.choices[0]?.finish_reason).toBe('stop');
     });
 
-    test.each([false, true])('gets whatever text back, letter for letter (streaming: %s)', async (isStream) => {
+    test.each([false, true])('gets any text back unchanged (streaming: %s)', async (isStream) => {
       const body = { model: MODEL, messages: asks(ODD) };
       const whole = isStream ? await client().chat.completions.stream(body).finalChatCompletion() : await client().chat.completions.create(body);
       expect(JSON.stringify(whole.choices[0]?.message.content?.slice(-ODD.length))).toBe(JSON.stringify(ODD));
     });
 
-    test('reads a stream twice, and hands it on to a browser', async () => {
+    test('can read a stream twice, and pass it on to a browser', async () => {
       const stream = await client().chat.completions.create({ model: MODEL, messages: MESSAGES, stream: true });
       const [first, second] = stream.tee();
       const read: OpenAI.ChatCompletionChunk[] = [];
@@ -81,7 +81,7 @@ export function describeClientObjects(world: () => World): void {
       expect(read.at(-1)?.choices[0]?.finish_reason).toBe('stop');
     });
 
-    test('asks with a query of its own on every call, which tells prices in the list and changes nothing elsewhere', async () => {
+    test('may send a query of its own with every call, which adds prices to the list of models and changes nothing else', async () => {
       const detailed = client({ defaultQuery: { detail: 'full' } });
       const { data } = await detailed.models.list();
       for (const model of data) expect(model).toMatchObject({ pricing: { prompt: expect.any(String), completion: expect.any(String) }, context_length: expect.any(Number) });
@@ -105,7 +105,7 @@ export function describeClientObjects(world: () => World): void {
       expect(isStream ? await streamText(options).output : (await generateText(options)).output).toEqual(OSLO);
     });
 
-    test.each([false, true])('takes a step for two calls and one for the answer, with the tokens of both (streaming: %s)', async (isStream) => {
+    test.each([false, true])('needs one step for two calls and one for the answer, and sums the tokens of both (streaming: %s)', async (isStream) => {
       const options = { model: model(), prompt: '[sim:calls=2] hello', stopWhen: stepCountIs(4), tools };
       const streamed = isStream ? streamText(options) : undefined;
       const [steps, total] = streamed === undefined ? await generateText(options).then((result) => [result.steps, result.totalUsage] as const) : await Promise.all([streamed.steps, streamed.totalUsage]);
@@ -113,12 +113,12 @@ export function describeClientObjects(world: () => World): void {
       expect(total.totalTokens).toBe(steps.reduce((sum, { usage }) => sum + (usage.totalTokens ?? 0), 0));
     });
 
-    test.each([['required', 'required'], ['by its name', { type: 'tool', toolName: 'get_weather' }]] as const)('has a function called that is %s', async (_how, toolChoice) => {
+    test.each([['required', 'required'], ['by its name', { type: 'tool', toolName: 'get_weather' }]] as const)('calls a function that is %s', async (_how, toolChoice) => {
       const { toolCalls } = await generateText({ model: model(), prompt: 'hello', tools, toolChoice });
       expect(toolCalls).toMatchObject([{ toolName: 'get_weather', input: { city: 'simulated' } }]);
     });
 
-    test('stops in the middle of a stream when it is told to, and takes that for no error', async () => {
+    test('stops in the middle of a stream when told to, without an error', async () => {
       const given = new AbortController();
       const told: string[] = [];
       const result = streamText({ model: model(), prompt: '[sim:chunk-delay-ms=20 tokens=500] hello', abortSignal: given.signal, onAbort: () => void told.push('aborted'), onError: () => void told.push('failed') });

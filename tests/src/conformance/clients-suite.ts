@@ -24,7 +24,7 @@ export function describeClients(world: () => World): void {
       expect(response.headers.get('x-router-provider')).toBe('openai');
     });
 
-    test('reads a stream, and its helper puts the whole completion together', async () => {
+    test('reads a stream, and its helper assembles the whole completion', async () => {
       const stream = client().chat.completions.stream({ model: PINNED, messages: MESSAGES, stream_options: { include_usage: true } });
       let text = '';
       stream.on('content', (part) => (text += part));
@@ -33,7 +33,7 @@ export function describeClients(world: () => World): void {
       expect(whole.usage).toMatchObject(USAGE);
     });
 
-    test('keeps usage of a stream that did not ask for it', async () => {
+    test('gets the usage of a stream without asking for it', async () => {
       const whole = await client().chat.completions.stream({ model: PINNED, messages: MESSAGES }).finalChatCompletion();
       expect(whole.usage).toMatchObject(USAGE);
       expect('x_router' in whole).toBe(world().variant === 'A');
@@ -57,13 +57,13 @@ export function describeClients(world: () => World): void {
       expect(JSON.parse(whole.choices[0]?.message.content ?? '')).toEqual({ city: 'Oslo', celsius: 4 });
     });
 
-    test('a client that stops reading its stream is told that it did', async () => {
+    test('is told that it stopped reading its stream', async () => {
       const stream = client().chat.completions.stream({ model: 'simulator/fast', messages: [{ role: 'user', content: '[sim:chunk-delay-ms=20] one two three four five six seven' }] });
       stream.on('content', () => stream.abort());
       await expect(stream.done()).rejects.toBeInstanceOf(OpenAI.APIUserAbortError);
     });
 
-    test('puts streamed tool calls together', async () => {
+    test('assembles streamed tool calls', async () => {
       const whole = await client().chat.completions.stream({ model: PINNED, messages: [{ role: 'user', content: 'Weather in Oslo?' }], tools: [WEATHER] }).finalChatCompletion();
       expect(whole.choices[0]).toMatchObject({ finish_reason: 'tool_calls', message: { tool_calls: [{ id: 'call_a1', function: { name: 'get_weather', arguments: '{"city":"Oslo"}' } }] } });
     });
@@ -84,7 +84,7 @@ export function describeClients(world: () => World): void {
       await expect(create({}, limited.key)).rejects.toBeInstanceOf(OpenAI.RateLimitError);
     });
 
-    test('raises our code when a stream breaks in the middle', async () => {
+    test('raises our error code when a stream breaks in the middle', async () => {
       world().upstreams.single.enqueue({ chunks: [delta('half')], cut: true });
       const stream = await client().chat.completions.create({ model: 'mistralai/ministral-3b-2512', messages: MESSAGES, stream: true });
       const read = async (): Promise<void> => {
@@ -111,7 +111,7 @@ export function describeClients(world: () => World): void {
       expect((await result.usage).outputTokens).toBe(USAGE.completion_tokens);
     });
 
-    test.each([false, true])('calls a tool and goes on to the answer (streaming: %s)', async (isStream) => {
+    test.each([false, true])('calls a tool and continues to the answer (streaming: %s)', async (isStream) => {
       const options = {
         model: model(),
         prompt: 'Weather in Oslo?',

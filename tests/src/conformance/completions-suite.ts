@@ -26,7 +26,7 @@ export function describeCompletions(world: () => World): void {
   const forwarded = (): Forwarded => (world().upstreams.openai.getLastRequest()?.body ?? {}) as unknown as Forwarded;
 
   describe('completions', () => {
-    test('answers a pinned model in the common shape, with its id as the request id', async () => {
+    test('answer a model by name in the common format, with their id as the request id', async () => {
       const got = await world().chat({ model: PINNED, messages: HELLO });
       const body = completionOf(got);
       expect(body.id).toMatch(/^chatcmpl-[0-9A-HJKMNP-TV-Z]{26}$/);
@@ -38,7 +38,7 @@ export function describeCompletions(world: () => World): void {
       expect(problems('CreateChatCompletionResponse', body)).toEqual([]);
     });
 
-    test('tells provider, cost and savings in headers, and in x_router in variant A alone', async () => {
+    test('give provider, cost and savings in headers, and in x_router in variant A only', async () => {
       const got = await world().chat({ model: PINNED, messages: HELLO });
       expect(header(got, 'x-router-provider')).toBe('openai');
       expect(header(got, 'x-router-cost')).toMatch(/^\d+\.\d{9}$/);
@@ -49,7 +49,7 @@ export function describeCompletions(world: () => World): void {
       else expect(Object.keys(router ?? {}).sort()).toEqual(['cost_usd', 'provider', 'routed_from', 'savings_usd']);
     });
 
-    test.each(['auto', 'router-auto'])('routes %s to a model of the list and tells which', async (model) => {
+    test.each(['auto', 'router-auto'])('route %s to a listed model and name it', async (model) => {
       const got = await world().chat({ model, messages: HELLO });
       expect(got.status).toBe(200);
       const body = completionOf(got);
@@ -58,17 +58,17 @@ export function describeCompletions(world: () => World): void {
       if (world().variant === 'A') expect(body.x_router).toMatchObject({ routed_from: model, provider: header(got, 'x-router-provider') });
     });
 
-    test('resolves a bare model id that is unique', async () => {
+    test('accept a model id without its maker if it is unique', async () => {
       expect((await answer({ model: 'gpt-4o-mini', messages: HELLO })).model).toBe(PINNED);
     });
 
-    test('forwards a conversation of several turns unchanged', async () => {
+    test('forward a conversation of several turns unchanged', async () => {
       const messages = [{ role: 'system', content: 'Be brief.' }, { role: 'user', content: 'hello' }, { role: 'assistant', content: 'Hi.' }, { role: 'user', content: [{ type: 'text', text: 'hello again' }] }];
       await answer({ model: PINNED, messages });
       expect(forwarded().messages).toEqual(messages);
     });
 
-    test('hands tool calls over with content null, and takes the results back', async () => {
+    test('return tool calls with content null, and accept their results', async () => {
       const asked = await answer({ model: PINNED, tools: [WEATHER_TOOL, TIME_TOOL], messages: [{ role: 'user', content: 'two tools' }] });
       const [choice] = asked.choices;
       expect(choice?.finish_reason).toBe('tool_calls');
@@ -82,24 +82,24 @@ export function describeCompletions(world: () => World): void {
       expect(told.choices[0]).toMatchObject({ finish_reason: 'stop', message: { content: 'It is 4 °C in Oslo.' } });
     });
 
-    test.each(['none', 'auto', 'required', { type: 'function', function: { name: 'get_weather' } }])('forwards tool_choice %j', async (choice) => {
+    test.each(['none', 'auto', 'required', { type: 'function', function: { name: 'get_weather' } }])('forward tool_choice %j', async (choice) => {
       await answer({ model: PINNED, tools: [WEATHER_TOOL], tool_choice: choice, parallel_tool_calls: false, messages: HELLO });
       expect(forwarded()).toMatchObject({ tool_choice: choice, parallel_tool_calls: false });
     });
 
-    test('forwards images to a model that sees', async () => {
+    test('forward images to a model with vision', async () => {
       const messages = [{ role: 'user', content: [{ type: 'text', text: 'picture' }, { type: 'image_url', image_url: { url: PIXEL, detail: 'low' } }] }];
       expect((await answer({ model: PINNED, messages })).choices[0]?.message.content).toBe('A cat.');
       expect(forwarded().messages).toEqual(messages);
     });
 
-    test.each([{ type: 'json_object' }, { type: 'json_schema', json_schema: { name: 'weather', schema: { type: 'object', properties: { city: { type: 'string' } } } } }])('passes response_format $type through and the JSON back', async (format) => {
+    test.each([{ type: 'json_object' }, { type: 'json_schema', json_schema: { name: 'weather', schema: { type: 'object', properties: { city: { type: 'string' } } } } }])('forward response_format $type, and return the JSON', async (format) => {
       const body = await answer({ model: PINNED, response_format: format, messages: [{ role: 'user', content: 'as json' }] });
       expect(JSON.parse(body.choices[0]?.message.content ?? '')).toEqual({ city: 'Oslo', celsius: 4 });
       expect(forwarded()['response_format']).toEqual(format);
     });
 
-    test('forwards sampling parameters exactly, and sends no default that was not asked for', async () => {
+    test('forward sampling parameters exactly, and send no default of their own', async () => {
       const asked = { temperature: 0.25, top_p: 0.5, presence_penalty: -1, frequency_penalty: 1.5, stop: ['END', 'FIN'], seed: 7, user: 'u', logit_bias: { '50256': -100 }, max_tokens: 33 };
       await answer({ model: PINNED, messages: HELLO, ...asked });
       const { max_tokens: limit, ...sampling } = asked;
@@ -109,58 +109,58 @@ export function describeCompletions(world: () => World): void {
       expect(forwarded()['temperature']).toBeUndefined();
     });
 
-    test('accepts max_completion_tokens as the newer name', async () => {
+    test('accept max_completion_tokens as the newer name', async () => {
       await answer({ model: PINNED, messages: HELLO, max_completion_tokens: 44 });
       expect(forwarded()['max_tokens'] ?? forwarded()['max_completion_tokens']).toBe(44);
     });
 
-    test('tells an answer that was cut by its limit as length', async () => {
+    test('report an answer cut by its limit as length', async () => {
       expect((await answer({ model: PINNED, max_tokens: 3, messages: [{ role: 'user', content: 'cut short' }] })).choices[0]?.finish_reason).toBe('length');
     });
 
-    test('answers every choice that n asks for', async () => {
+    test('return every choice that n asks for', async () => {
       const body = await answer({ model: 'simulator/fast', n: 3, messages: HELLO });
       expect(body.choices.map(({ index }) => index)).toEqual([0, 1, 2]);
     });
 
-    test('stops before a stop word', async () => {
+    test('stop before a stop sequence', async () => {
       const body = await answer({ model: 'simulator/fast', stop: 'simulator', messages: HELLO });
       expect(body.choices[0]?.message.content).not.toContain('simulator');
     });
 
-    test('counts null as absent for every optional field', async () => {
+    test('treat null as absent for every optional field', async () => {
       const nulls = Object.fromEntries(['temperature', 'max_tokens', 'stream', 'stream_options', 'top_p', 'stop', 'n', 'seed', 'tools', 'tool_choice', 'response_format', 'data_collection', 'zdr', 'user', 'plugins', 'models'].map((name) => [name, null]));
       await answer({ model: PINNED, messages: HELLO, ...nulls });
     });
 
-    test('ignores unknown fields, does not forward them, and names them in a header', async () => {
+    test('ignore unknown fields, do not forward them, and name them in a header', async () => {
       const got = await world().chat({ model: PINNED, messages: HELLO, frobnicate: 1, store: true });
       expect(got.status).toBe(200);
       expect(header(got, 'x-router-ignored-params').split(',').sort()).toEqual(['frobnicate', 'store']);
       expect(forwarded()['frobnicate']).toBeUndefined();
     });
 
-    test('names what the endpoint does not take, and does not send it', async () => {
+    test('name the fields that the endpoint does not take, and do not send them', async () => {
       const got = await world().chat({ model: PINNED, messages: HELLO, reasoning_effort: 'low', service_tier: 'flex', metadata: { team: 'a' }, verbosity: 'low', temperature: 0.5 });
       expect(got.status).toBe(200);
       expect(header(got, 'x-router-ignored-params').split(',').sort()).toEqual(['metadata', 'reasoning_effort', 'service_tier', 'verbosity']);
       expect([forwarded()['reasoning_effort'], forwarded()['metadata'], forwarded()['verbosity'], forwarded()['temperature']]).toEqual([undefined, undefined, undefined, 0.5]);
     });
 
-    test('adds router_metadata only when a client asks for it', async () => {
+    test('have router_metadata only if a client asks for it', async () => {
       const asked = await world().chat({ model: PINNED, messages: HELLO }, { headers: { 'x-router-metadata': 'enabled' } });
       expect(JSON.parse(asked.text)).toMatchObject({ router_metadata: { attempts: [{ provider: 'openai' }] } });
       expect((await world().chat({ model: PINNED, messages: HELLO })).text).not.toContain('router_metadata');
     });
 
-    test('never hands the client credential upstream', () => {
+    test('never send the client’s credential to a provider', () => {
       const [last] = world().upstreams.openai.getRequests().slice(-1);
       expect(JSON.stringify(last)).not.toContain(world().account.key);
     });
   });
 
   describe('models', () => {
-    test('lists the automatic model first, in exactly the fields of the variant', async () => {
+    test('list the automatic model first, with exactly the fields of the variant', async () => {
       const got = await world().call({ method: 'GET', path: '/v1/models' });
       const list = JSON.parse(got.text) as { object: string; data: Record<string, unknown>[] };
       expect(got.status).toBe(200);
@@ -174,16 +174,16 @@ export function describeCompletions(world: () => World): void {
       expect(list.data.map(({ id }) => id)).toContain(PINNED);
     });
 
-    test('answers one model by its id, slash and all', async () => {
+    test('can be read one by one, by ids with a slash', async () => {
       expect(JSON.parse((await world().call({ method: 'GET', path: `/v1/models/${PINNED}` })).text)).toMatchObject({ id: PINNED, object: 'model', owned_by: 'openai' });
     });
 
-    test('adds prices only when detail is asked for', async () => {
+    test('have prices only if details are asked for', async () => {
       const { data } = JSON.parse((await world().call({ method: 'GET', path: '/v1/models?detail=full' })).text) as { data: Record<string, unknown>[] };
       expect(Object.keys(data.find(({ id }) => id === PINNED) ?? {}).length).toBeGreaterThan(6);
     });
 
-    test('tells prices and context by the names and in the units of OpenRouter too, of every model', async () => {
+    test('have prices and context also under OpenRouter’s names and units', async () => {
       interface Detailed {
         readonly context_window?: number;
         readonly context_length: unknown;

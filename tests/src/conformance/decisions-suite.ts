@@ -22,7 +22,7 @@ export function describeDecisions(world: () => World): void {
   /** Variant B knows no 403. */
   const expectNoScope = (got: Got): void => expect([got.status, errorOf(got).code]).toEqual(world().variant === 'A' ? [403, 'insufficient_scope'] : [401, 'invalid_api_key']);
 
-  describe('decisions', () => {
+  describe('routing decisions', () => {
     let made: readonly { readonly id: string; readonly requestId: string }[];
     beforeAll(async () => {
       account = await world().newAccount({});
@@ -36,7 +36,7 @@ export function describeDecisions(world: () => World): void {
     });
     const first = (): { readonly id: string; readonly requestId: string } => made[0] ?? { id: '', requestId: '' };
 
-    test('200: say at once what was weighed, and why, without the prompt', async () => {
+    test('200: show at once what was weighed, and why, without the prompt', async () => {
       const kinds: unknown[] = [];
       for (const { id, requestId } of made) {
         const got = await decision(id);
@@ -59,7 +59,7 @@ export function describeDecisions(world: () => World): void {
       expectNoScope(await decision(first().id, await keyWith(['inference'])));
     });
 
-    test('404: another account’s, one that never was, and one whose data must not be kept', async () => {
+    test('404: of another account, unknown ones, and those whose data must not be kept', async () => {
       const other = await world().newAccount({});
       const secret = await auto('Name a river.', { data_collection: 'deny' });
       expect(secret.status).toBe(200);
@@ -68,13 +68,13 @@ export function describeDecisions(world: () => World): void {
       }
     });
 
-    test('405: are only read', async () => {
+    test('405: are read-only', async () => {
       expect((await asks({ method: 'DELETE', path: `/v1/decisions/${first().id}` })).status).toBe(405);
     });
   });
 
   describe('feedback', () => {
-    test('204: is shown with the decision, and the last word counts', async () => {
+    test('204: is shown with the decision, and the last one counts', async () => {
       const got = await auto('Name two lakes of Finland.');
       const [id, requestId] = [header(got, 'x-router-decision-id'), completionOf(got).id];
       for (const score of [0, 0.75]) {
@@ -83,7 +83,7 @@ export function describeDecisions(world: () => World): void {
       }
     });
 
-    test('400: a score is from 0 to 1', async () => {
+    test('400: needs a score from 0 to 1', async () => {
       const got = await feedback({ request_id: 'chatcmpl-1', score: 2 });
       expect([got.status, errorOf(got).param]).toEqual([400, 'score']);
     });
@@ -99,7 +99,7 @@ export function describeDecisions(world: () => World): void {
     });
   });
 
-  describe('the operator’s door to decisions', () => {
+  describe('the admin port for decisions', () => {
     const whatIf = async (question: object): Promise<Json> => {
       const got = await world().admin('POST', '/admin/what-if', { account: account.id, ...question });
       expect([got.status, got.status === 200 ? '' : got.text]).toEqual([200, '']);
@@ -111,14 +111,14 @@ export function describeDecisions(world: () => World): void {
       await eventually('the decision is stored', async () => ((await world().admin('GET', `/admin/decisions/${kept}`)).status === 200 ? true : undefined));
     });
 
-    test('200: a decision is decided again, to the same plan', async () => {
+    test('200: replays a decision with the same plan', async () => {
       const got = await world().admin('GET', `/admin/decisions/${kept}`);
       const { attempts, replay } = jsonOf(got) as { attempts: readonly string[]; replay: Json };
       expect(jsonOf(got)).toMatchObject({ id: kept, account_id: account.id });
       expect(replay).toEqual({ same_snapshot: true, same_plan: true, attempts });
     });
 
-    test('200: what if nothing changed: the same; what if the model were denied: another, or none', async () => {
+    test('200: what-if without a change gives the same; with the model denied, another or none', async () => {
       const same = (await whatIf({})) as { decisions: number; compared: number; moved: number; recorded: { models: readonly { model: string }[] }; changed: Json };
       expect(same.compared).toBeGreaterThan(0);
       expect(same).toMatchObject({ moved: 0, changed: same.recorded });
@@ -131,7 +131,7 @@ export function describeDecisions(world: () => World): void {
 
     test.each<[object, string]>([
       [{ mode: 'cheap' }, 'mode'], [{ lambda: -1 }, 'lambda'], [{ lambda: 'x' }, 'lambda'], [{ limit: 0 }, 'limit'], [{ limit: 50_001 }, 'limit'], [{ catalog: 'old' }, 'catalog'], [{ deny_models: 'a' }, 'deny_models'], [{ surprise: 1 }, 'surprise'],
-    ])('400: what if %j', async (question, word) => {
+    ])('400: what-if with %j', async (question, word) => {
       const got = await world().admin('POST', '/admin/what-if', question);
       expect([got.status, errorOf(got).message]).toEqual([400, expect.stringContaining(word)]);
     });

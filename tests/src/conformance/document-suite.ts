@@ -37,14 +37,14 @@ export function describeDocument(world: () => World): void {
   };
   const fieldOf = (got: Got, name: string): string => String((JSON.parse(got.text) as Readonly<Record<string, unknown>>)[name]);
 
-  describe('the document', () => {
+  describe('the OpenAPI document', () => {
     beforeAll(async () => {
       const { text } = await send(world().gateway.baseUrl, { method: 'GET', path: '/openapi.json' });
       document = readDocument(text);
       account = await world().newAccount({});
     });
 
-    test('says what completions, models and decisions are', async () => {
+    test('describes completions, models and decisions as they are', async () => {
       const chat = '/v1/chat/completions';
       const plain = await ask('post', chat, { body: { model: PINNED, messages: HELLO, temperature: null, provider: { order: ['openai'] } } });
       await ask('post', chat, { body: { model: PINNED, messages: HELLO, stream: true, stream_options: { include_usage: true } }, headers: { 'X-Router-Metadata': 'enabled' } });
@@ -61,7 +61,7 @@ export function describeDocument(world: () => World): void {
       await ask('post', '/v1/feedback', { body: { request_id: completionOf(plain).id, score: 1 } });
     });
 
-    test('says what keys are', async () => {
+    test('describes keys as they are', async () => {
       const caps = [{ cap_usd: 5, period: 'day' }, { cap_usd: 12.5, period: 'total' }];
       const made = await ask('post', '/api/auth', { body: { name: 'ci', scopes: ['inference'], expires_in: 3_600, limits: { requests_per_minute: 5, cost_caps: caps, allowed_models: [PINNED] } }, headers: { 'Idempotency-Key': 'document-1' } });
       const of = { key_id: fieldOf(made, 'id') };
@@ -75,7 +75,7 @@ export function describeDocument(world: () => World): void {
       await ask('get', '/api/limits', { key: fieldOf(made, 'key') });
     });
 
-    test('says what the books hold', async () => {
+    test('describes usage, requests and statements as they are', async () => {
       const id = completionOf(await ask('post', '/v1/chat/completions', { body: { model: PINNED, messages: HELLO } })).id;
       await eventually('the request is booked', async () => ((await send(world().gateway.baseUrl, { method: 'GET', path: `/api/requests/${id}`, key: account.key })).status === 200 ? true : undefined));
       await ask('get', '/api/requests/{request_id}', { of: { request_id: id } });
@@ -90,7 +90,7 @@ export function describeDocument(world: () => World): void {
       await ask('get', '/api/limits', { key: free.key });
     });
 
-    test('says what an account’s own settings are', async () => {
+    test('describes an account’s own settings as they are', async () => {
       const policy = JSON.parse((await ask('get', '/api/policy')).text) as object;
       await ask('put', '/api/policy', { body: policy });
       await ask('put', '/api/policy', { body: { mode: 'economy', cost_caps: [{ cap_usd: 0.5, period: 'week' }], deny_providers: ['groq'] } });
@@ -103,14 +103,14 @@ export function describeDocument(world: () => World): void {
       await ask('get', '/api/providers/{provider}', { of });
     });
 
-    test('says what plugins are, and what is remembered', async () => {
+    test('describes plugins and memory as they are', async () => {
       await ask('get', '/api/plugins');
       await ask('post', '/v1/chat/completions', { body: { model: PINNED, messages: [{ role: 'user', content: 'Remember that my name is Ada.' }], user: 'ada', plugins: ['memory'] } });
       await ask('get', '/api/memory', { query: '?user=ada' });
       await ask('delete', '/api/memory', { query: '?user=ada' });
     });
 
-    test('says what a session is', async () => {
+    test('describes sessions as they are', async () => {
       const signed = await ask('post', '/api/session');
       const cookie = String(signed.headers['set-cookie']?.[0]).split(';')[0] ?? '';
       await ask('get', '/api/session', { key: null, headers: { cookie } });
@@ -120,7 +120,7 @@ export function describeDocument(world: () => World): void {
       await ask('get', '/api/session', { key: null, headers: { cookie } });
     });
 
-    test('says of nothing else: every operation was called above and succeeded', async () => {
+    test('describes nothing else: every operation was called above and succeeded', async () => {
       await ask('get', '/openapi.json', { key: null });
       expect([...called].sort()).toEqual([...document.operations].sort());
     });

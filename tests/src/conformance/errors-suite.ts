@@ -85,18 +85,18 @@ export function describeErrors(world: () => World): void {
   const isA = (): boolean => world().variant === 'A';
 
   describe('bad requests', () => {
-    test.each(BAD_FIELDS)('refuses %j and blames %s', bad);
+    test.each(BAD_FIELDS)('refuses %j and names %s', bad);
 
-    test('refuses both names of the token limit at once', async () => {
+    test('refuses both names of the token limit together', async () => {
       const got = await world().chat({ model: PINNED, messages: HELLO, max_tokens: 5, max_completion_tokens: 5 });
       expect([got.status, errorOf(got).code]).toEqual([400, 'invalid_value']);
     });
 
-    test('blames max_tokens for an answer longer than the model writes, not the conversation', async () => {
+    test('names max_tokens for an answer longer than the model writes, not the conversation', async () => {
       await bad({ max_tokens: 50_000 }, 'max_tokens', 'invalid_value');
     });
 
-    test.each(BAD_FIELDS_A)('refuses %j where variant A has it, ignores and names it in variant B', async (body, param, code) => {
+    test.each(BAD_FIELDS_A)('refuses %j in variant A, and in variant B ignores and names it', async (body, param, code) => {
       if (isA()) await bad(body, param, code);
       else {
         const got = await world().chat({ model: PINNED, messages: HELLO, ...body });
@@ -105,7 +105,7 @@ export function describeErrors(world: () => World): void {
       }
     });
 
-    test('refuses a plugin that is known but not installed in variant A', async () => {
+    test('refuses a known plugin that is not installed, in variant A', async () => {
       const got = await world().chat({ model: PINNED, messages: HELLO, plugins: ['gutenberg'] });
       if (isA()) expectError(got, { status: 400, code: 'plugin_unavailable', param: 'plugins' });
       else expect(got.status).toBe(200);
@@ -130,22 +130,22 @@ export function describeErrors(world: () => World): void {
       expectError(await world().call({ body: Buffer.from([0x7b, 0x22, 0xff, 0x22, 0x3a, 0x31, 0x7d]) }), { status: 400, code: null });
     });
 
-    test('refuses a number that is infinite once read', async () => {
+    test('refuses a number that is parsed as infinity', async () => {
       expectError(await world().call({ body: `{"model":"${PINNED}","messages":[{"role":"user","content":"x"}],"temperature":1e999}` }), { status: 400, code: 'invalid_value', param: 'temperature' });
     });
 
-    test('hands over the context error of a provider when no larger context is left', async () => {
+    test('passes on the context error of a provider if no larger context is left', async () => {
       const got = await world().chat({ model: PINNED, messages: [{ role: 'user', content: 'context please' }] });
       expect([got.status, errorOf(got).code]).toEqual([400, 'context_length_exceeded']);
     });
 
-    test('hands over a 400 of the provider, and names the parameter', async () => {
+    test('passes on a 400 of the provider, and names the parameter', async () => {
       const got = await world().chat({ model: PINNED, messages: [{ role: 'user', content: 'bad value please' }] });
       expect([got.status, errorOf(got).param]).toEqual([400, 'response_format']);
     });
   });
 
-  describe('who calls', () => {
+  describe('authentication', () => {
     const body = { model: PINNED, messages: HELLO };
     const anonymous = (headers: Record<string, string>): Promise<Got> => send(world().gateway.baseUrl, { body, headers });
     const expect401 = (got: Got, code: string | null): void => {
@@ -171,11 +171,11 @@ export function describeErrors(world: () => World): void {
       expect(parseAnswer(raw).status).toBe(401);
     });
 
-    test('takes the scheme in any case', async () => {
+    test('accepts the scheme in any case', async () => {
       expect((await anonymous({ authorization: `bearer ${world().account.key}` })).status).toBe(200);
     });
 
-    test('tells a suspended account', async () => {
+    test('names a suspended account', async () => {
       const account = await world().newAccount({});
       expect((await send(world().gateway.baseUrl, { body, key: account.key })).status).toBe(200);
       await world().admin('POST', `/admin/accounts/${account.id}/suspend`);
@@ -186,16 +186,16 @@ export function describeErrors(world: () => World): void {
       expect401(got, 'account_suspended');
     });
 
-    test('authenticates before it reads the body', async () => expect401(await send(world().gateway.baseUrl, { body: '{', headers: { 'content-type': 'text/plain' } }), null));
+    test('happens before the body is read', async () => expect401(await send(world().gateway.baseUrl, { body: '{', headers: { 'content-type': 'text/plain' } }), null));
   });
 
-  describe('what is not there', () => {
+  describe('what does not exist', () => {
     test('an unknown model is 404 and names it', async () => expectError(await world().chat({ model: 'acme/none', messages: HELLO }), { status: 404, code: 'model_not_found', param: 'model' }));
 
     test.each([
       ['data_collection', 'deepseek/deepseek-v4-pro', { data_collection: 'deny' }],
       ['zdr', 'openai/gpt-4o-mini', { zdr: true }],
-    ])('honours %s in both variants: no provider is eligible, and it is told why', async (reason, model, wish) => {
+    ])('applies %s in both variants: no provider is eligible, and the reason is given', async (reason, model, wish) => {
       const got = await world().chat({ model, messages: HELLO, ...wish });
       expectError(got, { status: 404, code: 'no_eligible_provider', param: 'model' });
       expect(errorOf(got).metadata?.['excluded_by']).toContain(reason);
@@ -212,7 +212,7 @@ export function describeErrors(world: () => World): void {
       expect(errorOf(got).message).toContain(isA() ? `ask for '${PINNED}' with` : 'GET /v1/models');
     });
 
-    test.each(['/none', '/v2/chat/completions', '/v1/chat/completion', '/v1/%00', '/%2e%2e/etc/passwd', '/v1/chat/completions/'])('an unknown address %s is 404 in the common shape', async (path) => {
+    test.each(['/none', '/v2/chat/completions', '/v1/chat/completion', '/v1/%00', '/%2e%2e/etc/passwd', '/v1/chat/completions/'])('an unknown address %s is 404 in the common format', async (path) => {
       const got = await world().call({ method: 'GET', path });
       expect([404, 405]).toContain(got.status);
       expect(problems('ErrorResponse', JSON.parse(got.text))).toEqual([]);
@@ -223,13 +223,13 @@ export function describeErrors(world: () => World): void {
       ['GET', '/v1/chat/completions'],
       ['DELETE', '/v1/models'],
       ['POST', '/v1/models'],
-    ])('%s %s is 405 and tells what is allowed', async (method, path) => {
+    ])('%s %s is 405 and names the allowed methods', async (method, path) => {
       const got = await world().call({ method, path });
       expectError(got, { status: 405, code: 'method_not_allowed' });
       expect(header(got, 'allow')).not.toBe('');
     });
 
-    test('a method that HTTP does not know is refused, and the connection closed', async () => {
+    test('an unknown HTTP method is refused, and the connection closed', async () => {
       expect(parseAnswer(await exchange(world().gateway.baseUrl, requestText('BREW', '/v1/models', []))).status).toBe(400);
     });
   });
@@ -242,12 +242,12 @@ export function describeErrors(world: () => World): void {
       expect(JSON.parse(chunks.join(''))).toMatchObject({ error: { type: INVALID, code: 'payload_too_large' } });
     });
 
-    test('a body of 5 MB with an image is ordinary', async () => {
+    test('a body of 5 MB with an image is accepted', async () => {
       const url = `data:image/png;base64,${'A'.repeat(5_000_000)}`;
       expect((await world().chat({ model: PINNED, messages: [{ role: 'user', content: [{ type: 'text', text: 'picture' }, { type: 'image_url', image_url: { url } }] }] })).status).toBe(200);
     });
 
-    test('a body that is not JSON by its type is 415', async () => {
+    test('a body without the JSON content type is 415', async () => {
       expectError(await world().call({ body: JSON.stringify({ model: PINNED, messages: HELLO }), headers: { 'content-type': 'text/plain' } }), { status: 415, code: 'unsupported_media_type' });
     });
 
@@ -258,11 +258,11 @@ export function describeErrors(world: () => World): void {
     });
   });
 
-  describe('money and rank', () => {
+  describe('money and tiers', () => {
     const body = { model: 'openai/gpt-4o', messages: HELLO, max_tokens: 100 };
     const as = async (settings: Record<string, unknown>, more: object = {}): Promise<Got> => send(world().gateway.baseUrl, { key: (await world().newAccount(settings)).key, body: { ...body, ...more } });
 
-    test('a cost cap is 402 in variant A and 429 insufficient_quota in variant B, and is not to be retried', async () => {
+    test('a cost cap is 402 in variant A and 429 insufficient_quota in variant B, and must not be retried', async () => {
       const got = await as({ cost_cap_usd: '0.000001', cost_cap_period: 'month' });
       if (isA()) {
         expectError(got, { status: 402, type: 'payment_required', code: 'cost_cap_exceeded' });
@@ -274,7 +274,7 @@ export function describeErrors(world: () => World): void {
       expect(header(got, 'x-should-retry')).toBe('false');
     });
 
-    test('a cap without a reset tells variant B to wait a day', async () => {
+    test('a cap that is never reset has a wait of one day in variant B', async () => {
       const got = await as({ cost_cap_usd: '0', cost_cap_period: 'total' });
       if (isA()) expectError(got, { status: 402, type: 'payment_required', code: 'cost_cap_exceeded' });
       else expect([got.status, header(got, 'retry-after')]).toEqual([429, '86400']);
@@ -286,7 +286,7 @@ export function describeErrors(world: () => World): void {
       else expect([got.status, errorOf(got).code]).toEqual([429, 'insufficient_quota']);
     });
 
-    test('a used-up allotment under a hard cap is 429 insufficient_quota until the period resets', async () => {
+    test('a used-up allotment under a hard cap is 429 insufficient_quota until the period is reset', async () => {
       const got = await as({ tier: 'team', hard_cap: true, included_tokens: '5' });
       expectError(got, { status: 429, type: 'insufficient_quota', code: 'insufficient_quota' });
       expect(header(got, 'x-should-retry')).toBe('false');

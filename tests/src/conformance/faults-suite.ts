@@ -44,7 +44,7 @@ export function describeFaults(world: () => World): void {
     fetch(`${world().gateway.baseUrl}/v1/chat/completions`, { method: 'POST', signal, headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' }, body: JSON.stringify(body) });
   const chat = (model: string, more: object = {}, { key }: Pick<TestAccount, 'key'> = world().account): Promise<Got> => world().chat({ model, messages: HELLO, ...more }, { key });
 
-  describe('providers that break', () => {
+  describe('providers that fail', () => {
     let slow: Promise<Got> | undefined;
 
     test('(a request to a provider that hangs is under way)', () => {
@@ -90,7 +90,7 @@ export function describeFaults(world: () => World): void {
       expect(header(second, 'x-router-provider')).toBe(header(first, 'x-router-provider'));
     });
 
-    test('when every provider fails it is 503 with Retry-After and what each of them said, and the charge is 0', async () => {
+    test('when every provider fails it is 503 with Retry-After and each provider’s error, and the charge is 0', async () => {
       pair().enqueue({ status: 500, body: {} }, { status: 503, headers: { 'retry-after': '7' }, body: { error: { message: 'SECRET UPSTREAM TEXT' } } });
       const got = await chat('openai/gpt-oss-120b');
       expect(got.status).toBe(503);
@@ -104,24 +104,24 @@ export function describeFaults(world: () => World): void {
       expect(rows.filter(({ kind }) => kind === 'charge').map(({ amount_nano_usd: amount }) => amount)).toEqual(['0']);
     });
 
-    test('the attempts of a failed request are told beside its error to a client that asks', async () => {
+    test('the attempts of a failed request are listed beside its error for a client that asks', async () => {
       single().enqueue({ status: 500, body: {} });
       const got = await world().call({ headers: { 'x-router-metadata': 'enabled' }, body: { model: 'mistralai/codestral-2508', messages: HELLO } });
       expect(JSON.parse(got.text)).toMatchObject({ error: { code: 'all_models_unavailable' }, router_metadata: { attempts: [{ provider: 'mistral', status: 'failed', class: 'provider_error', provider_status: 500 }] } });
     });
 
-    test('without a hint the client is told to come back in 5 s', async () => {
+    test('without a Retry-After of a provider the client is told to wait 5 s', async () => {
       single().enqueue({ status: 500, body: {} });
       const got = await chat('mistralai/mistral-medium-3.1');
       expect([got.status, header(got, 'retry-after')]).toEqual([503, '5']);
     });
 
-    test('a refused credential of ours is never shown as 401', async () => {
+    test('a refused credential of the operator is never reported as 401', async () => {
       world().upstreams.refusing.enqueue({ status: 401, body: { error: { message: 'bad key', code: 'invalid_api_key' } } });
       expect((await chat('deepseek/deepseek-v4-flash')).status).toBe(503);
     });
 
-    test('a provider that the account denies while its request runs is not asked for it', async () => {
+    test('a provider that the account denies while its request runs is not asked', async () => {
       const account = await world().newAccount({});
       const of = (method: 'GET' | 'PUT', path: string, body?: object): Promise<Got> => send(world().gateway.baseUrl, { method, path, key: account.key, ...(body === undefined ? {} : { body }) });
       const statuses: number[] = [];
@@ -143,7 +143,7 @@ export function describeFaults(world: () => World): void {
       } else expect([got.status, header(got, 'retry-after')]).toEqual([503, '5']);
     });
 
-    test('a stream cut after content ends with one error chunk and [DONE], is charged for what came, and is not tried again', async () => {
+    test('a stream cut after content ends with one error chunk and [DONE], is charged for what was delivered, and is not retried', async () => {
       single().enqueue({ chunks: [delta('half an '), delta('answer')], cut: true });
       const asked = single().requests.length;
       const got = await chat('mistralai/mistral-medium-3-5', { stream: true });
@@ -160,7 +160,7 @@ export function describeFaults(world: () => World): void {
       expect(rows.filter(({ kind }) => kind === 'charge')).toHaveLength(1);
     });
 
-    test('of two choices the one that had ended keeps its end when the stream is cut, and the other gets the error', async () => {
+    test('of two choices, one that had ended keeps its end when the stream is cut, and the other gets the error', async () => {
       const part = (index: number, text: string, finish: string | null = null): string => sse({ choices: [{ index, delta: text === '' ? {} : { content: text }, finish_reason: finish }] });
       single().enqueue({ chunks: [part(0, 'one'), part(1, 'tw'), part(0, '', 'length'), part(1, 'o')], cut: true });
       const got = await chat('mistralai/mistral-medium-3-5', { stream: true, n: 2 });
@@ -179,7 +179,7 @@ export function describeFaults(world: () => World): void {
       expect(got.text).not.toContain('SECRET');
     });
 
-    test('a content policy that stops a stream after content is its finish, and what came is charged', async () => {
+    test('a content policy that stops a stream after content is its finish reason, and what was delivered is charged', async () => {
       single().enqueue({ chunks: [delta('half an '), delta('answer'), sse({ error: { message: 'SECRET UPSTREAM TEXT', code: 'content_filter' } })] });
       const got = await chat('mistralai/devstral-2512', { stream: true });
       const { chunks, isDone } = streamOf(got.text);
@@ -193,14 +193,14 @@ export function describeFaults(world: () => World): void {
       expect(rows.filter(({ kind }) => kind === 'charge')).toHaveLength(1);
     });
 
-    test('a stream that just stops is not sold as a whole answer', async () => {
+    test('a stream that stops without an end is not reported as complete', async () => {
       single().enqueue({ chunks: [delta('and then')] });
       const { chunks, isDone } = streamOf((await chat('mistralai/magistral-medium-2509', { stream: true })).text);
       expect(isDone).toBe(true);
       expect(chunks.at(-1)?.error?.code).toBe('provider_disconnected');
     });
 
-    test('a client that hangs up cancels the provider, and pays for what was made', async () => {
+    test('a client that leaves cancels the provider, and pays for what was generated', async () => {
       let release: () => void = () => undefined;
       const wait = new Promise<void>((resolve) => (release = resolve));
       single().enqueue({ chunks: [delta('a first piece'), () => wait], hang: true });
@@ -217,7 +217,7 @@ export function describeFaults(world: () => World): void {
       expect(rows.find(({ kind }) => kind === 'attempt')?.flags).toContain('estimated');
     });
 
-    test('a client that hangs up on a stream before its first byte cancels the provider too, and pays for the prompt alone', async () => {
+    test('a client that leaves a stream before its first byte cancels the provider, too, and pays for the prompt only', async () => {
       const account = await world().newAccount({ cost_cap_usd: '1', cost_cap_period: 'total' });
       single().enqueue({ hang: true });
       const asked = single().requests.length;
@@ -239,7 +239,7 @@ export function describeFaults(world: () => World): void {
       expect(quota.settled_nano_usd).toBe(String(booked));
     });
 
-    test('a client that hangs up on a whole answer pays for it, since the provider makes it all the same', async () => {
+    test('a client that leaves a whole answer pays for it, since the provider generates it anyway', async () => {
       const account = await world().newAccount({});
       let release: () => void = () => undefined;
       const wait = new Promise<void>((resolve) => (release = resolve));
@@ -257,7 +257,7 @@ export function describeFaults(world: () => World): void {
       });
     });
 
-    test('a provider that hangs before its first byte: the client hears a heartbeat, then the next provider', async () => {
+    test('when a provider hangs before its first byte the client gets a comment, and then the next provider is asked', async () => {
       const got = await slow;
       if (got === undefined) throw new Error('expected the request of the first test');
       if (world().variant === 'A') {

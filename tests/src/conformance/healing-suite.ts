@@ -21,14 +21,14 @@ export function describeHealing(world: () => World): void {
   const charged = async (got: Got): Promise<number> => (await world().ledgerOf(world().account.id, header(got, 'x-request-id'))).filter(({ kind }) => kind === 'charge').length;
 
   describe('healing', () => {
-    test('cuts JSON out of prose and fences and mends it, and tells what it did', async () => {
+    test('extracts JSON from prose and fences, repairs it, and lists the steps', async () => {
       pair().enqueue(completion(WRAPPED));
       const got = await ask(JSON_OBJECT);
       expect([wordsOf(got), header(got, 'x-router-healed')]).toEqual([HEALED, 'fence,prose,syntax']);
       expect(completionOf(got).usage).toEqual({ prompt_tokens: 10, completion_tokens: 5, total_tokens: 15 });
     });
 
-    test('does the same to a stream, and tells it in the trailer', async () => {
+    test('does the same for a stream, and lists the steps in the trailer', async () => {
       pair().enqueue(streamed(...(WRAPPED.match(/.{1,7}/gs) ?? [])));
       const got = await ask({ ...JSON_OBJECT, stream: true });
       const { chunks, isDone } = streamOf(got.text);
@@ -36,7 +36,7 @@ export function describeHealing(world: () => World): void {
       expect(header(got, 'trailer')).toContain('X-Router-Healed');
     });
 
-    test('leaves an answer alone that is right, or where no JSON was asked for', async () => {
+    test('does not change an answer that is valid, or without a JSON format', async () => {
       pair().enqueue(completion(HEALED), completion(WRAPPED));
       const right = await ask(JSON_OBJECT);
       expect([wordsOf(right), header(right, 'x-router-healed')]).toEqual([HEALED, 'none']);
@@ -44,20 +44,20 @@ export function describeHealing(world: () => World): void {
       expect([wordsOf(plain), plain.headers['x-router-healed']]).toEqual([WRAPPED, undefined]);
     });
 
-    test('is switched off by the client, in variant A', async () => {
+    test('can be switched off by the client, in variant A', async () => {
       if (world().variant === 'B') return;
       pair().enqueue(completion(WRAPPED));
       expect(wordsOf(await ask({ ...JSON_OBJECT, plugin_options: { 'json-healing': { enabled: false } } }))).toBe(WRAPPED);
     });
 
-    test('asks another provider once for an answer that does not fit its schema, and charges one', async () => {
+    test('asks another provider once for an answer that does not match its schema, and charges one', async () => {
       pair().enqueue(completion('{"town":"Oslo"}'), completion('{"city":"Oslo"}'));
       const got = await ask(CITY);
       expect([wordsOf(got), header(got, 'x-router-healed'), header(got, 'x-router-attempts')]).toEqual(['{"city":"Oslo"}', 'none', '2']);
       expect(await charged(got)).toBe(1);
     });
 
-    test('keeps the schema that stands beside json_object, as hosts of open models have it', async () => {
+    test('applies the schema beside json_object, as hosts of open models do', async () => {
       pair().enqueue(completion('{"town":"Oslo"}'), completion('{"city":"Oslo"}'));
       const { schema } = CITY.response_format.json_schema;
       const got = await ask({ response_format: { type: 'json_object', schema } });
@@ -66,13 +66,13 @@ export function describeHealing(world: () => World): void {
       expect(asked.response_format).toEqual({ type: 'json_schema', json_schema: { name: 'answer', schema } });
     });
 
-    test('gives what does not fit as it is, when nobody gives better', async () => {
+    test('gives an answer that does not match as it is, if no provider gives a better one', async () => {
       pair().enqueue(completion('{"town":"Oslo"}'), completion('{"village":"Oslo",}'));
       const got = await ask(CITY);
       expect([wordsOf(got), header(got, 'x-router-healed')]).toEqual(['{"village":"Oslo",}', 'failed']);
     });
 
-    test('a schema that would hang its checker holds nobody up', async () => {
+    test('gives up a schema that would hang its checker, without delay for others', async () => {
       pair().enqueue(completion(`{"a":"${'a'.repeat(40)}!"}`), completion(HEALED));
       const schema = { type: 'object', properties: { a: { type: 'string', pattern: '^(a+)+$' } } };
       const hostile = await ask({ response_format: { type: 'json_schema', json_schema: { name: 'h', schema } } });
@@ -80,7 +80,7 @@ export function describeHealing(world: () => World): void {
       expect(wordsOf(await ask(CITY))).toBe(HEALED);
     });
 
-    test('tells the stage to a client that asks for metadata', async () => {
+    test('is listed as a stage for a client that asks for metadata', async () => {
       if (world().variant === 'B') return;
       pair().enqueue(completion(WRAPPED));
       const got = await world().call({ headers: { 'x-router-metadata': 'enabled' }, body: { model: PAIR, messages: HELLO, ...JSON_OBJECT } });

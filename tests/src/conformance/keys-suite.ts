@@ -23,7 +23,7 @@ export function describeKeys(world: () => World): void {
   const models = (key: string, baseUrl = world().gateway.baseUrl): Promise<Got> => send(baseUrl, { method: 'GET', path: '/v1/models', key });
 
   describe('keys', () => {
-    test('makes a key that works at once, shown this one time, with the maker’s scopes', async () => {
+    test('are created active, shown with their secret this once, and get the creator’s scopes', async () => {
       const { id, secret, got } = await make({ name: 'ci', expires_in: 3_600 });
       expect(header(got, 'location')).toBe(`/api/auth/${id}`);
       expect(header(got, 'cache-control')).toBe('no-store');
@@ -40,7 +40,7 @@ export function describeKeys(world: () => World): void {
       expect(keyOf(shown).key).toBeUndefined();
     });
 
-    test('tells when it was last used, and of one that was not used nothing', async () => {
+    test('show when they were last used, and null if they were not', async () => {
       const [used, idle] = [await make(), await make()];
       const before = Math.floor(Date.now() / 1_000);
       expect((await models(used.secret)).status).toBe(200);
@@ -50,7 +50,7 @@ export function describeKeys(world: () => World): void {
       expect(keyOf(await auth({ id: idle.id }))['last_used_at']).toBeNull();
     }, 30_000);
 
-    test('never expires when expires_in is absent or null', async () => {
+    test('never expire if expires_in is absent or null', async () => {
       expect(keyOf((await make()).got)['expires_at']).toBeNull();
       expect(keyOf((await make({ expires_in: null })).got)['expires_at']).toBeNull();
     });
@@ -65,12 +65,12 @@ export function describeKeys(world: () => World): void {
       [{ name: 'n', expires_in: 1.5 }, 'expires_in', 'invalid_value'],
       [{ name: 'n', expires_in: '60' }, 'expires_in', 'invalid_type'],
       [{ name: 'n', expires_in: 315_360_001 }, 'expires_in', 'invalid_value'],
-    ])('refuses %j', async (body, param, code) => {
+    ])('are refused with %j', async (body, param, code) => {
       const got = await auth({ method: 'POST', body });
       expect([got.status, errorOf(got).param, errorOf(got).code]).toEqual([400, param, code]);
     });
 
-    test('lists the account’s keys newest first, in pages', async () => {
+    test('are listed newest first, in pages', async () => {
       const account = await world().newAccount({});
       const own = (sent: Sent): Promise<Got> => send(world().gateway.baseUrl, { key: account.key, ...sent });
       const ids: string[] = [];
@@ -84,7 +84,7 @@ export function describeKeys(world: () => World): void {
       expect((await own({ method: 'GET', path: '/api/auth?limit=101' })).status).toBe(400);
     });
 
-    test('changes a name, and a disabled key is refused until it is enabled', async () => {
+    test('can be renamed, and a disabled one is refused until it is enabled', async () => {
       const { id, secret } = await make();
       expect(keyOf(await auth({ method: 'PATCH', id, body: { name: 'renamed' } }))).toMatchObject({ id, name: 'renamed', status: 'active' });
       expect(keyOf(await auth({ method: 'PATCH', id, body: { disabled: true } }))['status']).toBe('disabled');
@@ -93,7 +93,7 @@ export function describeKeys(world: () => World): void {
       await eventually('the enabled key works', async () => ((await models(secret)).status === 200 ? true : undefined));
     });
 
-    test('holds a key to its own limits', async () => {
+    test('obey their own limits', async () => {
       const { secret } = await make({ limits: { requests_per_minute: 1, allowed_models: ['simulator/fast'] } });
       const chat = (model: string): Promise<Got> => send(world().gateway.baseUrl, { key: secret, body: { model, messages: HELLO } });
       expect((await chat('simulator/smart')).status).toBe(404);
@@ -102,7 +102,7 @@ export function describeKeys(world: () => World): void {
       expect((await chat('simulator/fast')).status).toBe(429);
     });
 
-    test('rotates: both secrets work in the grace time; without one the old one is refused', async () => {
+    test('can be rotated: both secrets work in the grace period; without one the old secret is refused', async () => {
       const { id, secret } = await make();
       const rotated = await auth({ method: 'POST', id, path: '/rotate', body: { grace_seconds: 600 } });
       expect(rotated.status).toBe(200);
@@ -121,7 +121,7 @@ export function describeKeys(world: () => World): void {
       await eventually('the secret without grace is refused', async () => ((await models(next)).status === 401 ? true : undefined));
     });
 
-    test('revokes for good, and again with the same answer', async () => {
+    test('are revoked for good, and a repeated call gives the same answer', async () => {
       const { id, secret } = await make();
       const revoked = await auth({ method: 'DELETE', id });
       expect(revoked.status).toBe(200);
@@ -135,7 +135,7 @@ export function describeKeys(world: () => World): void {
       expect(keyOf(await auth({ id }))['status']).toBe('revoked');
     });
 
-    test('a revoked key is refused by every replica within a second', async () => {
+    test('that are revoked are refused by every replica within a second', async () => {
       const { id, secret } = await make();
       const edges = world().edges();
       for (const edge of edges) expect((await models(secret, edge)).status).toBe(200);
@@ -153,7 +153,7 @@ export function describeKeys(world: () => World): void {
       );
     });
 
-    test('an expired key is refused', async () => {
+    test('that have expired are refused', async () => {
       const { secret } = await make({ expires_in: 1 });
       const refused = await eventually('the key expires', async () => {
         const got = await models(secret);
@@ -162,7 +162,7 @@ export function describeKeys(world: () => World): void {
       expect([refused.status, errorOf(refused).code]).toEqual([401, 'api_key_expired']);
     });
 
-    test.each(['GET', 'DELETE', 'PATCH'])('%s of an unknown key, or of another account’s, is 404', async (method) => {
+    test.each(['GET', 'DELETE', 'PATCH'])('that are unknown or another account’s are 404 for %s', async (method) => {
       const other = await world().newAccount({});
       const foreign = keyOf(await send(world().gateway.baseUrl, { key: other.key, path: '/api/auth', body: { name: 'theirs' } })).id;
       for (const id of ['key_01JD8Z6T9M3W5R7V2K4X6B8N0Q', 'nonsense', foreign]) {
@@ -172,7 +172,7 @@ export function describeKeys(world: () => World): void {
       expect((await models(other.key)).status).toBe(200);
     });
 
-    test('gives no scope that the maker lacks', async () => {
+    test('get no scope that their creator lacks', async () => {
       const { secret } = await make({ scopes: ['keys', 'models:read'] });
       const got = await send(world().gateway.baseUrl, { key: secret, path: '/api/auth', body: { name: 'more', scopes: ['inference'] } });
       expect([got.status, errorOf(got).code]).toEqual(world().variant === 'A' ? [403, 'insufficient_scope'] : [401, 'invalid_api_key']);
@@ -180,7 +180,7 @@ export function describeKeys(world: () => World): void {
       expect([...(heir['scopes'] as string[])].sort()).toEqual(['keys', 'models:read']);
     });
 
-    test('lets a key get round its own limits by no call', async () => {
+    test('cannot remove or exceed their own limits by any call', async () => {
       const limits = { cost_cap_usd: 1, cost_cap_period: 'day' };
       const { id, secret } = await make({ limits });
       const { id: free } = await make();
@@ -204,7 +204,7 @@ export function describeKeys(world: () => World): void {
       expect(keyOf(await auth({ method: 'PATCH', id, body: { limits: null } }))['limits']).toMatchObject({ cost_cap_usd: null });
     });
 
-    test('needs the scope keys for all of it', async () => {
+    test('can only be managed with the scope keys', async () => {
       const { id, secret } = await make({ scopes: ['inference'] });
       for (const sent of [{ method: 'GET' }, { method: 'POST', body: { name: 'x' } }, { method: 'DELETE', path: `/api/auth/${id}` }]) {
         const got = await send(world().gateway.baseUrl, { path: '/api/auth', ...sent, key: secret });

@@ -75,7 +75,7 @@ export function describeKilledEdge(world: () => World): () => void {
 
   return () => {
     describe('after an edge was killed', () => {
-      test('a repeat of what it had not dispatched runs once its short lease is over, and is paid once', async () => {
+      test('a repeat of a request that it had not dispatched runs once its short lease is over, and is charged once', async () => {
         if (undispatched === undefined) throw new Error('expected a request');
         const { account, headers, body } = undispatched;
         const edge = world().edges()[0] ?? '';
@@ -88,7 +88,7 @@ export function describeKilledEdge(world: () => World): () => void {
         expect([again.status, errorOf(again).metadata?.['request_id']]).toEqual([409, got.headers['x-request-id']]);
       }, 2 * LEASE_MS);
 
-      test('a repeat at any edge is never run again, and is told what the client was charged for what it got', async () => {
+      test('a repeat of a dispatched request never runs again at any edge, and gets the charge for what the client got', async () => {
         if (broken === undefined) throw new Error('expected a broken request');
         const { account, headers, body, requestId } = broken;
         for (const edge of world().edges()) {

@@ -7,7 +7,7 @@ export function describeLimits(world: () => World): void {
   const chat = (key: string): Promise<Got> => send(world().gateway.baseUrl, { key, body: { model: 'simulator/fast', messages: HELLO } });
 
   describe('limits', () => {
-    test('lets no more than the rate through in a minute, and tells when one would pass', async () => {
+    test('let no more requests through in a minute than the rate, and say when one would pass', async () => {
       const { key } = await world().newAccount({ requests_per_minute: 3, burst_per_second: 50 });
       const passed = [await chat(key), await chat(key), await chat(key)];
       expect(passed.map(({ status }) => status)).toEqual([200, 200, 200]);
@@ -22,7 +22,7 @@ export function describeLimits(world: () => World): void {
       expect(header(refused, 'x-should-retry')).not.toBe('false');
     });
 
-    test('lets no more than the burst through at once', async () => {
+    test('let no more through at once than the burst', async () => {
       const { key } = await world().newAccount({ requests_per_minute: 1_000, burst_per_second: 2 });
       const answers = await Promise.all(Array.from({ length: 8 }, () => chat(key)));
       const refused = answers.filter(({ status }) => status === 429);
@@ -36,7 +36,7 @@ export function describeLimits(world: () => World): void {
       }
     });
 
-    test('says whose rate it was, and tells no key what another has left', async () => {
+    test('say whose rate was reached, and tell no key what another has left', async () => {
       const { id, key } = await world().newAccount({ requests_per_minute: 9, burst_per_second: 50 });
       const own = (JSON.parse((await world().admin('POST', '/admin/keys', { account_id: id, name: 'own', requests_per_minute: 1 })).text) as { key: { key: string } }).key.key;
       const bad = (of: string): Promise<Got> => send(world().gateway.baseUrl, { key: of, body: { model: 'simulator/fast' } });
@@ -47,20 +47,20 @@ export function describeLimits(world: () => World): void {
       expect(errorOf(await chat(key)).message).toBe('Rate limit reached: this account may make 9 requests a minute.');
     });
 
-    test('counts an account, however many keys it has', async () => {
+    test('count an account over all its keys', async () => {
       const { id, key } = await world().newAccount({ requests_per_minute: 2, burst_per_second: 50 });
       const second = (JSON.parse((await world().admin('POST', '/admin/keys', { account_id: id, name: 'second' })).text) as { key: { key: string } }).key.key;
       expect([(await chat(key)).status, (await chat(second)).status, (await chat(key)).status, (await chat(second)).status]).toEqual([200, 200, 429, 429]);
     });
 
-    test('does not count a request that was refused for its form', async () => {
+    test('do not count a request that was refused as invalid', async () => {
       const { key } = await world().newAccount({ requests_per_minute: 1, burst_per_second: 50 });
       for (let i = 0; i < 3; i += 1) expect((await send(world().gateway.baseUrl, { key, body: { model: 'simulator/fast', messages: [] } })).status).toBe(400);
       expect((await send(world().gateway.baseUrl, { key, body: { model: 'no/such', messages: HELLO } })).status).toBe(404);
       expect([(await chat(key)).status, (await chat(key)).status]).toEqual([200, 429]);
     });
 
-    test('counts the list of models apart from completions', async () => {
+    test('count the list of models separately from completions', async () => {
       const { key } = await world().newAccount({ requests_per_minute: 2, burst_per_second: 50 });
       const list = (): Promise<Got> => send(world().gateway.baseUrl, { method: 'GET', path: '/v1/models', key });
       const listed = [await list(), await list(), await list()];
@@ -73,13 +73,13 @@ export function describeLimits(world: () => World): void {
       ['free', { A: '60', B: '100' }],
       ['team', { A: '600', B: '600' }],
       ['pro', { A: '1000', B: '1000' }],
-    ])('gives tier %s the rate of its contract', async (tier, rates) => {
+    ])('give tier %s its published rate', async (tier, rates) => {
       const { key } = await world().newAccount({ tier });
       const got = await chat(key);
       expect([got.status, header(got, 'x-ratelimit-limit-requests')]).toEqual([200, rates[world().variant]]);
     });
 
-    test('tells the token trio where there is an allotment', async () => {
+    test('give the three token headers if there is an allotment', async () => {
       const { key } = await world().newAccount({ included_tokens: '1000000' });
       const got = await chat(key);
       expect(header(got, 'x-ratelimit-limit-tokens')).toBe('1000000');

@@ -17,7 +17,7 @@ export function describeMoney(world: () => World): void {
   };
 
   describe('money', () => {
-    test.each([{}, { tools: [WEATHER_TOOL, TIME_TOOL], messages: [{ role: 'user', content: 'two tools' }] }, { model: 'auto' }, { model: 'simulator/smart', n: 2 }])('header, body and ledger hold the same integer: %j', async (body) => {
+    test.each([{}, { tools: [WEATHER_TOOL, TIME_TOOL], messages: [{ role: 'user', content: 'two tools' }] }, { model: 'auto' }, { model: 'simulator/smart', n: 2 }])('header, body and ledger have the same integer: %j', async (body) => {
       const got = await chat(body);
       expect(got.status).toBe(200);
       const cost = nanoOf(header(got, 'x-router-cost'));
@@ -29,7 +29,7 @@ export function describeMoney(world: () => World): void {
       expect(BigInt((await charged(got)).amount_nano_usd)).toBe(cost);
     });
 
-    test.each([{}, { stream_options: { include_usage: true } }])('trailer, last chunk and ledger of a stream hold the same integer: %j', async (options) => {
+    test.each([{}, { stream_options: { include_usage: true } }])('trailer, last chunk and ledger of a stream have the same integer: %j', async (options) => {
       const got = await chat({ stream: true, ...options });
       const cost = nanoOf(got.trailers['x-router-cost'] ?? '');
       if (world().variant === 'A') expect(nanoIn(got.text, 'cost_usd')).toBe(cost);
@@ -37,7 +37,7 @@ export function describeMoney(world: () => World): void {
       expect(streamOf(got.text).isDone).toBe(true);
     });
 
-    test('prices a pinned model by the catalog, to the nano-dollar', async () => {
+    test('a model by name has the catalog’s price, to the nano-dollar', async () => {
       // 12 input tokens at 0.15 and 7 output tokens at 0.60 dollars per million.
       expect(nanoOf(header(await chat({}), 'x-router-cost'))).toBe(6_000n);
       // 2.50 and 10.00 dollars per million.
@@ -58,7 +58,7 @@ export function describeMoney(world: () => World): void {
       expect(new Set(rows.map(({ seq }) => seq)).size).toBe(rows.length);
     });
 
-    test('savings are what the same tokens would have cost at the baseline model, less the cost', async () => {
+    test('savings are the cost of the same tokens at the baseline model, minus the cost', async () => {
       const account = await world().newAccount({ baseline_model: 'openai/gpt-4-turbo' });
       const got = await send(world().gateway.baseUrl, { key: account.key, body: { model: 'auto', messages: HELLO } });
       const { usage } = completionOf(got);
@@ -68,7 +68,7 @@ export function describeMoney(world: () => World): void {
       expect(nanoOf(header(got, 'x-router-savings'))).toBe(savings > 0n ? savings : 0n);
     });
 
-    test('a model at its own author saves nothing', async () => {
+    test('a model at its own maker saves nothing', async () => {
       expect(nanoOf(header(await chat({}), 'x-router-savings'))).toBe(0n);
     });
 

@@ -29,11 +29,11 @@ export function describeNeighbours(world: () => World): void {
     if (status === 503) expect(Number(header(got, 'retry-after'))).toBeGreaterThanOrEqual(1);
   };
 
-  describe('while a neighbour does not answer', () => {
+  describe('while another service is away', () => {
     // Of a question that nobody else asks: one that comes often may go by a plan of a moment before.
     test('routing: 500 routing_unavailable', () => whileFrozen('routing', async () => expectOurs(await send(world().gateway.baseUrl, { key: world().account.key, body: { ...body, max_tokens: 77 } }), 500, 'routing_unavailable')));
 
-    test('quota: no limit, no difference, and the ledger bills the same; under a limit on money 503 quota_unavailable, never 402 or 429', async () => {
+    test('quota: without limits nothing changes, and the ledger bills the same; under a limit on money 503 quota_unavailable, never 402 or 429', async () => {
       const capped = await world().newAccount({ cost_caps: [{ cap_usd: '5', period: 'total' }] });
       const free = await world().newAccount({ tier: 'free' });
       const team = await world().newAccount({ tier: 'team' });
@@ -72,7 +72,7 @@ export function describeNeighbours(world: () => World): void {
       if (last?.x_router !== undefined) expect(charges[0]?.amount_nano_usd).toBe(String(Math.round(last.x_router.cost_usd * 1e9)));
     });
 
-    test('accounts: a key that edge has not seen is 503, never 401', async () => {
+    test('accounts: a key that is not cached at edge is 503, never 401', async () => {
       const { key } = await world().newAccount({});
       await whileFrozen('accounts', async () => expectOurs(await chat(key), 503, 'accounts_unavailable'));
     });

@@ -17,7 +17,7 @@ const SHOWN = {
 
 export function describeOperator(world: () => World): void {
   describe('the operator', () => {
-    test.each(['free', 'team', 'business', 'enterprise', 'pro'])('sets, shows and takes off every setting of an account of tier %s', async (tier) => {
+    test.each(['free', 'team', 'business', 'enterprise', 'pro'])('sets, shows and removes every setting of an account of tier %s', async (tier) => {
       const made = await world().admin('POST', '/admin/accounts', { name: 'set', tier, ...SETTINGS });
       expect(made.status).toBe(201);
       const { account, key } = jsonOf(made) as { account: Json & { id: string }; key: { id: string; key: string } };
@@ -31,7 +31,7 @@ export function describeOperator(world: () => World): void {
       expect(accounts.some(({ id }) => id === account.id)).toBe(true);
     });
 
-    test('shows the caps of an account before its first request, its own policy included', async () => {
+    test('sees the caps of an account before its first request, its own policy included', async () => {
       const account = await world().newAccount({ cost_cap_usd: '50', cost_cap_period: 'month' });
       const policy = await send(world().gateway.baseUrl, { method: 'PUT', path: '/api/policy', key: account.key, body: { cost_caps: [{ cap_usd: 2, period: 'day' }] } });
       expect(policy.status).toBe(200);
@@ -49,7 +49,7 @@ export function describeOperator(world: () => World): void {
       await eventually('the key is good again', async () => ((await models()).status === 200 ? true : undefined));
     });
 
-    test('makes keys with scopes and an end, lists them and revokes them', async () => {
+    test('creates keys with scopes and an expiry, lists them and revokes them', async () => {
       const account = await world().newAccount({});
       const made = await world().admin('POST', '/admin/keys', { account_id: account.id, name: 'short', expires_in: 3_600, scopes: ['models:read'] });
       const { key } = jsonOf(made) as { key: Json & { id: string; key: string; created_at: number; expires_at: number } };
@@ -60,7 +60,7 @@ export function describeOperator(world: () => World): void {
       expect(jsonOf(await world().admin('DELETE', `/admin/keys/${key.id}?compromised=true`))['key']).toMatchObject({ id: key.id, status: 'revoked' });
     });
 
-    test('limits a key, changes one limit and keeps the others, lifts what its own holder may not, and gives it a new secret', async () => {
+    test('limits a key, changes one limit and keeps the others, lifts one that its holder cannot, and rotates the key', async () => {
       const account = await world().newAccount({});
       const body = { account_id: account.id, name: 'app', scopes: ['inference', 'models:read'], requests_per_minute: 50, cost_cap_usd: '5', cost_cap_period: 'day', allowed_models: ['simulator/fast'] };
       const made = jsonOf(await world().admin('POST', '/admin/keys', body))['key'] as Json & { id: string; key: string; limits: Json };
@@ -82,7 +82,7 @@ export function describeOperator(world: () => World): void {
       expect(wrong.map(({ status }) => status)).toEqual([400, 400, 404, 404]);
     });
 
-    test('cuts what runs with a compromised key, and with no other, and it is charged for what it got', async () => {
+    test('ends the requests of a compromised key, and of no other, charged for what was delivered', async () => {
       const account = await world().newAccount({});
       const { key } = jsonOf(await world().admin('POST', '/admin/keys', { account_id: account.id, name: 'leaked' })) as { key: { id: string; key: string } };
       const tell = (secret: string, tokens: number): Promise<Response> =>
@@ -124,14 +124,14 @@ export function describeOperator(world: () => World): void {
       ['GET', '/admin/ledger/verify?account=acct_none', undefined, 404, 'account'],
       ['GET', '/admin/statement?account=acct_none&period=2026-11', undefined, 404, 'account'],
       ['POST', '/admin/provider-usage', { provider: 'opnai', days: [{ day: '2026-11-21', cost_usd: '1' }] }, 400, 'provider: "opnai"'],
-    ])('is told what is wrong with %s %s %j', async (method, path, body, status, word) => {
+    ])('gets an error that names what is wrong with %s %s %j', async (method, path, body, status, word) => {
       const got = await world().admin(method, path, body);
       expect([got.status, (jsonOf(got) as { error: { message: string } }).error.message]).toEqual([status, expect.stringContaining(word)]);
     });
   });
 
   describe('an account’s policy', () => {
-    test('is replaced as a whole, beside what the operator set', async () => {
+    test('is replaced as a whole, and does not change what the operator set', async () => {
       const account = await world().newAccount({ baseline_model: 'openai/gpt-4o', hard_cap: true, store_answers: true });
       const policy = async (body?: Json): Promise<Json> => {
         const got = await send(world().gateway.baseUrl, { method: body === undefined ? 'GET' : 'PUT', path: '/api/policy', key: account.key, ...(body === undefined ? {} : { body }) });

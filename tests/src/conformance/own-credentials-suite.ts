@@ -42,7 +42,7 @@ export function describeOwnCredentials(world: () => World): void {
   const served = (account: TestAccount): Promise<void> => answered(world(), account);
 
   describe('own credentials', () => {
-    test('serve models that the operator cannot, cost the account nothing, and are never told', async () => {
+    test('serve models that the operator cannot, cost the account nothing, and are never shown', async () => {
       const account = await world().newAccount({});
       expect((await ask(world(), account)).status).toBe(404);
       const set = await put(account, { secret: SECRET });
@@ -58,7 +58,7 @@ export function describeOwnCredentials(world: () => World): void {
       expect([Number(rows[0]?.amount_nano_usd) > 0, rows[1]?.amount_nano_usd]).toEqual([true, '0']);
     });
 
-    test('may be given for each provider that the list names, and for no other; nor is there anything to remove', async () => {
+    test('can be set and removed for each listed provider, and for no other', async () => {
       const account = await world().newAccount({});
       const list = await send(world().gateway.baseUrl, { method: 'GET', path: '/api/providers', key: account.key });
       const { data, providers } = JSON.parse(list.text) as { readonly data: readonly unknown[]; readonly providers: readonly string[] };
@@ -70,7 +70,7 @@ export function describeOwnCredentials(world: () => World): void {
       for (const _time of [1, 2]) expect((await remove(account)).status).toBe(200);
     });
 
-    test('belong to one account, and are gone everywhere soon after they are removed', async () => {
+    test('belong to one account, and stop working everywhere soon after they are removed', async () => {
       const [mine, other] = [await world().newAccount({}), await world().newAccount({})];
       await put(mine, { secret: SECRET });
       await served(mine);
@@ -82,7 +82,7 @@ export function describeOwnCredentials(world: () => World): void {
       expect(world().upstreams.own.requests.length - before).toBeLessThan(20);
     });
 
-    test('that the provider refuses are no wrong key of ours', async () => {
+    test('that the provider refuses are not reported as a wrong key of this service', async () => {
       const account = await world().newAccount({});
       await put(account, { secret: SECRET });
       await served(account);
@@ -92,7 +92,7 @@ export function describeOwnCredentials(world: () => World): void {
       expect(got.text).not.toContain(SECRET);
     });
 
-    test('alone reach what lies at their provider under an id', async () => {
+    test('are the only ones that reach data stored at their provider under an id', async () => {
       const account = await world().newAccount({});
       const { single } = world().upstreams;
       const model = 'mistralai/mistral-medium-3.1';
@@ -121,7 +121,7 @@ export function describeOwnCredentials(world: () => World): void {
       expect(new Set(seen().slice(before))).toEqual(new Set([`Bearer ${SECRET}`]));
     });
 
-    test('draw on an allotment of their own', async () => {
+    test('use an allotment of their own', async () => {
       const account = await world().newAccount({ tier: 'free', byok_tokens: '600' });
       await put(account, { secret: SECRET });
       await served(account);
@@ -138,7 +138,7 @@ export function describeOwnCredentials(world: () => World): void {
       expect(settled).toBe('0');
     });
 
-    test('count towards the allotment of the plan, and stop where it is hard', async () => {
+    test('count towards the allotment of the plan, and stop if it is hard', async () => {
       const account = await world().newAccount({ tier: 'team', included_tokens: '100000' });
       await put(account, { secret: SECRET });
       await served(account);
@@ -157,12 +157,12 @@ export function describeOwnCredentials(world: () => World): void {
       ['an address of the cloud’s metadata', { base_url: 'https://169.254.169.254/v1' }, 'base_url'],
       ['no secret', {}, 'secret'],
       ['a secret that is no text', { secret: 5 }, 'secret'],
-    ])('are not taken with %s', async (_what, over, param) => {
+    ])('are not accepted with %s', async (_what, over, param) => {
       const got = await put(await world().newAccount({}), { ...(param === 'secret' ? {} : { secret: SECRET }), ...over });
       expect([got.status, errorOf(got).param]).toEqual([400, param]);
     });
 
-    test('are asked for at an address of the account’s own, where the operator allows it', async () => {
+    test('are used at an address of the account’s own, if the operator allows it', async () => {
       const account = await world().newAccount({});
       const { own } = world().upstreams;
       expect((await put(account, { secret: SECRET, base_url: `${own.baseUrl}/mine` })).status).toBe(200);

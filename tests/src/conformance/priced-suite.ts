@@ -57,7 +57,7 @@ export function describePriced(world: () => World): void {
   };
 
   describe('prices', () => {
-    test('of a request of every kind are one integer in header, body, trailer, reports and ledger; all sums are sums of them', async () => {
+    test('of requests of every kind are the same integer in header, body, trailer, reports and ledger, and all sums add up', async () => {
       const { pair, single, own } = world().upstreams;
       for (const provider of [pair, single, own]) provider.clear();
       const [account, capped, byok] = await Promise.all([world().newAccount({}), world().newAccount({ cost_caps: [{ cap_usd: '0.000800', period: 'total' }] }), world().newAccount({})]);

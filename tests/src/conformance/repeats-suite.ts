@@ -35,7 +35,7 @@ export function describeRepeats(world: () => World): void {
       expect(await chargesOf(account)).toBe(1);
     });
 
-    test('are told id and cost where answers are not kept, and a conflict where the body differs', async () => {
+    test('get id and cost if answers are not kept, and a conflict for another body', async () => {
       const account = await world().newAccount({});
       const key = randomUUID();
       const first = await ask(account, key);
@@ -58,7 +58,7 @@ export function describeRepeats(world: () => World): void {
       expect(await chargesOf(account)).toBe(1);
     });
 
-    test('of a new API key make one key, and never tell its secret again', async () => {
+    test('of creating an API key create one key, and never show its secret again', async () => {
       const account = await world().newAccount({});
       const put = await send(world().gateway.baseUrl, { method: 'PUT', path: '/api/policy', key: account.key, body: { store_answers: true } });
       expect((JSON.parse(put.text) as { store_answers: boolean }).store_answers).toBe(true);

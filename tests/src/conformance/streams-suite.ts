@@ -19,7 +19,7 @@ export function describeStreams(world: () => World): void {
   };
 
   describe('streams', () => {
-    test('carries the whole text in order, under one id, created and model', async () => {
+    test('have the whole text in order, under one id, created and model', async () => {
       const { got, chunks } = await stream({});
       expect(contentOf(chunks)).toBe(GREETING);
       expect(new Set(chunks.map(({ id, created, model, object }) => JSON.stringify([id, created, model, object]))).size).toBe(1);
@@ -28,7 +28,7 @@ export function describeStreams(world: () => World): void {
       expect(chunks.slice(1).every(({ choices }) => choices.every(({ delta }) => delta.role === undefined))).toBe(true);
     });
 
-    test('without include_usage puts usage and x_router on the finish chunk, and never sends empty choices', async () => {
+    test('without include_usage have usage and x_router on the finish chunk, and never empty choices', async () => {
       const { chunks } = await stream({});
       expect(chunks.every(({ choices }) => choices.length === 1)).toBe(true);
       const last = chunks.at(-1);
@@ -38,7 +38,7 @@ export function describeStreams(world: () => World): void {
       expect(chunks.slice(0, -1).every((chunk) => !('usage' in chunk) && !('x_router' in chunk))).toBe(true);
     });
 
-    test('with include_usage sends usage null on every chunk and one last chunk without choices', async () => {
+    test('with include_usage have usage null on every chunk and a last chunk without choices', async () => {
       const { chunks } = await stream({ stream_options: { include_usage: true } });
       const last = chunks.at(-1);
       expect(last).toMatchObject({ choices: [], usage: USAGE });
@@ -50,12 +50,12 @@ export function describeStreams(world: () => World): void {
       }
     });
 
-    test.each([{}, { stream_options: { include_usage: true } }])('finishes exactly once (%j)', async (options) => {
+    test.each([{}, { stream_options: { include_usage: true } }])('finish exactly once (%j)', async (options) => {
       const { chunks } = await stream(options);
       expect(chunks.flatMap(({ choices }) => choices).filter(({ finish_reason: reason }) => reason !== null)).toHaveLength(1);
     });
 
-    test('numbers tool calls densely from 0; ids and names come once, arguments add up', async () => {
+    test('number tool calls from 0 without gaps; ids and names come once, arguments are concatenated', async () => {
       const { chunks } = await stream({ tools: [WEATHER_TOOL, TIME_TOOL], messages: [{ role: 'user', content: 'two tools' }] });
       const deltas = chunks.flatMap(({ choices }) => choices.flatMap(({ delta }) => delta.tool_calls ?? []));
       expect([...new Set(deltas.map(({ index }) => index))]).toEqual([0, 1]);
@@ -69,13 +69,13 @@ export function describeStreams(world: () => World): void {
       expect(chunks.flatMap(({ choices }) => choices.flatMap(({ finish_reason: reason }) => (reason === null ? [] : [reason])))).toEqual(['tool_calls']);
     });
 
-    test('streams every choice that n asks for, each finished once', async () => {
+    test('have every choice that n asks for, each finished once', async () => {
       const { chunks } = await stream({ model: 'simulator/fast', n: 2 });
       const finished = chunks.flatMap(({ choices }) => choices.filter(({ finish_reason: reason }) => reason !== null).map(({ index }) => index));
       expect(finished.sort()).toEqual([0, 1]);
     });
 
-    test('announces an estimate in the headers and tells the exact figures in trailers of the same names', async () => {
+    test('have an estimate in the headers and the exact figures in trailers of the same names', async () => {
       const { got, chunks } = await stream({});
       expect(got.headers).toMatchObject({ 'content-type': 'text/event-stream; charset=utf-8', 'cache-control': 'no-cache, no-transform', 'x-accel-buffering': 'no', 'x-router-provider': 'openai', 'x-router-cost-basis': 'estimate', trailer: 'X-Router-Cost, X-Router-Savings' });
       expect(nanoOf(header(got, 'x-router-cost'))).toBeGreaterThan(0n);
@@ -86,14 +86,14 @@ export function describeStreams(world: () => World): void {
       if (router !== undefined) expect(nanoOf(router.cost_usd.toFixed(9))).toBe(cost);
     });
 
-    test('tells usage even when the provider told none', async () => {
+    test('have usage even if the provider reported none', async () => {
       world().upstreams.single.enqueue({ chunks: [...(streamed('a few', ' words').chunks ?? [])].filter((piece) => typeof piece !== 'string' || !piece.includes('"usage"')) });
       const { chunks } = await stream({ model: 'mistralai/codestral-2508' });
       expect(contentOf(chunks)).toBe('a few words');
       expect(chunks.at(-1)?.usage?.completion_tokens).toBeGreaterThan(0);
     });
 
-    test('carries pictures of megabytes, in a stream and in a whole answer', async () => {
+    test('carry images of megabytes, as whole answers do', async () => {
       const images = [{ type: 'image_url', image_url: { url: `data:image/png;base64,${'iVBORw0KGgo'.repeat(150_000)}` } }];
       const [piece = '', ...rest] = streamed('a cat').chunks ?? [];
       const drawn = sse({ choices: [{ index: 0, delta: { images }, finish_reason: null }] });
@@ -105,7 +105,7 @@ export function describeStreams(world: () => World): void {
       expect([whole.status, (completionOf(whole).choices[0]?.message as { images?: unknown } | undefined)?.images]).toEqual([200, images]);
     });
 
-    test('delivers each piece when it comes, not at the end', async () => {
+    test('deliver each piece when it arrives, not at the end', async () => {
       let release: () => void = () => undefined;
       const wait = new Promise<void>((resolve) => (release = resolve));
       const [first = '', ...rest] = streamed('early', ' late').chunks ?? [];
@@ -125,7 +125,7 @@ export function describeStreams(world: () => World): void {
       expect(contentOf(streamOf(text).chunks)).toBe('early late');
     });
 
-    test('frames every event as one line and a blank line on the wire, with trailers behind the last chunk', async () => {
+    test('write every event as one line and a blank line, with trailers after the last chunk', async () => {
       const body = JSON.stringify({ model: PINNED, messages: HELLO, stream: true });
       const raw = await exchange(world().gateway.baseUrl, requestText('POST', '/v1/chat/completions', [`Authorization: Bearer ${world().account.key}`, 'Content-Type: application/json', 'TE: trailers'], body));
       const { status, chunks, trailers } = parseAnswer(raw);

@@ -104,7 +104,7 @@ export function describeWire(wire: Wire, world: () => WiresWorld): void {
       expectCalls(calls, [WEATHER_CALL]);
     });
 
-    test('parallel tool calls, plain and streamed: dense from 0', async () => {
+    test('parallel tool calls, plain and streamed: numbered from 0 without gaps', async () => {
       const options = { tools: TOOLS, messages: ask('two tools') };
       const { choices } = await plain(options);
       expect(choices[0]?.finish_reason).toBe('tool_calls');
@@ -114,7 +114,7 @@ export function describeWire(wire: Wire, world: () => WiresWorld): void {
       expectCalls(calls, CALLS);
     });
 
-    test('tool results go back', async () => {
+    test('tool results are sent back', async () => {
       const { choices } = await plain({ tools: TOOLS, messages: ask('two tools') });
       const message = choices[0]?.message;
       const results = (message?.tool_calls ?? []).map(({ id }, at) => ({ role: 'tool', tool_call_id: id, content: at === 0 ? '{"celsius":4}' : 'noon' }));
@@ -126,7 +126,7 @@ export function describeWire(wire: Wire, world: () => WiresWorld): void {
       expect(contentOf((await stream({ tools: TOOLS, messages })).chunks)).toBe(RESULT_ANSWER);
     });
 
-    test.each([SCHEMA_FORMAT, { type: 'json_object' }])('JSON by $type, plain and streamed: content alone, no call of ours', async (format) => {
+    test.each([SCHEMA_FORMAT, { type: 'json_object' }])('JSON by $type, plain and streamed: only content, no tool call of ours', async (format) => {
       const options = { response_format: format, messages: ask('Oslo as json') };
       const { choices } = await plain(options);
       expect(choices[0]).toMatchObject({ finish_reason: 'stop' });
@@ -146,14 +146,14 @@ export function describeWire(wire: Wire, world: () => WiresWorld): void {
     });
 
     if (wire.takesUrls) {
-      test('an image by address goes on as an address', async () => {
+      test('an image by URL is sent as a URL', async () => {
         const url = 'https://images.example.com/pixel.png';
         const { choices } = await plain(picture(url));
         expect(choices[0]?.message.content).toBe(IMAGE_ANSWER);
         expect(asked()).toContain(url);
       });
     } else {
-      test('an image at an address that must not be fetched is a 400 that names the part, and nobody is asked', async () => {
+      test('an image at a URL that must not be fetched is a 400 that names the part, and no provider is asked', async () => {
         const before = door().requests.length;
         const got = await chat(picture('https://127.0.0.1/pixel.png'));
         expect([got.status, errorOf(got).param]).toEqual([400, 'messages.[0].content.[1].image_url.url']);
@@ -188,7 +188,7 @@ export function describeWire(wire: Wire, world: () => WiresWorld): void {
         }
       };
 
-      test.each(faults.map((fault, at) => ({ ...fault, of: wire.models[at % wire.models.length] ?? model })))('$name: another provider answers, and nothing of it is seen', async ({ whole, inStream, of }) => {
+      test.each(faults.map((fault, at) => ({ ...fault, of: wire.models[at % wire.models.length] ?? model })))('$name: another provider answers, and the client sees nothing of it', async ({ whole, inStream, of }) => {
         if (whole !== undefined) {
           door().enqueue(whole);
           expectFallback(await chat({ model: of, models: [FALLBACK.model] }));
@@ -232,7 +232,7 @@ export function describeWire(wire: Wire, world: () => WiresWorld): void {
         expect(got.text).not.toContain(UPSTREAM_WORDS);
       };
 
-      test('429: another credential answers, else another provider; with no other it is 503, never the provider’s 429', async () => {
+      test('429: another credential answers, else another provider; without either it is 503, never the provider’s 429', async () => {
         const [, first, second] = wire.models;
         if (hasOthers) {
           door().enqueue(wire.refusal(429));
@@ -251,7 +251,7 @@ export function describeWire(wire: Wire, world: () => WiresWorld): void {
         expect(got.text).not.toContain(UPSTREAM_WORDS);
       });
 
-      test('a refused credential: the next one is used at once and from then on, no client sees 401', async () => {
+      test('a refused credential: the next one is used at once and from then on, and no client gets 401', async () => {
         door().enqueue(wire.refusal(401));
         const got = await chat({ model: wire.models[1], models: [FALLBACK.model] });
         if (hasOthers) expectOtherCredential(got);
@@ -290,7 +290,7 @@ export function describeHanging(wires: readonly Wire[], world: () => WiresWorld,
 
 /** The provider has the prompt, and has said nothing yet. */
 export function describeLeaving(wires: readonly Wire[], world: () => WiresWorld): void {
-  test.each(wires)('a client that leaves before an answer on the $name wire begins pays for its prompt, and for nothing else', async ({ provider, models }) => {
+  test.each(wires)('a client that leaves before an answer on the $name wire begins pays only for its prompt', async ({ provider, models }) => {
     const { gateway } = world();
     const { account, key } = await admin<{ readonly account: { readonly id: string }; readonly key: { readonly key: string } }>(gateway, '/accounts', 'POST', { name: `leaves ${provider}`, tier: 'enterprise' });
     const door = world().door(provider);

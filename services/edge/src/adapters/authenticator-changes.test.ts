@@ -5,10 +5,10 @@ import type { Caller } from '../domain/ports.js';
 import { bench, revoked, type Bench } from '../testing/authenticator-bench.js';
 import { accountWith, keyWith } from '../testing/callers.js';
 
-describe('a change of which no event is heard', () => {
+describe('a change whose event was lost', () => {
   const told = { keyId: 'key_1', accountId: 'acct_1', reason: 'revoked' };
 
-  test('is asked of accounts, and seen within a second', async () => {
+  test('is found by asking accounts, and takes effect within a second', async () => {
     const { ask, accounts, key, clock } = await bench();
     await clock.advanceAsync(10_000);
     await ask();
@@ -18,14 +18,14 @@ describe('a change of which no event is heard', () => {
     expect(await ask()).toBe('revoked');
   });
 
-  test('ends what runs with a compromised key', async () => {
+  test('ends the running requests of a compromised key', async () => {
     const { accounts, clock, cut } = await bench();
     accounts.changes.push({ ...told, reason: 'compromised' });
     await clock.advanceAsync(400);
     expect(cut).toEqual(['key_1']);
   });
 
-  test('is seen page by page where many came at once, none of them left out', async () => {
+  test('is found even if many changes at once fill several pages', async () => {
     const { ask, accounts, key, clock } = await bench();
     await ask();
     accounts.add(key, revoked);
@@ -42,7 +42,7 @@ describe('a change of which no event is heard', () => {
     expect(await ask()).toBe('revoked');
   });
 
-  test('is seen within a second too where accounts does not know what was changed since', async () => {
+  test('takes effect within a second even if accounts no longer knows the changes since the last question', async () => {
     const { ask, accounts, key, clock } = await bench();
     await ask();
     accounts.add(key, revoked);
@@ -54,7 +54,7 @@ describe('a change of which no event is heard', () => {
   test.each<[string, FaultCode]>([
     ['an accounts of before', 'unknown_method'],
     ['an accounts that cannot read them', 'internal_error'],
-  ])('is seen within a second as well with %s', async (_name, code) => {
+  ])('takes effect within a second also with %s', async (_name, code) => {
     const { ask, accounts, key, clock } = await bench();
     accounts.listChanges = () => Promise.reject(new Fault(code, 'not here'));
     await clock.advanceAsync(10_000);
@@ -64,7 +64,7 @@ describe('a change of which no event is heard', () => {
     expect(await ask()).toBe('revoked');
   });
 
-  test('is seen though every other replica of accounts hangs', async () => {
+  test('is found even if every second replica of accounts hangs', async () => {
     const { ask, accounts, key, clock } = await bench();
     await ask();
     let asked = 0;
@@ -81,7 +81,7 @@ describe('a change of which no event is heard', () => {
     expect(await ask()).toBe('revoked');
   });
 
-  test('is seen though two replicas of accounts that hang are asked first', async () => {
+  test('is found even if the first two replicas of accounts that are asked hang', async () => {
     const { ask, accounts, key, clock } = await bench();
     await clock.advanceAsync(10_000);
     await ask();
@@ -96,7 +96,7 @@ describe('a change of which no event is heard', () => {
     expect(await ask()).toBe('revoked');
   });
 
-  test('costs few questions while nothing is changed', async () => {
+  test('asking for changes is rare while nothing changes', async () => {
     const { accounts, clock } = await bench();
     let asked = 0;
     accounts.listChanges = async ({ after = '' }) => {
@@ -107,7 +107,7 @@ describe('a change of which no event is heard', () => {
     expect(asked).toBe(25);
   });
 
-  test('is not missed when a late answer comes after that of a later question', async () => {
+  test('is not missed when a late answer arrives after that of a later question', async () => {
     const { ask, accounts, key, clock } = await bench();
     await ask();
     const answers: (() => void)[] = [];
@@ -148,7 +148,7 @@ describe('while no key is used and nothing runs', () => {
     return { ...made, questions: () => questions };
   };
 
-  test('accounts is seldom asked what was changed, and from the next request on as often as ever', async () => {
+  test('accounts is rarely asked for changes, and as often as before from the next request on', async () => {
     const { ask, clock, questions } = await rested();
     await clock.advanceAsync(30_000);
     expect(questions()).toBe(6);
@@ -158,7 +158,7 @@ describe('while no key is used and nothing runs', () => {
     expect(questions() - asked).toBeGreaterThanOrEqual(4);
   });
 
-  test('a key that was revoked meanwhile is refused from the first request on, though no event was heard', async () => {
+  test('a key that was revoked meanwhile is refused at the first request, although its event was lost', async () => {
     const { ask, accounts, key, clock } = await rested();
     await clock.advanceAsync(3_000);
     accounts.add(key, revoked);
@@ -167,7 +167,7 @@ describe('while no key is used and nothing runs', () => {
     expect(await ask()).toBe('revoked');
   });
 
-  test('one answer is of all keys: the first requests look none of them up', async () => {
+  test('one answer covers all keys: the first requests need no look-up', async () => {
     const { ask, accounts, clock, questions } = await rested();
     await clock.advanceAsync(4_000);
     const before = questions();
@@ -175,7 +175,7 @@ describe('while no key is used and nothing runs', () => {
     expect([accounts.lookUps, questions() - before]).toEqual([1, 1]);
   });
 
-  test('an accounts of before this question is asked about the key instead', async () => {
+  test('an older accounts that does not know the question is asked about the key instead', async () => {
     const { ask, accounts, key, clock } = await rested();
     accounts.listChanges = () => Promise.reject(new Fault('unknown_method', 'not here'));
     accounts.add(key, revoked);
@@ -183,7 +183,7 @@ describe('while no key is used and nothing runs', () => {
     expect(await ask()).toBe('revoked');
   });
 
-  test('a replica of accounts that hangs does not hold up the first request for long, nor does its absence', async () => {
+  test('a hanging or absent replica of accounts does not delay the first request for long', async () => {
     const { ask, accounts, clock } = await rested();
     accounts.gate = new Promise(() => undefined);
     accounts.listChanges = () => new Promise(() => undefined);
@@ -194,7 +194,7 @@ describe('while no key is used and nothing runs', () => {
     expect(answer).toBe('caller');
   });
 
-  test('it is known that accounts is away: the first request does not wait at all', async () => {
+  test('an outage of accounts is noticed, so that the first request does not wait', async () => {
     const { authenticator, accounts, clock, key } = await rested();
     accounts.gate = new Promise(() => undefined);
     accounts.listChanges = () => new Promise(() => undefined);
@@ -202,7 +202,7 @@ describe('while no key is used and nothing runs', () => {
     expect(authenticator.authenticate(key)).toMatchObject({ kind: 'caller' });
   });
 
-  test('but a request that still runs is cut within a second when its key is compromised', async () => {
+  test('a running request is still cut within a second when its key is compromised', async () => {
     const { accounts, clock, cut, ask } = await bench(undefined, () => true);
     await ask();
     await clock.advanceAsync(3_000_000);
@@ -212,7 +212,7 @@ describe('while no key is used and nothing runs', () => {
   });
 });
 
-describe('what is known of a caller by now', () => {
+describe('the present record of a caller', () => {
   const lists = { key: keyWith(), account: accountWith({ denyModels: ['a/x'] }) };
   const callerOf = async ({ authenticator, key }: Bench): Promise<Caller> => {
     const found = await authenticator.authenticate(key);
@@ -220,7 +220,7 @@ describe('what is known of a caller by now', () => {
     return found.caller;
   };
 
-  test('is the caller itself while nothing was changed, or nothing is cached', async () => {
+  test('is the caller itself while nothing was changed or nothing is cached', async () => {
     const made = await bench();
     const caller = await callerOf(made);
     expect(made.authenticator.present(caller)).toBe(caller);
@@ -228,7 +228,7 @@ describe('what is known of a caller by now', () => {
     expect(made.authenticator.present(caller)).toBe(caller);
   });
 
-  test('are the new lists as soon as they are heard of, though no other request comes', async () => {
+  test('has the new lists as soon as a change is known, without another request', async () => {
     const made = await bench(undefined, undefined, (keyId) => keyId === 'key_1');
     const caller = await callerOf(made);
     made.accounts.add(made.key, lists);
@@ -236,7 +236,7 @@ describe('what is known of a caller by now', () => {
     expect(made.authenticator.present(caller).account.denyModels).toEqual(['a/x']);
   });
 
-  test('are those of an account that was suspended, too', async () => {
+  test('has the new lists of a suspended account, too', async () => {
     const made = await bench(undefined, undefined, () => true);
     const caller = await callerOf(made);
     made.accounts.add(made.key, { ...lists, account: { ...lists.account, suspended: true } });
@@ -244,7 +244,7 @@ describe('what is known of a caller by now', () => {
     expect(made.authenticator.present(caller).account.denyModels).toEqual(['a/x']);
   });
 
-  test('are never again the lists of before, while what is told twice is asked for anew', async () => {
+  test('never has older lists again, and a change that is reported twice is looked up twice', async () => {
     const made = await bench(undefined, undefined, () => true);
     const caller = await callerOf(made);
     const change = { keyId: '', accountId: 'acct_1', reason: 'account_changed' };
@@ -257,7 +257,7 @@ describe('what is known of a caller by now', () => {
     expect([made.accounts.lookUps, made.authenticator.size(), denied()]).toEqual([3, 0, ['a/x']]);
   });
 
-  test('are not forgotten where the recheck of each minute, and no notice, brought them', async () => {
+  test('keeps the lists that a regular recheck brought without a notice', async () => {
     const made = await bench(undefined, undefined, () => true);
     const caller = await callerOf(made);
     made.accounts.add(made.key, lists);
@@ -268,7 +268,7 @@ describe('what is known of a caller by now', () => {
     expect(made.authenticator.present(caller).account.denyModels).toEqual(['a/x']);
   });
 
-  test('is asked for again where something is changed while the answer is on its way', async () => {
+  test('is looked up again if another change arrives while the answer is on its way', async () => {
     const made = await bench(undefined, undefined, () => true);
     const caller = await callerOf(made);
     let open: () => void = () => undefined;
@@ -282,14 +282,14 @@ describe('what is known of a caller by now', () => {
     expect(made.authenticator.present(caller).account.denyModels).toEqual(['a/x']);
   });
 
-  test('costs no look-up of a key that nothing runs with', async () => {
+  test('costs no look-up for a key without running requests', async () => {
     const made = await bench(undefined, undefined, () => false);
     await callerOf(made);
     await made.invalidate({ keyId: '', accountId: 'acct_1', reason: 'account_changed' });
     expect(made.accounts.lookUps).toBe(1);
   });
 
-  test('is what another request of the key brought, where accounts was away at first', async () => {
+  test('is the one that another request of the key brought, if accounts was away at first', async () => {
     const made = await bench(undefined, undefined, () => true);
     const caller = await callerOf(made);
     made.accounts.add(made.key, lists);
@@ -300,7 +300,7 @@ describe('what is known of a caller by now', () => {
     expect(made.authenticator.present(caller).account.denyModels).toEqual(['a/x']);
   });
 
-  test('does not come from an accounts that is away, which nobody hears of', async () => {
+  test('does not change while accounts is away, and no request waits for it', async () => {
     const made = await bench(undefined, undefined, () => true);
     const caller = await callerOf(made);
     made.accounts.isAway = true;

@@ -7,7 +7,7 @@ import { PEPPER } from '../testing/accounts.js';
 import { bench, revoked } from '../testing/authenticator-bench.js';
 import { accountWith, keyWith } from '../testing/callers.js';
 
-test('accounts is told which keys were let in, and not of those that were refused', async () => {
+test('accounts is told about the uses of admitted keys, but not of refused ones', async () => {
   const { clock, accounts, ask } = await bench();
   const refused = makeApiKey(randomBytes);
   accounts.add(refused, { key: keyWith({ id: 'key_2', status: 'revoked' }), account: accountWith() });
@@ -18,19 +18,19 @@ test('accounts is told which keys were let in, and not of those that were refuse
 });
 
 describe('look-up', () => {
-  test('a key that is malformed or mistyped costs none', async () => {
+  test('is not needed for a malformed or mistyped key', async () => {
     const { ask, accounts, key } = await bench();
     const mistyped = `${key.slice(0, 20)}${key[20] === 'a' ? 'b' : 'a'}${key.slice(21)}`;
     expect([await ask('sk-other'), await ask(mistyped), accounts.lookUps]).toEqual(['invalid', 'invalid', 0]);
   });
 
-  test('many requests of one cold key cost one', async () => {
+  test('happens once for many simultaneous requests of an uncached key', async () => {
     const { ask, accounts } = await bench();
     expect(new Set(await Promise.all(Array.from({ length: 50 }, () => ask())))).toEqual(new Set(['caller']));
     expect(accounts.lookUps).toBe(1);
   });
 
-  test('a warm key costs one a minute, and gives the same caller object between', async () => {
+  test('happens once a minute for a cached key, which gives the same caller object in between', async () => {
     const { authenticator, ask, accounts, clock, key } = await bench();
     const [first, second] = [await authenticator.authenticate(key), await authenticator.authenticate(key)];
     expect(first.kind === 'caller' && second.kind === 'caller' && first.caller === second.caller).toBe(true);
@@ -42,7 +42,7 @@ describe('look-up', () => {
     expect(accounts.lookUps).toBe(2);
   });
 
-  test('an unknown key costs one each two seconds, and works soon after it is made', async () => {
+  test('happens every two seconds at most for an unknown key, which works soon after it is created', async () => {
     const { ask, accounts, clock } = await bench();
     const other = makeApiKey(randomBytes);
     expect([await ask(other), await ask(other), accounts.lookUps]).toEqual(['invalid', 'invalid', 1]);
@@ -59,13 +59,13 @@ describe('states', () => {
     ['expired', { status: 'expired' }, {}],
     ['suspended', {}, { suspended: true }],
     ['caller', { status: 'rotating' }, {}],
-  ])('is told as %s to whoever holds the secret', async (state, key, account) => {
+  ])('of a key are told as %s to the holder of the secret', async (state, key, account) => {
     const { ask, accounts, key: secret } = await bench();
     accounts.add(secret, { key: keyWith(key), account: accountWith(account) });
     expect(await ask()).toBe(state);
   });
 
-  test('a cached key expires at its moment', async () => {
+  test('a cached key expires at its time', async () => {
     const { ask, accounts, clock, key } = await bench();
     accounts.add(key, { key: keyWith({ expiresAt: String(clock.nowMs() / 1_000 + 5) }), account: accountWith() });
     expect(await ask()).toBe('caller');
@@ -75,7 +75,7 @@ describe('states', () => {
     expect(await ask()).toBe('expired');
   });
 
-  test.each([-60_000, 60_000])('a key lives as long as accounts says where the clock here is apart from its own by %d ms', async (apartMs) => {
+  test.each([-60_000, 60_000])('a key lives as long as accounts says, even if the clock here differs by %d ms', async (apartMs) => {
     const { ask, accounts, clock, key } = await bench();
     accounts.atMs = clock.nowMs() - apartMs;
     accounts.add(key, { key: keyWith({ expiresAt: String(accounts.atMs / 1_000 + 5) }), account: accountWith() });
@@ -86,7 +86,7 @@ describe('states', () => {
     expect(await ask()).toBe('expired');
   });
 
-  test.each(['is there', 'is away'])('a clock that is set ahead ends no key before its time, while accounts %s', async (accountsIs) => {
+  test.each(['is there', 'is away'])('a clock that is set ahead does not end a key early, while accounts %s', async (accountsIs) => {
     const { ask, accounts, clock, key } = await bench();
     const tell = (): void => {
       accounts.atMs = 1_767_225_600_000 + clock.monotonicMs();
@@ -103,7 +103,7 @@ describe('states', () => {
     expect(await ask()).toBe('expired');
   });
 
-  test('a host that slept over the end of a key asks accounts, and lets it in no more', async () => {
+  test('after the host was suspended past the end of a key, accounts is asked and the key is refused', async () => {
     const { ask, accounts, clock, key } = await bench();
     accounts.add(key, { key: keyWith({ expiresAt: String(clock.nowMs() / 1_000 + 600) }), account: accountWith() });
     expect(await ask()).toBe('caller');
@@ -117,7 +117,7 @@ describe('invalidation', () => {
   test.each<[string, KeyInvalidated]>([
     ['of the key', { keyId: 'key_1', accountId: 'acct_1', reason: 'revoked' }],
     ['of the whole account', { keyId: '', accountId: 'acct_1', reason: 'suspended' }],
-  ])('%s is seen by the next request', async (_name, event) => {
+  ])('%s takes effect at the next request', async (_name, event) => {
     const { ask, accounts, key, invalidate } = await bench();
     await ask();
     accounts.add(key, revoked);
@@ -126,7 +126,7 @@ describe('invalidation', () => {
     expect(await ask()).toBe('revoked');
   });
 
-  test('of another key costs this one nothing', async () => {
+  test('of another key costs this key no look-up', async () => {
     const { ask, accounts, invalidate } = await bench();
     await ask();
     await invalidate({ keyId: 'key_9', accountId: 'acct_9' });
@@ -134,7 +134,7 @@ describe('invalidation', () => {
     expect(accounts.lookUps).toBe(1);
   });
 
-  test('that overtakes a look-up is never answered with what was read before it', async () => {
+  test('that arrives during a look-up prevents that its outdated answer is used later', async () => {
     const { ask, accounts, key, invalidate } = await bench();
     let open = (): void => undefined;
     accounts.gate = new Promise((resolve) => {
@@ -149,7 +149,7 @@ describe('invalidation', () => {
     expect(await ask()).toBe('revoked');
   });
 
-  test('that cannot be read rechecks everything', async () => {
+  test('whose event cannot be read makes all keys be rechecked', async () => {
     const { ask, accounts, key, bus, clock } = await bench();
     await ask();
     accounts.add(key, revoked);
@@ -158,7 +158,7 @@ describe('invalidation', () => {
     expect(await ask()).toBe('revoked');
   });
 
-  test('without a connection to the bus costs no look-up of other keys', async () => {
+  test('does not cause look-ups of other keys while the bus is disconnected', async () => {
     const { ask, accounts, bus, clock } = await bench();
     await ask();
     bus.setConnected(false);
@@ -170,7 +170,7 @@ describe('invalidation', () => {
 });
 
 describe('while accounts is away', () => {
-  test('a warm key works for ten minutes, then asks for a retry; a cold one at once', async () => {
+  test('a cached key works for ten minutes and then gets a retryable error; an uncached key gets it at once', async () => {
     const { ask, accounts, clock } = await bench();
     await ask();
     accounts.isAway = true;
@@ -183,7 +183,7 @@ describe('while accounts is away', () => {
     expect(await ask()).toBe('caller');
   });
 
-  test('a warm key does not wait for it again and again', async () => {
+  test('a cached key does not wait for accounts again and again', async () => {
     const { ask, accounts, clock } = await bench();
     await ask();
     accounts.isAway = true;
@@ -198,7 +198,7 @@ describe('while accounts is away', () => {
   });
 });
 
-test('no warm key waits for an accounts that answers nothing any more, from the first request on', async () => {
+test('no cached key waits for an accounts that does not answer, from the first request on', async () => {
   const { authenticator, ask, accounts, clock, key } = await bench();
   await ask();
   accounts.gate = new Promise(() => undefined);
@@ -209,7 +209,7 @@ test('no warm key waits for an accounts that answers nothing any more, from the 
   }
 });
 
-test('however many sessions a key signs in, no more is kept than what is cached, and an invalidation finds all of that', async () => {
+test('the number of sessions of a key does not make the index grow beyond the cache, and an invalidation finds them all', async () => {
   const { ask, accounts, authenticator, key, invalidate } = await bench(10);
   await ask();
   for (let i = 0; i < 100; i += 1) {
@@ -222,7 +222,7 @@ test('however many sessions a key signs in, no more is kept than what is cached,
   expect([authenticator.size(), authenticator.indexed()]).toEqual([0, 0]);
 });
 
-test('what a look-up answers after the key was revoked is not kept: the next request is refused', async () => {
+test('the answer of a look-up that began before the revocation is not kept: the next request is refused', async () => {
   const { ask, accounts, clock, key, invalidate } = await bench();
   let answer: () => void = () => undefined;
   accounts.gate = new Promise((resolve) => (answer = resolve));
@@ -237,7 +237,7 @@ test('what a look-up answers after the key was revoked is not kept: the next req
   expect(await ask()).toBe('revoked');
 });
 
-test('only a cached key that may be used is warm', async () => {
+test('only a cached key that may be used counts as warm', async () => {
   const { ask, accounts, key, authenticator } = await bench();
   expect(authenticator.isWarm(key)).toBe(false);
   await ask();

@@ -5,7 +5,7 @@ import { createClaimsClient, createLedgerClient } from './claims-client.js';
 
 const REF = { accountId: 'acct_1', keyDigest: Buffer.from('key'), requestId: 'r1' };
 
-test('a frozen accounts, or billing, is given up by its silence, not by what one that lives may take; the failure is told as of claims', async () => {
+test('a frozen accounts or billing is given up for its silence, a slow one is waited for; the failure is reported as claims_unavailable', async () => {
   const asked: unknown[] = [];
   const frozen = {
     unary: (method: string, _message: object, { deadlineMs, silenceMs }: CallOptions) => {
@@ -31,6 +31,6 @@ test.each([
   ['so did words alone', found({ ...summary, completionTokens: '3' }), { costNanoUsd: 0n, isBilled: true }],
   ['nothing was given', found(summary, [{ byok: false, costNanoUsd: '7' }, { byok: true, costNanoUsd: '0' }]), { costNanoUsd: 0n, isBilled: false }],
   ['nothing is booked', found(null), undefined],
-])('what became of a request of which the ledger says that %s', async (_what, answer, expected) => {
+])('what is known of a request of which the ledger says that %s', async (_what, answer, expected) => {
   expect(await bookedOf(answer)).toEqual(expected);
 });

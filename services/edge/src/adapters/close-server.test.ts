@@ -50,7 +50,7 @@ function close(): void {
   void closeServer(server, GRACE_MS, clock).then(() => (closed = true));
 }
 
-test('a request that was on its way to an idle connection is answered, and told to come on another', async () => {
+test('a request on its way to an idle connection is answered, and its client told to use a new connection', async () => {
   const { socket, told } = await connected();
   close();
   await clock.advanceAsync(QUIET_MS - 1);
@@ -62,7 +62,7 @@ test('a request that was on its way to an idle connection is answered, and told 
   expect(clock.pendingTimers()).toBe(0);
 });
 
-test('connections that the system has taken and nobody has seen yet are answered: closing would reset them', async () => {
+test('connections that the system accepted but the process has not seen yet are answered, and not reset', async () => {
   // Many, since a turn of the loop takes one of them. Their requests are on the way when the end begins, in this very turn.
   const told = Array.from({ length: 20 }, () => '');
   told.forEach((_, index) => {
@@ -77,7 +77,7 @@ test('connections that the system has taken and nobody has seen yet are answered
   expect(server.listening).toBe(false);
 });
 
-test('where somebody comes in every turn, it closes after a second all the same', async () => {
+test('it closes after a second even if a new connection arrives in every turn', async () => {
   const { port } = server.address() as AddressInfo;
   let isComing = true;
   setImmediate(function come() {
@@ -95,7 +95,7 @@ test('where somebody comes in every turn, it closes after a second all the same'
   expect(server.listening).toBe(false);
 });
 
-test('connections that stay idle are closed after a second, those with an answer under way once it has ended', async () => {
+test('idle connections are closed after a second, those with a running answer once that has ended', async () => {
   const [idle, busy] = [await connected(), await connected('/slow')];
   close();
   await clock.advanceAsync(QUIET_MS);
@@ -110,7 +110,7 @@ test('connections that stay idle are closed after a second, those with an answer
   expect(clock.pendingTimers()).toBe(0);
 });
 
-test('an answer that does not end is cut when the grace is over', async () => {
+test('an answer that does not end is cut when the grace period is over', async () => {
   const { told } = await connected('/slow');
   close();
   await clock.advanceAsync(GRACE_MS - 1);
@@ -120,7 +120,7 @@ test('an answer that does not end is cut when the grace is over', async () => {
   expect(told()).not.toContain('0\r\n\r\n');
 });
 
-test('without a connection it takes no time, and nobody is let in', async () => {
+test('without connections it closes at once, and accepts none', async () => {
   const { port } = server.address() as AddressInfo;
   close();
   await until(() => closed);
@@ -128,11 +128,11 @@ test('without a connection it takes no time, and nobody is let in', async () => 
   expect(error.code).toBe('ECONNREFUSED');
 });
 
-test('a server that never listened is closed', async () => {
+test('a server that never listened counts as closed', async () => {
   await closeServer(createServer(), GRACE_MS, clock);
 });
 
-test('what is left after the grace is stopped, has a second for its last word, and is cut then', async () => {
+test('after the grace period the remaining answers are stopped, and cut one second later', async () => {
   const [first, second] = [await connected('/slow'), await connected('/slow')];
   let stopped = 0;
   isOpen = false;

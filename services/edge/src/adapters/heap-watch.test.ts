@@ -2,7 +2,7 @@ import { expect, test } from '@jest/globals';
 import { createFakeClock } from '@signalbox/testkit/clock';
 import { createHeapWatch } from './heap-watch.js';
 
-test('a full heap is noticed within a second of requests, and taken for well again with some room only', () => {
+test('a full heap is noticed within a second, and counts as healthy again only with some room', () => {
   const clock = createFakeClock();
   let share = 0.5;
   const watch = createHeapWatch(clock, () => share);
@@ -14,7 +14,7 @@ test('a full heap is noticed within a second of requests, and taken for well aga
   expect(seen).toEqual([true, true, false, false, true, true]);
 });
 
-test('the heap is looked at once a second at most, and by no timer', () => {
+test('the heap is read at most once a second, and not by a timer', () => {
   const clock = createFakeClock();
   let looks = 0;
   const watch = createHeapWatch(clock, () => (looks += 1) / 1e6);

@@ -45,7 +45,7 @@ async function warm({ plans, asked }: Pick<Bench, 'plans' | 'asked'>, question =
   return plan;
 }
 
-test('a question that comes seldom is decided each time', async () => {
+test('a rare question is decided by routing each time', async () => {
   const { plans, asked, clock } = bench();
   for (let i = 0; i < 20; i += 1) {
     await plans.decide(QUESTION);
@@ -54,7 +54,7 @@ test('a question that comes seldom is decided each time', async () => {
   expect(asked).toHaveLength(20);
 });
 
-test('one that comes eight times within a second is not', async () => {
+test('a question that comes eight times within a second is answered by a kept plan', async () => {
   const { plans, asked, clock } = bench();
   for (let i = 0; i < 60; i += 1) {
     await plans.decide(QUESTION);
@@ -63,7 +63,7 @@ test('one that comes eight times within a second is not', async () => {
   expect(asked.filter(({ decisionId }) => decisionId === undefined)).toHaveLength(7);
 });
 
-test('a plan answers for another request that asks the same, under a decision of its own', async () => {
+test('a plan serves another request with the same question, under a decision id of its own', async () => {
   const { plans, asked, clock } = bench();
   const first = await warm({ plans, asked });
   clock.advance(124);
@@ -74,7 +74,7 @@ test('a plan answers for another request that asks the same, under a decision of
   expect(other.decisionId).not.toBe(first.decisionId);
 });
 
-test('each request that waits for nobody is counted', async () => {
+test('each request that reuses a plan is counted', async () => {
   const made = bench();
   await warm(made);
   for (let i = 0; i < 2; i += 1) await made.plans.decide(QUESTION);
@@ -90,7 +90,7 @@ const OTHERS: readonly (readonly [string, Partial<DecideRequest>])[] = [
   ['byokProviders', { byokProviders: [] }], ['byokZdrProviders', { byokZdrProviders: ['c'] }], ['byokOwnAddressProviders', { byokOwnAddressProviders: ['c'] }], ['costWeight', { costWeight: 1 }], ['explain', { explain: true }],
 ];
 
-test.each(OTHERS)('one that differs in %s is asked for', async (_field, other) => {
+test.each(OTHERS)('a question that differs in %s is asked of routing', async (_field, other) => {
   const { plans, asked } = bench();
   await warm({ plans, asked });
   await plans.decide({ ...QUESTION, ...other });
@@ -110,7 +110,7 @@ test.each([
   expect(asked).toHaveLength(2);
 });
 
-test('its time runs from the question on, however long routing takes', async () => {
+test('the time of a plan counts from the question, however long routing takes', async () => {
   let tookMs = 0;
   const { clock, asked, plans } = bench(FAR, (request) => {
     clock.advance(tookMs);
@@ -129,14 +129,14 @@ test('its time runs from the question on, however long routing takes', async () 
   expect(asked).toHaveLength(3);
 });
 
-test('without an upper end it reaches to every prompt', async () => {
+test('a plan without an upper bound applies to prompts of any size', async () => {
   const { plans, asked } = bench({ forMs: 250, fromPromptTokens: 0, askBeside: false });
   await warm({ plans, asked });
   await plans.decide({ ...QUESTION, promptTokens: 4_000_000_000 });
   expect(asked).toHaveLength(1);
 });
 
-test('a failure of its endpoint ends it, that of another does not', async () => {
+test('a failure of its endpoint ends a plan, a failure of another does not', async () => {
   const { plans, asked } = bench();
   const plan = await warm({ plans, asked });
   plans.doubt('elsewhere');
@@ -147,7 +147,7 @@ test('a failure of its endpoint ends it, that of another does not', async () => 
   expect(asked).toHaveLength(2);
 });
 
-test('one that is used in the second half of its time is renewed beside, once, and nobody waits', async () => {
+test('a plan used in the second half of its time is renewed once in the background, and no request waits', async () => {
   const { plans, asked, clock } = bench();
   await warm({ plans, asked });
   for (const passedMs of [124, 1, 9]) {
@@ -164,7 +164,7 @@ test('one that is used in the second half of its time is renewed beside, once, a
   expect(asked).toHaveLength(2);
 });
 
-test('where routing has room it is told of each request that went by it, under which decision, and by which plan', async () => {
+test('if routing wants to record requests, it is told each one that reused a plan, with its decision id and endpoint', async () => {
   const { plans, asked, clock } = bench({ ...FAR, askBeside: true });
   const plan = await warm({ plans, asked });
   const other = await plans.decide({ ...QUESTION, requestId: 'chatcmpl-2', seed: 7 });
@@ -173,7 +173,7 @@ test('where routing has room it is told of each request that went by it, under w
   expect(asked[0]?.decisionId).toBeUndefined();
 });
 
-test('of a burst no more than four are told of at a time', async () => {
+test('at most four requests of a burst are reported to routing', async () => {
   const { plans, asked, clock } = bench({ ...FAR, askBeside: true });
   await warm({ plans, asked });
   await Promise.all(Array.from({ length: 9 }, () => plans.decide(QUESTION)));
@@ -184,7 +184,7 @@ test('of a burst no more than four are told of at a time', async () => {
   expect(asked).toHaveLength(6);
 });
 
-test('those of a tenth of a second are told of together, by one wake of routing', async () => {
+test('requests within a tenth of a second are reported together', async () => {
   const { plans, asked, clock } = bench({ ...FAR, askBeside: true });
   await warm({ plans, asked });
   for (const passedMs of [0, 40, 40]) {
@@ -201,7 +201,7 @@ test.each([
   [120, 200],
   [195, 205],
   [245, 255],
-])('one that goes by a plan of %s ms is told of in time for its renewal', async (passedMs, toldMs) => {
+])('a plan of %s ms is renewed before it ends', async (passedMs, toldMs) => {
   const { plans, asked, clock } = bench({ ...FAR, askBeside: true });
   await warm({ plans, asked });
   await clock.advanceAsync(passedMs);
@@ -212,7 +212,7 @@ test.each([
   expect(asked).toHaveLength(2);
 });
 
-test('what routing would plan otherwise by now ends it', async () => {
+test('a plan that routing no longer makes is dropped', async () => {
   const answers: Reuse[] = Array.from({ length: 7 }, () => FAR);
   const { plans, asked, clock } = bench(FAR, (request) => planWith([plannedAt(request.model ?? '')], { reuse: answers.shift() ?? null }));
   await warm({ plans, asked });
@@ -223,7 +223,7 @@ test('what routing would plan otherwise by now ends it', async () => {
   expect(asked).toHaveLength(3);
 });
 
-test('a prompt beyond its reach, which is refused, does not end it for the others', async () => {
+test('a refused prompt outside the range of a plan does not end it for others', async () => {
   const { plans, asked } = bench(FAR, (request) => planWith([plannedAt(request.model ?? '')], { reuse: request.promptTokens === 50 ? FAR : null }));
   await warm({ plans, asked });
   await plans.decide({ ...QUESTION, promptTokens: 100 });
@@ -231,7 +231,7 @@ test('a prompt beyond its reach, which is refused, does not end it for the other
   expect(asked).toHaveLength(2);
 });
 
-test('without a word from routing it ends when it would have ended', async () => {
+test('without an answer from routing a plan ends at its time', async () => {
   let isAway = false;
   const { plans, asked, clock } = bench(FAR, (request) => {
     if (isAway) throw new Error('away');
@@ -245,7 +245,7 @@ test('without a word from routing it ends when it would have ended', async () =>
   await expect(plans.decide(QUESTION)).rejects.toThrow('away');
 });
 
-test('what routing decided before it could hear of a failure is not kept', async () => {
+test('a decision that routing made before it knew of a failure is not kept', async () => {
   const { plans, asked } = bench();
   const endpointId = (await warm({ plans, asked })).attempts[0]?.endpointId ?? '';
   plans.doubt(endpointId);
@@ -256,7 +256,7 @@ test('what routing decided before it could hear of a failure is not kept', async
   expect(asked).toHaveLength(3);
 });
 
-test('a failure of routing is told as it is, and nothing is kept of it', async () => {
+test('a failure of routing is passed on, and all plans are dropped', async () => {
   const { plans, asked } = bench(FAR, () => {
     throw new Error('away');
   });
@@ -265,7 +265,7 @@ test('a failure of routing is told as it is, and nothing is kept of it', async (
   expect(asked).toHaveLength(2);
 });
 
-test('of many questions at a time no more than 200 are kept', async () => {
+test('at most 200 plans are kept', async () => {
   const { plans, asked } = bench();
   for (let i = 0; i < 200; i += 1) await warm({ plans, asked }, { ...QUESTION, maxTokens: i });
   await plans.decide({ ...QUESTION, maxTokens: 0 });

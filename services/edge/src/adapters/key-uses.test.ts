@@ -13,7 +13,7 @@ function bench() {
   return { clock, uses, accounts };
 }
 
-test('uses are told together a few seconds later, each key with its latest', async () => {
+test('uses are reported together after a few seconds, each key with its latest use', async () => {
   const { clock, uses, accounts } = bench();
   uses.note('key_1');
   await clock.advanceAsync(2_000);
@@ -24,7 +24,7 @@ test('uses are told together a few seconds later, each key with its latest', asy
   expect(accounts.touches).toEqual([{ key_1: START_SECONDS + 2, key_2: START_SECONDS + 2 }]);
 });
 
-test('a busy key is told once a minute, an idle one not at all, and neither is remembered for ever', async () => {
+test('a busy key is reported once a minute, an idle one not at all, and neither is remembered without end', async () => {
   const { clock, uses, accounts } = bench();
   for (let second = 0; second < 125; second += 1) {
     uses.note('key_1');
@@ -35,7 +35,7 @@ test('a busy key is told once a minute, an idle one not at all, and neither is r
   expect([accounts.touches.length, uses.size()]).toEqual([3, 0]);
 });
 
-test('what accounts could not take is told when it is back, with the latest use', async () => {
+test('uses that accounts could not take are reported when it is back, with the latest time', async () => {
   const { clock, uses, accounts } = bench();
   accounts.isAway = true;
   uses.note('key_1');
@@ -47,14 +47,14 @@ test('what accounts could not take is told when it is back, with the latest use'
   expect(accounts.touches).toEqual([{ key_1: START_SECONDS, key_2: START_SECONDS + 6 }]);
 });
 
-test('many keys go in several calls', async () => {
+test('many keys are reported in several calls', async () => {
   const { clock, uses, accounts } = bench();
   for (let index = 0; index < 1_200; index += 1) uses.note(`key_${index}`);
   await clock.advanceAsync(5_000);
   expect(accounts.touches.map((touch) => Object.keys(touch).length)).toEqual([500, 500, 200]);
 });
 
-test('a stop tells what is untold, and does not fail without accounts', async () => {
+test('a stop reports the remaining uses, and does not fail while accounts is away', async () => {
   const { clock, uses, accounts } = bench();
   uses.note('key_1');
   await clock.advanceAsync(5_000);

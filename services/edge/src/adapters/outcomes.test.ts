@@ -33,7 +33,7 @@ function story(fails: (method: string, count: number) => FaultCode | undefined =
   return { clock, sent, heard, outcomes, tell };
 }
 
-test('of a busy moment the first leaves at once, and those behind it together with the first that comes 10 ms later', async () => {
+test('in a busy moment the first outcome is sent at once, and the following ones together with the first that comes 10 ms later', async () => {
   const { clock, sent, tell } = story();
   const told = ['r1', 'r2', 'r3'].map((id) => tell(id));
   expect(sent).toEqual(['0 a Outcome r1']);
@@ -46,7 +46,7 @@ test('of a busy moment the first leaves at once, and those behind it together wi
   expect(sent).toEqual(['0 a Outcome r1', '10 a Outcomes r2,r3,r4,r5']);
 });
 
-test('where no other comes they leave after 20 ms; and one that comes 10 ms after the last leaves at once', async () => {
+test('gathered outcomes are sent after 20 ms if no other comes, and one that comes 10 ms after the last is sent at once', async () => {
   const { clock, sent, tell } = story();
   for (const id of ['r1', 'r2', 'r3']) void tell(id);
   await clock.advanceAsync(29);
@@ -61,14 +61,14 @@ test.each<[string, Partial<OutcomeRequest>]>([
   ['of an answer that was superseded', { outcome: 'SUPERSEDED' }],
   ['of an answer that was kept in reserve', { reserve: true }],
   ['of a round that came to nothing after another was answered', { outcome: 'DISCARDED', followed: true }],
-])('what somebody may wait for leaves at once: an outcome %s', (_which, over) => {
+])('an outcome that somebody may wait for is sent at once: an outcome %s', (_which, over) => {
   const { sent, tell } = story();
   void tell('r1');
   void tell('r2', over);
   expect(sent).toEqual(['0 a Outcome r1', '0 a Outcome r2']);
 });
 
-test('all rounds of a request are told in one message, at once; what waits goes with them', async () => {
+test('all rounds of a request are told in one message, at once, together with the waiting outcomes', async () => {
   const { clock, sent, tell } = story();
   const tellRounds = (id: string): Promise<boolean>[] => [tell(id, { attempt: 1, followed: true }), tell(id, { attempt: 2, followed: true }), tell(id, { attempt: 3 })];
   expect(await Promise.all(tellRounds('r1'))).toEqual([true, true, true]);
@@ -81,14 +81,14 @@ test('all rounds of a request are told in one message, at once; what waits goes 
   expect(sent).toEqual(['0 a Outcomes r1,r1,r1', '1 a Outcomes 5', '31 a Outcome r5']);
 });
 
-test('of a replica that was reached over several links, too', async () => {
+test('this holds also for a replica with several links', async () => {
   const { sent, tell } = story();
   const replica = {};
   await Promise.all([tell('r1', { followed: true }, { name: 'first', replica }), tell('r1', { attempt: 2 }, { name: 'second', replica }), tell('r2', { followed: true }, { name: 'other', replica: {} })]);
   expect(sent).toEqual(['0 first Outcomes r1,r1', '0 other Outcome r2']);
 });
 
-test('rounds are told one by one to a worker of before, and again where a message comes to nothing', async () => {
+test('rounds are told one by one to an older worker, and again if the message fails', async () => {
   const old = story((method) => (method === 'Outcomes' ? 'unknown_method' : undefined));
   await Promise.all([old.tell('r1', { followed: true }), old.tell('r1', { attempt: 2 })]);
   expect(old.sent).toEqual(['0 a Outcomes r1,r1', '0 a Outcome r1', '0 a Outcome r1']);
@@ -98,7 +98,7 @@ test('rounds are told one by one to a worker of before, and again where a messag
   expect([await Promise.all(told), [...away.heard]]).toEqual([[true, true], ['r1']]);
 });
 
-test('each replica is told of its own, and nothing is held back that may have reached none', async () => {
+test('each replica is told its own outcomes, and an outcome that may have reached no replica is not delayed', async () => {
   const { clock, sent, tell } = story();
   const other = { name: 'b' };
   for (const id of ['r1', 'r2', 'r3']) void tell(id);
@@ -108,13 +108,13 @@ test('each replica is told of its own, and nothing is held back that may have re
   expect(sent.sort()).toEqual(['0 - Outcome t1', '0 - Outcome t2', '0 a Outcome r1', '0 b Outcome s1', '20 a Outcomes r2,r3', '20 b Outcomes s2,s3']);
 });
 
-test('a message holds 128: more do not wait', () => {
+test('a message holds at most 128 outcomes, and is sent as soon as it is full', () => {
   const { sent, tell } = story();
   for (let n = 0; n < 129; n += 1) void tell(`r${String(n)}`);
   expect(sent).toEqual(['0 a Outcome r0', '0 a Outcomes 128']);
 });
 
-test('a worker of before is told one by one, at once, and is not asked again for more', async () => {
+test('an older worker is told outcomes one by one, and is not sent a batch again', async () => {
   const { clock, sent, tell } = story((method) => (method === 'Outcomes' ? 'unknown_method' : undefined));
   const told = ['r1', 'r2', 'r3'].map((id) => tell(id));
   await clock.advanceAsync(20);
@@ -123,7 +123,7 @@ test('a worker of before is told one by one, at once, and is not asked again for
   expect(sent).toEqual(['0 a Outcome r1', '20 a Outcomes r2,r3', '20 a Outcome r2', '20 a Outcome r3', '20 a Outcome r4', '20 a Outcome r5']);
 });
 
-test.each<FaultCode>(['link_lost', 'deadline_exceeded', 'peer_unavailable', 'store_unavailable'])('where a message comes to nothing by %s each of its outcomes is told again', async (code) => {
+test.each<FaultCode>(['link_lost', 'deadline_exceeded', 'peer_unavailable', 'store_unavailable'])('if a message fails by %s, each of its outcomes is told again', async (code) => {
   const { clock, heard, tell } = story((_method, count) => (count === 1 || count === 2 ? code : undefined));
   const told = ['r1', 'r2', 'r3'].map((id) => tell(id));
   await clock.advanceAsync(20);
@@ -133,14 +133,14 @@ test.each<FaultCode>(['link_lost', 'deadline_exceeded', 'peer_unavailable', 'sto
   expect([...heard].sort()).toEqual(['r1', 'r2', 'r3']);
 });
 
-test('what was told in vain is not said to have been heard, alone or in company', async () => {
+test('an outcome that could not be told is not reported as told, alone or in a batch', async () => {
   const { clock, tell, heard } = story((_method, count) => (count > 0 ? 'peer_unavailable' : undefined));
   const told = [tell('r1'), tell('r2'), tell('r3'), tell('r4', { outcome: 'DISCARDED' })];
   await clock.advanceAsync(1_200_000);
   expect([await Promise.all(told), [...heard]]).toEqual([[true, false, false, false], ['r1']]);
 });
 
-test('an edge that stops tells at once what waits for company, and counts each that it could not tell', async () => {
+test('a stopping edge sends gathered outcomes at once, and counts each that it could not tell', async () => {
   const { sent, tell, outcomes } = story();
   for (const id of ['r1', 'r2', 'r3']) void tell(id);
   await expect(outcomes.settle(5_000)).resolves.toBe(0);

@@ -21,19 +21,19 @@ function failing(code: FaultCode, isServedLocally: boolean) {
   return { called, admit: () => quota.admit({ requestId: 'chatcmpl-0001', accountId: 'acct_1' }) };
 }
 
-test.each<FaultCode>(['quota_unavailable', 'peer_unavailable', 'link_lost', 'overloaded'])('%s: edge decides by itself, and what quota may have written down is released', async (code) => {
+test.each<FaultCode>(['quota_unavailable', 'peer_unavailable', 'link_lost', 'overloaded'])('%s: edge decides by itself, and releases what quota may have stored', async (code) => {
   const { admit, called } = failing(code, true);
   expect(await admit()).toBe(LOCALLY);
   expect(called).toEqual(['Admit', 'Admit', 'Release']);
 });
 
-test('one that was silent is not asked again, since the call asked another by itself, and what it may have written down is released', async () => {
+test('after a silent replica no further one is asked, since the call did so itself; the possible hold is released', async () => {
   const { admit, called } = failing('deadline_exceeded', true);
   expect(await admit()).toBe(LOCALLY);
   expect(called).toEqual(['Admit', 'Release']);
 });
 
-test('a quota that lives is waited for longer than one that is silent, and with its retry 5 s at most', async () => {
+test('a quota that shows signs of life is waited for longer than a silent one, at most 5 s with the retry', async () => {
   const clock = createFakeClock();
   const asked: unknown[] = [];
   const client = {
@@ -48,11 +48,11 @@ test('a quota that lives is waited for longer than one that is silent, and with 
   expect(asked).toEqual([{ deadlineMs: 5_000, silenceMs: 150 }, { deadlineMs: 3_000, silenceMs: 150 }]);
 });
 
-test('nobody is served around a quota that found fault with the request', async () => {
+test('edge does not decide by itself when quota rejects the request itself', async () => {
   await expect(failing('bad_message', true).admit()).rejects.toMatchObject({ code: 'quota_unavailable' });
 });
 
-test('who is not served comes back after 2 to 5 s, not all at once', async () => {
+test('a refused client comes back after 2 to 5 s, spread over that time', async () => {
   const error: unknown = await failing('link_lost', false).admit().then(() => undefined, (reason: unknown) => reason);
   expect(error).toMatchObject({ code: 'quota_unavailable' });
   expect((error as Fault).retryAfterMs).toBeGreaterThanOrEqual(2_000);
@@ -65,13 +65,13 @@ test.each<[string, HeartbeatResponse__Output, boolean | 'fault']>([
   ['is not there any more', { refusedRequestIds: ['r1'], unheldRequestIds: ['r1'], epoch: 'life 1' }, 'fault'],
   ['lost its limits with the store', { refusedRequestIds: ['r1'], unheldRequestIds: [], epoch: 'life 2' }, 'fault'],
   ['grew in another life of the store, where nothing limits it', { refusedRequestIds: [], unheldRequestIds: [], epoch: 'life 2' }, 'fault'],
-])('a hold that %s between two rounds: only a limit is a refusal, and only where limits are known does it grow', async (_name, answer, expected) => {
+])('a hold that %s between two rounds: only a limit is a refusal, and it grows only while its limits are known', async (_name, answer, expected) => {
   const quota = createQuotaClient({ unary: () => Promise.resolve(answer) } as unknown as RpcClient, createFakeClock());
   const told = await quota.extend('acct_1', 'r1', 1n, 1n, 'life 1').catch((error: unknown) => (error instanceof Fault && error.code === 'quota_unavailable' ? 'fault' : error));
   expect(told).toBe(expected);
 });
 
-test('what a request was served with out of an advance goes with its release and with the question for more', async () => {
+test('the draw of a request goes with its release and with each extension', async () => {
   const draw = { advanceId: 'adv_1', amountNanoUsd: '9', tokens: '4' };
   const told: unknown[] = [];
   const client = {
@@ -87,7 +87,7 @@ test('what a request was served with out of an advance goes with its release and
   expect(told).toEqual([['Release', draw], ['Release', null], ['Heartbeat', draw]]);
 });
 
-test('a release of what was drawn is told again each second while quota is away, until the lease is over; any other is left to that', async () => {
+test('the release of a draw is repeated each second while quota is away, until the lease is over; any other release is sent once', async () => {
   const clock = createFakeClock();
   let isAway = true;
   const told: string[] = [];

@@ -22,7 +22,7 @@ function routing(...ends: readonly (FaultCode | 'plan')[]) {
   return { asked, decide: () => createRoutingClient(client, clock).decide({ requestId: 'chatcmpl-0001' }) };
 }
 
-test('a replica that dies with the question in its hands costs its client nothing where another decides', async () => {
+test('a replica that dies during a decision does not fail the request if another one decides', async () => {
   const { asked, decide } = routing('link_lost', 'plan');
   expect(await decide()).toBe(PLAN);
   expect(asked).toEqual([5_000, 4_000]);
@@ -33,7 +33,7 @@ test.each<[string, readonly FaultCode[], number]>([
   ['the other dies too', ['link_lost', 'link_lost'], 2],
   ['one was silent, and another was asked by the call itself', ['deadline_exceeded'], 1],
   ['it found fault with the question', ['bad_message'], 1],
-])('routing is unavailable where %s', async (_case, ends, asks) => {
+])('routing is unavailable when %s', async (_case, ends, asks) => {
   const { asked, decide } = routing(...ends);
   await expect(decide()).rejects.toMatchObject({ code: 'routing_unavailable' });
   expect(asked).toHaveLength(asks);

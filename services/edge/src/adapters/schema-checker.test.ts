@@ -80,14 +80,14 @@ describe('the validator', () => {
     [{ type: 'nonsense' }, '{}', undefined],
     [{ $ref: 'https://example.com/schema.json' }, '{}', undefined],
     [{ description: 'x'.repeat(200_000) }, '{}', undefined],
-  ])('says of %j and %s: %s', (value, text, verdict) => {
+  ])('judges for the schema %j the text %s as %s', (value, text, verdict) => {
     expect(validate(schema(value), text)).toBe(verdict);
     expect(validate(schema(value), text)).toBe(verdict);
   });
 });
 
 describe('the checker', () => {
-  test('starts its thread when it is first asked, and ends it after a minute of silence', async () => {
+  test('starts its thread at the first check, and ends it after an idle minute', async () => {
     const { clock, threads, checker } = fakeChecker();
     expect(threads).toEqual([]);
     const first = checker.check('a', '{}', '1');
@@ -99,7 +99,7 @@ describe('the checker', () => {
     expect([threads.length, threads[0]?.isEnded, clock.pendingTimers()]).toEqual([1, true, 0]);
   });
 
-  test('a schema that hangs the thread is dropped with it and not asked again; others are', async () => {
+  test('drops a schema that hangs the thread and does not check it again, but checks others', async () => {
     const { clock, threads, checker } = fakeChecker();
     const hostile = checker.check('a', '{"pattern":"(a+)+$"}', '"x"');
     const behind = checker.check('b', '{"b":1}', '1');
@@ -118,7 +118,7 @@ describe('the checker', () => {
     expect(clock.pendingTimers()).toBe(0);
   });
 
-  test('an account that hangs the thread again and again is not asked for until the minute is over; others are', async () => {
+  test('stops checking for an account that hangs the thread repeatedly until the minute is over, but checks for others', async () => {
     const { clock, threads, checker } = fakeChecker();
     const hostile = Array.from({ length: 5 }, (_, at) => checker.check('a', `{"hostile":${String(at)}}`, '"x"'));
     const other = checker.check('b', '{}', '1');
@@ -133,7 +133,7 @@ describe('the checker', () => {
     await checker.stop();
   });
 
-  test('a slow start is waited for, and blamed on no schema', async () => {
+  test('waits for a slow start and does not blame a schema for it', async () => {
     const { clock, threads, checker } = fakeChecker({ isSlow: true });
     const first = checker.check('a', '{}', '1');
     clock.advance(4_999);
@@ -151,7 +151,7 @@ describe('the checker', () => {
     await other.checker.stop();
   });
 
-  test('a thread that dies, and a stop, leave nobody waiting', async () => {
+  test('answers all waiting checks when the thread dies or is stopped', async () => {
     const { clock, threads, checker } = fakeChecker();
     const first = checker.check('a', '{}', '1');
     threads[0]?.exit();

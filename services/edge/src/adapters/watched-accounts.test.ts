@@ -39,19 +39,19 @@ test.each<[string, object]>([
   ['SetAccount', { account: { id: 'acct_1' } }],
   ['SetProviderKey', { accountId: 'acct_1' }],
   ['RemoveProviderKey', { accountId: 'acct_1' }],
-])('%s is known to the edge that asked for it, though no event comes', async (method, request) => {
+])('%s takes effect at the edge that asked for it, without an event', async (method, request) => {
   const { watched, ask, cut } = await bench();
   await watched.unary(method, request);
   expect([await ask(), cut]).toEqual(['refused', []]);
 });
 
-test('a change whose answer was lost may have been made: the key is looked up anew', async () => {
+test('a change whose answer was lost may have been made: the key is looked up again', async () => {
   const { watched, ask, cut } = await bench(true);
   await expect(watched.unary('RevokeKey', { ref: { keyId: 'key_1' }, compromised: true })).rejects.toThrow('no answer');
   expect([await ask(), cut]).toEqual(['refused', []]);
 });
 
-test('a compromised key is cut where it was said, and what is only read drops nothing', async () => {
+test('a compromised key is cut only by a request that says so, and reads drop nothing', async () => {
   const { watched, ask, cut } = await bench();
   await watched.unary('GetKey', { accountId: 'acct_1', keyId: 'key_1' });
   expect(await ask()).toBe('caller');
@@ -59,7 +59,7 @@ test('a compromised key is cut where it was said, and what is only read drops no
   expect([await ask(), cut]).toEqual(['refused', ['key_1']]);
 });
 
-test('what names no key is not cut, nor told to be', async () => {
+test('a change that names no existing key cuts nothing', async () => {
   const { watched, cut } = await bench(false, false);
   await watched.unary('RevokeKey', { ref: { keyId: 'key_unknown' }, compromised: true });
   expect(cut).toEqual([]);

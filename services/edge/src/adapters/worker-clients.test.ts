@@ -33,13 +33,13 @@ async function tell(backInMs: number, forMs: number, wasSent = true): Promise<{ 
   return { askedAfterMs: askedAtMs.map((atMs) => atMs - startMs), heardAfterMs };
 }
 
-test.each([0, 300, 1_000, 4_000, 20_000, 55_000])('a worker that is away for %i ms hears an outcome soon after: within a quarter of that time, or of a second', async (backInMs) => {
+test.each([0, 300, 1_000, 4_000, 20_000, 55_000])('a worker that is away for %i ms hears an outcome soon after its return: within a quarter of that time, or of a second', async (backInMs) => {
   const { heardAfterMs } = await tell(backInMs, 120_000);
   expect(heardAfterMs).toBeGreaterThanOrEqual(backInMs);
   expect(heardAfterMs).toBeLessThanOrEqual(Math.max(backInMs * 1.25, backInMs + 250));
 });
 
-test.each([90_000, 400_000, 880_000])('a worker that is away for %i ms, as one that is moved to another host, hears an outcome before it concludes by itself', async (backInMs) => {
+test.each([90_000, 400_000, 880_000])('a worker that is away for %i ms, as one moved to another host, hears an outcome before it concludes by itself', async (backInMs) => {
   const { heardAfterMs } = await tell(backInMs, 1_000_000);
   expect(heardAfterMs).toBeGreaterThanOrEqual(backInMs);
   expect(heardAfterMs).toBeLessThanOrEqual(backInMs + 15_000);
@@ -48,7 +48,7 @@ test.each([90_000, 400_000, 880_000])('a worker that is away for %i ms, as one t
 test.each([
   ['after a quarter of an hour a worker is given up', true, 900_000, 90],
   ['after a minute it is, of an attempt that never left', false, 60_000, 30],
-])('%s, and nobody waits for it any more', async (_, wasSent, limitMs, callsMax) => {
+])('%s, and no caller waits for it any more', async (_, wasSent, limitMs, callsMax) => {
   const { askedAfterMs, heardAfterMs } = await tell(Infinity, 1_200_000, wasSent);
   expect(heardAfterMs).toBe(askedAfterMs.at(-1));
   expect(heardAfterMs).toBeGreaterThanOrEqual(limitMs);
@@ -56,7 +56,7 @@ test.each([
   expect(askedAfterMs.length).toBeLessThan(callsMax);
 });
 
-test('what is told of attempts that never left takes no room of what is told of others', async () => {
+test('outcomes of attempts that never reached a worker take no room from others', async () => {
   const clock = createFakeClock();
   const backAtMs = clock.monotonicMs() + 200;
   const { client } = worker(clock, backAtMs, {});
@@ -86,18 +86,18 @@ describe('an edge that stops', () => {
     return { clock, askedAtMs, settledBy: async (ms: number) => (await clock.advanceAsync(ms), settled) };
   }
 
-  test('tells at once what waits to be told again, and waits no longer than for that', async () => {
+  test('sends waiting outcomes at once, and waits only for them', async () => {
     const { settledBy } = await untold(0);
     expect(await settledBy(0)).toEqual({ afterMs: 0, left: 0 });
   });
 
-  test('goes on telling, often, while it drains', async () => {
+  test('keeps sending them often while it drains', async () => {
     const { settledBy } = await untold(3_100);
     expect(await settledBy(3_000)).toBeUndefined();
     expect(await settledBy(250)).toEqual({ afterMs: 3_250, left: 0 });
   });
 
-  test('leaves what it could not tell to the worker at the end of its time, and says how much', async () => {
+  test('leaves untold outcomes to the workers at the end of its time, and reports their number', async () => {
     const { settledBy, clock, askedAtMs } = await untold(60_000);
     expect(await settledBy(5_000)).toEqual({ afterMs: 5_000, left: 1 });
     await clock.advanceAsync(250);
@@ -106,14 +106,14 @@ describe('an edge that stops', () => {
     expect(askedAtMs.length).toBe(asked);
   });
 
-  test('waits for nobody where an attempt never left, or where there is nothing to tell', async () => {
+  test('does not wait for attempts that never reached a worker, or without outcomes to tell', async () => {
     const { settledBy } = await untold(60_000, false);
     expect(await settledBy(0)).toEqual({ afterMs: 0, left: 0 });
     await expect(createWorkerClients(new Map(), createFakeClock(), 1_000).settle(5_000)).resolves.toBe(0);
   });
 });
 
-test('the end of a stream is asked of the replica that has it, once, and nobody hears that it could not be', async () => {
+test('a stop of a stream is asked once of its replica, and a failure of that is ignored', async () => {
   const clock = createFakeClock();
   const peer = {};
   const asked: unknown[] = [];
@@ -132,7 +132,7 @@ test('the end of a stream is asked of the replica that has it, once, and nobody 
   expect(asked).toEqual([['Stop', { requestId: 'req_1', attempt: 2 }, true]]);
 });
 
-test('where no worker serves a provider there is nobody to wait for', async () => {
+test('for a provider without a worker there is nothing to wait for', async () => {
   const clock = createFakeClock();
   await expect(createWorkerClients(new Map(), clock, 1_000).tellOutcome('a', 'req_1', 1, 'DISCARDED')).resolves.toBe(false);
 });
@@ -164,7 +164,7 @@ describe('two replicas of a worker', () => {
   }
   const listener = { onEvent: () => undefined, onEnd: () => undefined };
 
-  test('what becomes of an attempt is told to the one that has it, however late it hears', async () => {
+  test('the outcome of an attempt is told to the replica that ran it, however late', async () => {
     const clock = createFakeClock();
     const made = replicas(clock);
     const workers = createWorkerClients(new Map([['p', made.client]]), clock, 1_000);
@@ -184,7 +184,7 @@ describe('two replicas of a worker', () => {
     ]);
   });
 
-  test('what is tried again is asked of another than the one that it was lost with', async () => {
+  test('a repeated attempt goes to another replica than the lost one', async () => {
     const clock = createFakeClock();
     const made = replicas(clock);
     const besides: unknown[] = [];
@@ -195,7 +195,7 @@ describe('two replicas of a worker', () => {
     expect(besides).toEqual([undefined, made.peers[0]]);
   });
 
-  test('a dispatch that ends while it is being sent is told of as ever', async () => {
+  test('the outcome of a dispatch that ends while it is being sent is told as usual', async () => {
     const clock = createFakeClock();
     const made = replicas(clock);
     const ended: string[] = [];

@@ -38,14 +38,14 @@ describe('a fallback that costs more than is left', () => {
     expect(answer.refusal).toBeUndefined();
   });
 
-  test('is not tried when the one that money pays for fails', async () => {
+  test('is not tried when the affordable attempt fails', async () => {
     const { neighbours, run, called } = world([CHEAP, dear()], [capped(CHEAP_NANO_USD), ADMITTED]);
     neighbours.scripts.set('cheap', fails('PROVIDER_ERROR'));
     expect(await run()).toMatchObject({ result: 'refused', attempts: [{ provider: 'cheap' }] });
     expect(called()).toEqual(['cheap']);
   });
 
-  test('waits for those that run, and is left out when they do not end', async () => {
+  test('waits for running requests, and is left out when they do not end', async () => {
     const blocked = admissionOf('BLOCKED_BY_LIVE', { blockedAs: 'COST_CAPPED', limitNanoUsd: '5000000', spendNanoUsd: '0', reservedNanoUsd: String(5_000_000n - CHEAP_NANO_USD) });
     const { neighbours, run, asked, called } = world([CHEAP, dear()], [blocked]);
     const done = run();
@@ -68,19 +68,19 @@ test.each<[string, readonly ReturnType<typeof plannedAt>[], Admission]>([
   ['there is one attempt alone', [CHEAP], capped(1n)],
   ['tokens are what is missing', [CHEAP, dear()], admissionOf('ALLOTMENT_EXHAUSTED', { limitNanoUsd: '5000000', spendNanoUsd: '0' })],
   ['the limit is used up', [CHEAP, dear()], admissionOf('COST_CAPPED', { limitNanoUsd: '100', spendNanoUsd: '100' })],
-])('a request is refused as before, and asked for once, where %s', async (_what, attempts, admission) => {
+])('a request is refused after a single question to quota if %s', async (_what, attempts, admission) => {
   const { run, asked, called, answer } = world(attempts, [admission, ADMITTED]);
   expect(await run()).toMatchObject({ result: 'refused' });
   expect([asked().length, called(), answer.said]).toEqual([1, [], ['refuse admission']]);
 });
 
-test('what is charged where no provider says is never more than was held for the prompt', async () => {
+test('the prompt tokens charged without a provider’s count are at most those held for', async () => {
   const { neighbours, run } = world([CHEAP], [ADMITTED], { promptBytes: 400, messageCount: 1, promptTokens: 203_215 });
   await run();
   expect(neighbours.calls.map(({ request }) => request.promptTokens)).toEqual([416]);
 });
 
-test('of a file, whose tokens nothing bounds, the estimate stays', async () => {
+test('the estimate for a file, whose tokens are unbounded, is kept', async () => {
   const { neighbours, run } = story({ cheap: answersWith('x') }, { request: { promptBytes: 400, promptTokens: 1_100, mediaTokens: 1_000, hasUnboundedParts: true } });
   await run();
   expect(neighbours.calls.map(({ request }) => [request.promptTokens, request.mediaTokens])).toEqual([[1_100, 1_000]]);

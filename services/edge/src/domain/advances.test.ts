@@ -65,12 +65,12 @@ async function come(count: number, overMs: number, limits: Limits, more?: AdmitR
 const taken = (): readonly AdmitRequest[] => asked.filter(({ requestId = '' }) => requestId.startsWith('adv_'));
 const drawnFrom = (answers: readonly Admission[]): bigint => answers.reduce((sum, { draw }) => sum + BigInt(String(draw?.amountNanoUsd ?? 0)), 0n);
 
-test('few requests are each admitted by quota', async () => {
+test('with few requests, quota admits each one', async () => {
   const answers = await come(10, 2_000, CAPPED);
   expect([answers.filter(({ draw }) => draw !== undefined), taken(), asked.length]).toEqual([[], [], 10]);
 });
 
-test('of many, quota is asked a few times a second: each of the others has what it asked for, out of what quota holds', async () => {
+test('with many requests, quota is asked a few times a second, and each request gets the amount that it asked for', async () => {
   await come(200, 1_000, CAPPED);
   asked = [];
   const answers = await come(400, 2_000, CAPPED);
@@ -79,7 +79,7 @@ test('of many, quota is asked a few times a second: each of the others has what 
   expect(served).toBeGreaterThanOrEqual(400);
 });
 
-test('no more is served from an advance than was taken, and what is left of each goes back within a second', async () => {
+test('no more is served from an advance than was taken, and the rest is given back within a second', async () => {
   const answers = await come(300, 1_500, CAPPED);
   await clock.advanceAsync(1_000);
   const byAdvance = new Map<string, bigint>();
@@ -89,7 +89,7 @@ test('no more is served from an advance than was taken, and what is left of each
   for (const { requestId = '', amountNanoUsd } of taken()) expect((byAdvance.get(requestId) ?? 0n) + (back.get(requestId) ?? 0n)).toBe(BigInt(String(amountNanoUsd)));
 });
 
-test('an advance serves for a second from when it was asked for', async () => {
+test('an advance serves for one second, counted from its request', async () => {
   await come(100, 500, CAPPED);
   expect(taken().length).toBeGreaterThan(0);
   await clock.advanceAsync(1_000);
@@ -97,7 +97,7 @@ test('an advance serves for a second from when it was asked for', async () => {
   expect(answer?.draw).toBeUndefined();
 });
 
-test('it is at most a two-hundredth of what the tightest cap leaves, and none is taken where that is little', async () => {
+test('an advance is at most a two-hundredth of what the tightest cap leaves, and none is taken if that is little', async () => {
   room = 4_000_000n;
   await come(200, 1_000, CAPPED);
   expect(taken().length).toBeGreaterThan(0);
@@ -109,7 +109,7 @@ test('it is at most a two-hundredth of what the tightest cap leaves, and none is
   expect(taken()).toEqual([]);
 });
 
-test('that bound holds also where requests that cost nothing come between, which say nothing of it', async () => {
+test('that bound also holds if requests without cost, which do not report the room, come in between', async () => {
   room = 400_000n;
   for (let i = 0; i < 100; i += 1) {
     await come(1, 5, CAPPED);
@@ -118,7 +118,7 @@ test('that bound holds also where requests that cost nothing come between, which
   expect(taken()).toEqual([]);
 });
 
-test('several keys of an account share what may be taken at once: a hundredth of what the cap leaves', async () => {
+test('all keys of an account together take at most a hundredth of what the cap leaves', async () => {
   room = 8_000_000n;
   const keys = Array.from({ length: 10 }, () => ({ ...CAPPED }));
   for (let turn = 0; turn < 20; turn += 1) for (const limits of keys) await ask(limits);
@@ -132,20 +132,20 @@ test('several keys of an account share what may be taken at once: a hundredth of
   expect(taken().length).toBeGreaterThan(0);
 });
 
-test('requests that cost nothing are served from an advance of no amount', async () => {
+test('requests without cost are served from an advance of amount 0', async () => {
   room = 4_000_000n;
   const answers = await come(100, 500, CAPPED, { amountNanoUsd: '0' });
   expect(answers.filter(({ draw }) => draw !== undefined).length).toBeGreaterThan(50);
 });
 
-test('what a request may still grow by is what the cap left, without what was served before it', async () => {
+test('the room for growth of a request is what the cap left, minus what was served before', async () => {
   room = 1_000_000_000n;
   const answers = (await come(200, 1_000, CAPPED)).filter(({ draw }) => draw !== undefined);
   const first = answers.filter(({ draw }) => draw?.advanceId === answers[0]?.draw?.advanceId);
   expect(first.slice(0, 3).map(({ roomNanoUsd }) => roomNanoUsd)).toEqual(['1000000000', '999999000', '999998000']);
 });
 
-describe('quota is asked about each', () => {
+describe('quota is asked about each request', () => {
   test.each<[string, Limits, AdmitRequest]>([
     ['where a rate is counted', { ...CAPPED, requestsPerMinute: 100_000 }, {}],
     ['where bursts are', { ...CAPPED, burstPerSecond: 1_000 }, {}],
@@ -159,13 +159,13 @@ describe('quota is asked about each', () => {
     expect([taken(), asked.length]).toEqual([[], 100]);
   });
 
-  test('where it is an older version that knows of no draws, or edge decides by itself', async () => {
+  test('if it is an older version without draws, or edge decides by itself', async () => {
     takesDraws = false;
     await come(100, 500, CAPPED);
     expect([taken(), asked.length]).toEqual([[], 100]);
   });
 
-  test('where another quota answered about the advance than about the requests before, and knows of no draws: it gives that back whole', async () => {
+  test('if the replica that granted the advance does not know draws: the advance is given back whole', async () => {
     await come(7, 100, CAPPED);
     takesDraws = false;
     const answers = await come(50, 200, CAPPED);
@@ -173,13 +173,13 @@ describe('quota is asked about each', () => {
     expect(released).toEqual([['adv_1', undefined, undefined]]);
   });
 
-  test('that asks for more than is left', async () => {
+  test('if the request needs more than is left', async () => {
     await come(100, 500, CAPPED);
     expect((await ask(CAPPED, { amountNanoUsd: '1000000000' })).draw).toBeUndefined();
     expect((await ask(CAPPED)).draw).toBeDefined();
   });
 
-  test('for a second after an advance was refused, and where quota did not answer', async () => {
+  test('for a second after an advance was refused or not answered', async () => {
     decision = 'BLOCKED_BY_LIVE';
     await come(100, 500, CAPPED);
     expect(taken().length).toBe(1);
@@ -195,7 +195,7 @@ describe('quota is asked about each', () => {
   });
 });
 
-test('limits that were changed, and the other kind of credential, have advances of their own', async () => {
+test('changed limits, and the other kind of credential, have advances of their own', async () => {
   const before = await come(100, 500, CAPPED);
   const changed = { ...CAPPED };
   const [first] = await come(1, 1, changed);
@@ -206,7 +206,7 @@ test('limits that were changed, and the other kind of credential, have advances 
   expect(taken().filter(({ byok }) => byok === true).length).toBeGreaterThan(0);
 });
 
-test('a request counts in the day in which quota would count it', async () => {
+test('a request counts in the same day as quota would count it', async () => {
   clock.advance(Date.parse('2026-11-21T23:59:59.300Z') - clock.nowMs());
   const before = await come(100, 500, CAPPED);
   expect(before.at(-1)?.draw).toBeDefined();
@@ -215,7 +215,7 @@ test('a request counts in the day in which quota would count it', async () => {
   expect((await ask(CAPPED)).draw).toBeUndefined();
 });
 
-test('all that is left of an account’s goes back at once where one of its requests waits for live holds, whichever key asks', async () => {
+test('all advances of an account are given back at once when one of its requests waits for running ones, whichever key asks', async () => {
   const answers = await come(100, 500, CAPPED);
   isFull = true;
   expect((await ask({ ...CAPPED, keyRequestsPerMinute: 10 }, { keyId: 'key_2' })).decision).toBe('BLOCKED_BY_LIVE');
@@ -223,7 +223,7 @@ test('all that is left of an account’s goes back at once where one of its requ
   expect(back + drawnFrom(answers)).toBe(taken().reduce((sum, { amountNanoUsd }) => sum + BigInt(String(amountNanoUsd)), 0n));
 });
 
-test('and in the billing period, where that is shorter', async () => {
+test('a request counts in the same billing period, if that is shorter than a day', async () => {
   advances = createAdvances(quota, { clock, periodSeconds: 3_600, makeId: () => `adv_${(ids += 1)}` });
   clock.advance(Date.parse('2026-11-21T12:59:59.300Z') - clock.nowMs());
   expect((await come(100, 500, CAPPED)).at(-1)?.draw).toBeDefined();
@@ -231,7 +231,7 @@ test('and in the billing period, where that is shorter', async () => {
   expect((await ask(CAPPED)).draw).toBeUndefined();
 });
 
-test('an answer that comes late serves for what is left of the second, and one that comes later goes back whole', async () => {
+test('a late answer serves for the rest of the second, and one that comes after it is given back whole', async () => {
   lateMs = 600;
   const answers = await come(200, 2_000, CAPPED);
   const [first] = answers.filter(({ draw }) => draw !== undefined);
@@ -250,7 +250,7 @@ test('an answer that comes late serves for what is left of the second, and one t
   expect(released.slice(-late.length)).toEqual(late.map(({ requestId, amountNanoUsd, tokens }) => [`${requestId}-rest`, amountNanoUsd, tokens]));
 });
 
-test('one that quota did not answer about goes back: it may have been written down', async () => {
+test('an advance without an answer from quota is given back, since it may have been stored', async () => {
   await come(7, 100, CAPPED);
   isAway = true;
   for (let i = 0; i < 3; i += 1) await ask(CAPPED).catch(() => undefined);
@@ -258,7 +258,7 @@ test('one that quota did not answer about goes back: it may have been written do
   expect(released).toEqual([[advance?.requestId, advance?.amountNanoUsd, advance?.tokens]]);
 });
 
-test('what an edge that stops has left goes back', async () => {
+test('a stopping edge gives back all advances', async () => {
   const answers = await come(100, 500, CAPPED);
   advances.close();
   const back = released.reduce((sum, [, amount]) => sum + BigInt(amount ?? 0), 0n);

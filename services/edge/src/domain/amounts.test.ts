@@ -19,7 +19,7 @@ const drawnCard = (draw: (max: number) => number) =>
   cardWith({ inputUncached: price(draw), cacheRead: price(draw), cacheWrite: price(draw), outputText: price(draw), outputReasoning: price(draw), requestNanoUsd: String(draw(1_000_000)) });
 
 describe('hold', () => {
-  test('covers every cost that stays within its tokens, at any attempt of the plan', () => {
+  test('covers every cost within its tokens, for any attempt of the plan', () => {
     const draw = draws(7);
     for (let round = 0; round < 500; round += 1) {
       const whole = { maxOutputTokens: 0, hiddenReasoning: true };
@@ -49,7 +49,7 @@ describe('hold', () => {
     expect(holdFor({ attempts: [plannedAt('a', { maxOutputTokens: model })], promptTokensMax: 1, maxTokens, choices: 1, isLimited }).tokens).toBe(BigInt(1 + output));
   });
 
-  test('of a first tranche grows to the whole at the price of the dearest kind of output', () => {
+  test('of a first tranche grows to the whole at the highest price of output', () => {
     const draw = draws(13);
     for (let round = 0; round < 500; round += 1) {
       const attempt = plannedAt('a', { card: drawnCard(draw), maxOutputTokens: 0 });
@@ -65,29 +65,29 @@ describe('hold', () => {
     }
   });
 
-  test('without any bound of the model or the client is never endless', () => {
+  test('is bounded even if neither the model nor the client sets a bound', () => {
     const question = { attempts: [plannedAt('a', { maxOutputTokens: 0 })], promptTokensMax: 10, maxTokens: undefined, choices: 1, isLimited: true };
     const terms = answerTerms(plannedAt('a', { maxOutputTokens: 0 }), question, true, { heldNanoUsd: asNanoUsd(9n ** 15n), heldTokens: 1_034, roomNanoUsd: undefined, roomTokens: undefined });
     expect(terms.maxTokens).toBe(32_768);
   });
 
-  describe('of prices with steps', () => {
+  describe('for prices with steps', () => {
     const dear = cardWith({ id: 'card_2', inputUncached: '3000000000', outputText: '2000000000', outputReasoning: '8000000000', requestNanoUsd: '7' });
     const steps = [{ fromPromptTokens: 0, card: cardWith() }, { fromPromptTokens: 1_000, card: dear }];
     const of = (promptTokensMax: number, card = cardWith()) => ({ attempts: [plannedAt('a', { card, steps })], promptTokensMax, maxTokens: 100, choices: 1, isLimited: true });
 
-    test('is at the ordinary price while no count of the prompt can reach the step', () => {
+    test('uses the ordinary price if no count of the prompt can reach the step', () => {
       expect(holdFor(of(999))).toEqual(holdFor({ ...of(999), attempts: [plannedAt('a')] }));
     });
 
-    test.each([1_000, 4_000])('is at the dearest from the step on, whichever side is estimated, with a bound of %d', (most) => {
+    test.each([1_000, 4_000])('uses the highest price if the prompt may reach the step, on whichever side the estimate is, with a bound of %d', (most) => {
       for (const card of [cardWith(), dear]) {
         const hold = holdFor(of(most, card));
         expect([hold.amountNanoUsd, hold.minAmountNanoUsd]).toEqual([BigInt(most) * 3_000n + 100n * 8_000n + 7n, BigInt(most) * 3_000n + 64n * 8_000n + 7n]);
       }
     });
 
-    test('grows at the dearest price of output in reach, and shortens an answer by it', () => {
+    test('grows at the highest price of output in reach, and shortens the answer accordingly', () => {
       const question = { ...of(1_000), maxTokens: 5_000 };
       const attempt = plannedAt('a', { steps });
       const hold = holdFor(question);
@@ -96,11 +96,11 @@ describe('hold', () => {
       expect(answerTerms(attempt, { ...question, promptTokensMax: 999 }, hold.isTranched, granted).outputPriceMax).toBe(2_000_000_000n);
     });
 
-    test('is nothing on the account’s own credential', () => {
+    test('is 0 on the account’s own credential', () => {
       expect(holdFor({ ...of(1_000), isFree: true }).amountNanoUsd).toBe(0n);
     });
 
-    test('covers every cost that stays within its tokens, on whatever side of a step they are', () => {
+    test('covers every cost within its tokens, on either side of a step', () => {
       const draw = draws(17);
       for (let round = 0; round < 500; round += 1) {
         const drawn = [0, 1 + draw(5_000), 5_001 + draw(5_000)].map((fromPromptTokens) => ({ fromPromptTokens, card: drawnCard(draw) }));
@@ -114,17 +114,17 @@ describe('hold', () => {
     });
   });
 
-  test('asks for no minimum where nothing limits', () => {
+  test('has no minimum if no limit counts the request', () => {
     expect(holdFor({ attempts: [plannedAt('a')], promptTokensMax: 1, maxTokens: 5, choices: 1, isLimited: false }).minAmountNanoUsd).toBe(0n);
   });
 
-  test('counts a token for each byte and sixteen for each message', () => {
+  test('counts one token for each byte and sixteen for each message', () => {
     expect(promptTokensMax(1_000, 3)).toBe(1_048);
   });
 });
 
 describe('affordable output', () => {
-  test('never costs more than is held, and never leaves a whole token unused', () => {
+  test('never costs more than is held, and leaves less than one token unused', () => {
     const draw = draws(11);
     for (let round = 0; round < 500; round += 1) {
       const card = priceCardOf(drawnCard(draw));
@@ -144,7 +144,7 @@ describe('affordable output', () => {
     }
   });
 
-  test('is one token when the prompt alone takes the hold, and all where output is free', () => {
+  test('is one token if the prompt alone uses up the hold, and all if output is free', () => {
     expect(affordableOutputTokens(priceCardOf(cardWith()), asNanoUsd(1n), 1_000, 50, 1)).toBe(1);
     expect(affordableOutputTokens(priceCardOf(cardWith({ outputText: '0', outputReasoning: '0' })), asNanoUsd(0n), 1, 50, 1)).toBe(50);
   });

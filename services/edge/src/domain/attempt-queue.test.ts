@@ -18,7 +18,7 @@ test('no more than three attempts are taken, in the order of the plan', () => {
   expect(queue.peek()).toBeUndefined();
 });
 
-test('another credential is tried at once, once for each attempt, and the last of a full queue gives way', () => {
+test('another credential is tried next, once for each attempt, and drops the last attempt of a full queue', () => {
   const queue = new AttemptQueue(planned('a', 'b', 'c'));
   queue.take();
   queue.retryOnOtherCredential();
@@ -27,7 +27,7 @@ test('another credential is tried at once, once for each attempt, and the last o
   expect(rest(queue)).toEqual(['b']);
 });
 
-test('another replica is tried last, once for each attempt, and not where the queue is full', () => {
+test('another replica is tried last, once for each attempt, and not if the queue is full', () => {
   const lost = {};
   const queue = new AttemptQueue(planned('a', 'b'));
   const first = queue.take();
@@ -41,7 +41,7 @@ test('another replica is tried last, once for each attempt, and not where the qu
   expect(rest(queue)).toEqual([]);
 });
 
-test('narrowing leaves the present attempt alone and asks for those to come', () => {
+test('narrowing keeps the present attempt and only filters the following ones', () => {
   const queue = new AttemptQueue(planned('a', 'b', 'c'));
   queue.take();
   queue.narrow((upcoming) => {

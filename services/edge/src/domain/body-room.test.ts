@@ -3,7 +3,7 @@ import { createBodyRoom } from './body-room.js';
 
 const KIB = 1_024;
 
-test('one account has at most half of the room, all together at most the whole, and what is left serves again', () => {
+test('one account takes at most half of the room and all together at most the whole, and freed room can be used again', () => {
   const room = createBodyRoom(1_000 * KIB);
   const places = ['acct_1', 'acct_1', 'acct_2', 'acct_3'].map((accountId) => room.enter(accountId));
   expect(places.map((place) => place.take(300 * KIB))).toEqual([true, false, true, true]);
@@ -15,7 +15,7 @@ test('one account has at most half of the room, all together at most the whole, 
   expect(['acct_1', 'acct_2'].map((accountId) => room.enter(accountId).take(450 * KIB))).toEqual([true, true]);
 });
 
-test('a body counts as it comes, whole once it is no small one any more, and a crowd of small ones is not counted', () => {
+test('a body counts as it arrives, once it is no longer small; small bodies are not counted', () => {
   const room = createBodyRoom(200 * KIB);
   expect(Array.from({ length: 100 }, () => room.enter('acct_1').take(64 * KIB)).every(Boolean)).toBe(true);
   const slow = room.enter('acct_1');

@@ -8,7 +8,7 @@ import { story } from '../testing/story.js';
 import type { RetryBudget } from './retry-budget.js';
 
 describe('attempts', () => {
-  test('an answer is told delivered, once', async () => {
+  test('an answer is told as delivered, once', async () => {
     const { neighbours, answer, run } = story({ a: answersWith('hi') });
     expect(await run()).toMatchObject({ result: 'answered' });
     expect([answer.said, neighbours.outcomes, neighbours.released]).toEqual([['body 0:hi!stop'], ['a#1 DELIVERED'], []]);
@@ -26,13 +26,13 @@ describe('attempts', () => {
     ['an answer', answersWith('hi'), []],
     ['a refusal', fails('RATE_LIMITED', { status: 429 }), ['a/m']],
     ['a fault of ours', breaks('link_lost'), ['a/m']],
-  ])('after %s plans of before that name its endpoint are used again, or not', async (_what, script, doubted) => {
+  ])('after %s, kept plans with its endpoint are used again, or not', async (_what, script, doubted) => {
     const { neighbours, run } = story({ a: script });
     await run();
     expect(neighbours.doubted).toEqual(doubted);
   });
 
-  test('tries three at most, then discards them all', async () => {
+  test('at most three attempts are made, and then all discarded', async () => {
     const { neighbours, answer, run } = story({ a: fails('CONNECT'), b: fails('PROVIDER_ERROR'), c: fails('EMPTY'), d: answersWith('never') });
     expect(await run()).toMatchObject({ result: 'refused' });
     expect(neighbours.outcomes).toEqual(['a#1 DISCARDED', 'b#2 DISCARDED', 'c#3 DISCARDED']);
@@ -43,7 +43,7 @@ describe('attempts', () => {
   /** Fails on its first credential, and does `then` on the other. */
   const limited = (then: Script): Script => (call) => (call.request.retryOf?.length === 0 ? fails('RATE_LIMITED', { status: 429, otherCredential: true })(call) : then(call));
 
-  test('an endpoint whose credential is limited is asked again with the other, before any other endpoint', async () => {
+  test('an endpoint whose credential is rate-limited is tried with another credential before any other endpoint', async () => {
     const { neighbours, answer, run } = story({ a: limited(answersWith('hi')), b: answersWith('never') });
     await run();
     expect(neighbours.outcomes).toEqual(['a#1 SUPERSEDED', 'a#2 DELIVERED']);
@@ -51,7 +51,7 @@ describe('attempts', () => {
     expect(answer.settlement?.attempts.map(({ provider, failed }) => [provider, failed?.class])).toEqual([['a', 'RATE_LIMITED'], ['a', undefined]]);
   });
 
-  test('once, and within three attempts and the budget of retries', async () => {
+  test('this happens once, within three attempts and the retry budget', async () => {
     const always = fails('CREDENTIAL', { status: 401, otherCredential: true });
     const { neighbours, run } = story({ a: always, b: always, c: answersWith('never') });
     await run();
@@ -67,7 +67,7 @@ describe('attempts', () => {
     expect(spent.neighbours.outcomes).toEqual(['a#1 DISCARDED']);
   });
 
-  test('what reached no provider costs no retry: only what follows a call does', async () => {
+  test('an attempt that reached no provider does not make the next one count as a retry', async () => {
     const unsent = fails('NO_CREDENTIAL', { status: 0 });
     const once = (): RetryBudget => {
       let left = 1;
@@ -89,7 +89,7 @@ describe('attempts', () => {
 
   const spentFor = (isSpent: (accountId: string, isOwn: boolean) => boolean): RetryBudget => ({ noteRequest: () => undefined, hasRoom: (...of) => !isSpent(...of), take: (...of) => !isSpent(...of) });
 
-  test('after a prompt that is too long the next is asked whatever is left of the budget; what fails then costs a retry as ever', async () => {
+  test('after a prompt that is too long the next attempt does not need the retry budget, but one after its failure does', async () => {
     const tooLong = fails('CONTEXT_LENGTH', { status: 400 });
     const { neighbours, answer, run } = story({ a: tooLong, b: tooLong, c: answersWith('hi') });
     neighbours.retries = spentFor(() => true);
@@ -101,14 +101,14 @@ describe('attempts', () => {
     expect([failing.answer.refusal, failing.neighbours.calls.length]).toMatchObject([{ kind: 'attempts', isCutShort: true }, 2]);
   });
 
-  test('a request whose attempts were all made is not told that one was left out', async () => {
+  test('if all planned attempts were made, the error does not say that one was left out', async () => {
     const { neighbours, answer, run } = story({ a: fails('PROVIDER_ERROR') });
     neighbours.retries = spentFor(() => true);
     await run();
     expect(answer.refusal).toMatchObject({ kind: 'attempts', isCutShort: false });
   });
 
-  test('a retry is taken from the pot of whoever owns the credential that it is made with', async () => {
+  test('a retry counts against the budget of the owner of its credential', async () => {
     const { neighbours, answer, run } = story({ a: fails('PROVIDER_ERROR'), b: answersWith('hi') });
     neighbours.plan = planWith([plannedAt('a', { byok: true }), plannedAt('b')]);
     const asked: string[] = [];
@@ -120,7 +120,7 @@ describe('attempts', () => {
     expect([answer.said.length, noted, asked]).toEqual([2, ['acct_1 true', 'acct_1 false'], ['acct_1 false', 'acct_1 true']]);
   });
 
-  test('a client hears that it got nothing once that is written down, or after two seconds', async () => {
+  test('a client is told that nothing is charged once that is written down, or after two seconds', async () => {
     const slow = story({ a: fails('GARBAGE') });
     let write = (): void => undefined;
     slow.neighbours.heard = new Promise((resolve) => (write = resolve));
@@ -138,14 +138,14 @@ describe('attempts', () => {
     expect(await late).toMatchObject({ result: 'refused' });
   });
 
-  test('a client is not kept waiting for what nobody has written down', async () => {
+  test('a client does not wait if no worker has anything to write down', async () => {
     const { neighbours, answer, run } = story({ a: fails('NO_CREDENTIAL', { status: 0 }) });
     neighbours.heard = new Promise(() => undefined);
     await run();
     expect(answer.said).toEqual(['refuse attempts']);
   });
 
-  test('a failure that no other endpoint can mend ends the plan', async () => {
+  test('a failure that no other endpoint can avoid ends the plan', async () => {
     const { neighbours, run } = story({ a: fails('BAD_REQUEST', { retryable: false, status: 400 }), b: answersWith('never') });
     await run();
     expect(neighbours.calls.length).toBe(1);
@@ -159,20 +159,20 @@ describe('attempts', () => {
     ['no worker could be reached', { a: breaks('peer_unavailable'), b: undefined }, 1],
     ['one provider answered with an error', { a: fails('NO_CREDENTIAL', { status: 0 }), b: fails('PROVIDER_ERROR') }, 0],
     ['the link broke after sending', { a: breaks('link_lost') }, 0],
-  ])('when %s, the hold is released by whoever must', async (_name, scripts, released) => {
+  ])('when %s, the hold is released by the service responsible', async (_name, scripts, released) => {
     const { neighbours, run } = story(scripts);
     await run();
     expect(neighbours.released.length).toBe(released);
   });
 
-  describe('an attempt that is lost with its replica of a worker', () => {
+  describe('an attempt that is lost together with its worker replica', () => {
     const lost = { name: 'replica 1' };
     const none: RetryBudget = { noteRequest: () => undefined, hasRoom: () => false, take: () => false };
 
     test.each<[string, boolean, Script, readonly string[]]>([
       ['a whole answer', false, answersWith('hi'), ['body 0:hi!stop']],
       ['a stream, which had opened', true, streamsWith('hi'), ['chunk 0:', 'chunk 0:hi', 'finish 0:!stop']],
-    ])('before a word is made at another, where the plan has no other endpoint, and one is paid: %s', async (_name, stream, answers, said) => {
+    ])('before content is repeated at another replica, if the plan has no other endpoint, and one attempt is charged: %s', async (_name, stream, answers, said) => {
       const { neighbours, answer, run } = story({ a: inTurn(diesWith(lost, events.started(), events.head(), events.role()), answers) }, { request: { stream } });
       expect(await run()).toMatchObject({ result: 'answered' });
       expect(answer.said).toEqual(said);
@@ -181,13 +181,13 @@ describe('attempts', () => {
       expect(answer.settlement?.attempts.map(({ provider, failed }) => [provider, failed?.class])).toEqual([['a', 'DISCONNECTED'], ['a', undefined]]);
     });
 
-    test('after a word is not: its client has been told', async () => {
+    test('after content is not repeated: the client gets an error', async () => {
       const { neighbours, answer, run } = story({ a: inTurn(diesWith(lost, events.text('hi')), streamsWith('never')) }, { request: { stream: true } });
       expect(await run()).toMatchObject({ result: 'cut' });
       expect([answer.said, neighbours.calls.length, neighbours.outcomes]).toEqual([['chunk 0:hi', 'cut DISCONNECTED'], 1, ['a#1 DELIVERED']]);
     });
 
-    test('is made there behind the other endpoints of its plan, which are known to stand', async () => {
+    test('is repeated after the other endpoints of the plan, whose workers are not known to fail', async () => {
       const well = story({ a: inTurn(diesWith(lost), answersWith('never')), b: answersWith('hi') });
       await well.run();
       expect(well.neighbours.outcomes).toEqual(['a#1 SUPERSEDED', 'b#2 DELIVERED']);
@@ -197,7 +197,7 @@ describe('attempts', () => {
       expect(ill.neighbours.calls.map(({ request, besides }) => [request.retryOf, besides])).toEqual([[[], undefined], [[1], undefined], [[1, 2], lost]]);
     });
 
-    test('is made there once for each endpoint, within three attempts and the budget of retries', async () => {
+    test('is repeated once for each endpoint, within three attempts and the retry budget', async () => {
       const alone = story({ a: diesWith(lost) });
       expect(await alone.run()).toMatchObject({ result: 'refused' });
       expect([alone.neighbours.outcomes, alone.answer.said, alone.neighbours.released]).toEqual([['a#1 DISCARDED', 'a#2 DISCARDED'], ['refuse attempts'], []]);
@@ -214,7 +214,7 @@ describe('attempts', () => {
       ['store_unavailable', 'which cannot write its log'],
       ['billing_unavailable', 'which billing does not know yet'],
       ['overloaded', 'which has too much in work'],
-    ])('or refused by it (%s), %s, is made at another: no provider has met it, and no retry is spent', async (code) => {
+    ])('or refused by the replica (%s), %s, is repeated at another one without counting as a retry, since it reached no provider', async (code) => {
       const { neighbours, answer, run } = story({ a: inTurn(refusedBy(lost, code), answersWith('hi')) });
       neighbours.retries = none;
       expect(await run()).toMatchObject({ result: 'answered' });
@@ -223,7 +223,7 @@ describe('attempts', () => {
       expect([neighbours.outcomes, neighbours.released]).toEqual([['a#1 SUPERSEDED', 'a#2 DELIVERED'], []]);
     });
 
-    test('or refused, is not made again where there is no other, or where none would do better', async () => {
+    test('or refused, is not repeated if there is no other replica, or if none could serve it', async () => {
       const alone = story({ a: inTurn(refusedBy(lost, 'store_unavailable', false), answersWith('never')) });
       expect(await alone.run()).toMatchObject({ result: 'refused' });
       const unheld = story({ a: inTurn(refusedBy(lost, 'quota_unavailable'), answersWith('never')) });
@@ -231,7 +231,7 @@ describe('attempts', () => {
       expect([alone, unheld].map(({ neighbours }) => [neighbours.calls.length, neighbours.released.length])).toEqual([[1, 1], [1, 1]]);
     });
 
-    test('is discarded by its worker, which ends the hold, where no other replica can be reached', async () => {
+    test('is discarded by its worker, which ends the hold, if no other replica can be reached', async () => {
       const { neighbours, answer, run } = story({ a: inTurn(diesWith(lost, events.started()), breaks('peer_unavailable')) });
       expect(await run()).toMatchObject({ result: 'refused' });
       expect(answer.refusal).toMatchObject({ kind: 'attempts', attempts: [{ failed: { class: 'DISCONNECTED' } }, { failed: { class: 'CONNECT' } }] });
@@ -243,13 +243,13 @@ describe('attempts', () => {
       ['its deadline', (call) => { call.replica = lost; call.listener.onEnd(new Fault('deadline_exceeded', 'test')); }],
       ['a worker that cannot be reached at all', breaks('peer_unavailable')],
       ['a worker that ended it without a word', (call) => { call.replica = lost; call.play(); }],
-    ])('is told from one that failed by %s, which is not made again', async (_name, script) => {
+    ])('differs from one that failed by %s, which is not repeated', async (_name, script) => {
       const { neighbours, run } = story({ a: inTurn(script, answersWith('never')) });
       expect(await run()).toMatchObject({ result: 'refused' });
       expect(neighbours.calls.length).toBe(1);
     });
 
-    test('is not made again for a client that has left', async () => {
+    test('is not repeated for a client that has left', async () => {
       const { neighbours, answer, run } = story({ a: (call) => { diesWith(lost)(call); answer.leave(); } });
       expect(await run()).toMatchObject({ result: 'gone' });
       expect([neighbours.calls.length, neighbours.outcomes]).toEqual([1, ['a#1 DISCARDED']]);
@@ -275,14 +275,14 @@ describe('attempts', () => {
   test.each<[string, Script | undefined]>([
     ['finds no credential', fails('NO_CREDENTIAL', { status: 0 })],
     ['has no worker', undefined],
-  ])('an attempt whose link broke is discarded when all that follows %s: its worker ends the hold', async (_name, later) => {
+  ])('an attempt whose link broke is discarded when all later ones %s: its worker ends the hold', async (_name, later) => {
     const { neighbours, run } = story({ a: breaks('link_lost'), b: later });
     expect(await run()).toMatchObject({ result: 'refused' });
     expect(neighbours.outcomes.at(0)).toBe('a#1 DISCARDED');
     expect(neighbours.released).toEqual([]);
   });
 
-  test('of an attempt whose client left before it was known to be journaled, nobody says that it superseded another', async () => {
+  test('an attempt supersedes no other if its client left before it was known to be journaled', async () => {
     const { neighbours, answer, run } = story({ a: fails('CONNECT'), b: () => undefined }, { request: { stream: true } });
     const done = run();
     await neighbours.clock.settle();
@@ -291,14 +291,14 @@ describe('attempts', () => {
     expect(neighbours.outcomes).toEqual(['b#2 DELIVERED']);
   });
 
-  test('a stream fails over while no content was sent, and shows one opening only', async () => {
+  test('a stream fails over while no content was sent, and sends its role only once', async () => {
     const { neighbours, answer, run } = story({ a: (call) => call.play(events.head(), events.role(), events.failed('PROVIDER_ERROR')), b: streamsWith('hi') }, { request: { stream: true } });
     await run();
     expect(answer.said).toEqual(['chunk 0:', 'chunk 0:hi', 'finish 0:!stop']);
     expect(neighbours.outcomes).toEqual(['a#1 SUPERSEDED', 'b#2 DELIVERED']);
   });
 
-  test('a stream that breaks after content is cut and charged, never tried again', async () => {
+  test('a stream that breaks after content is cut and charged, and not retried', async () => {
     const { neighbours, answer, run } = story({ a: (call) => call.play(events.text('hi'), events.failed('DISCONNECTED')), b: streamsWith('never') }, { request: { stream: true } });
     expect(await run()).toMatchObject({ result: 'cut' });
     expect(answer.said).toEqual(['chunk 0:hi', 'cut DISCONNECTED']);
@@ -321,7 +321,7 @@ describe('attempts', () => {
     ['of a stream was cut off by us', true, false, undefined, ['a#1 DISCARDED']],
     ['of a whole answer hung up by itself', false, true, 'client_left', ['a#1 DELIVERED']],
     ['of a whole answer was cut off by us', false, false, undefined, ['a#1 DISCARDED']],
-  ] as const)('a worker hears whether its client %s', async (_case, stream, byItself, why, outcomes) => {
+  ] as const)('a worker is told whether its client %s', async (_case, stream, byItself, why, outcomes) => {
     const { neighbours, answer, run } = story({ a: () => undefined }, { request: { stream } });
     const done = run();
     await neighbours.clock.settle();
@@ -331,7 +331,7 @@ describe('attempts', () => {
     expect(neighbours.outcomes).toEqual(outcomes);
   });
 
-  test('the worker of an answer kept in reserve hears that edge lives while another is tried, and is told what became of it', async () => {
+  test('the worker of an answer in reserve is told that edge is alive while another attempt runs, and then its outcome', async () => {
     let fail: () => void = () => undefined;
     const stalls: Script = (call) => void (fail = () => fails('TIMEOUT_IDLE')(call));
     const { neighbours, answer, run } = story({ a: answersWith('no JSON'), b: stalls }, { request: { needs: { responseFormat: 'json_object' } } });
@@ -345,11 +345,11 @@ describe('attempts', () => {
     expect([neighbours.tended.length, neighbours.outcomes]).toEqual([3, ['a#1 DELIVERED', 'b#2 SUPERSEDED']]);
   });
 
-  describe('a client that asked for JSON and leaves while an answer that is none is kept in reserve', () => {
+  describe('a client that asked for JSON and leaves while an invalid answer is in reserve', () => {
     const json = { request: { needs: { responseFormat: 'json_object' } } };
     const noJson = answersWith('no JSON');
 
-    test('pays the one that was being tried, not both', async () => {
+    test('pays for the running attempt only', async () => {
       const { neighbours, answer, run } = story({ a: noJson, b: (call) => call.listener.onEvent(events.head()) }, json);
       const running = run();
       await neighbours.clock.settle();
@@ -360,7 +360,7 @@ describe('attempts', () => {
       expect(neighbours.tended).toEqual(['a#1']);
     });
 
-    test('leaves it to the workers where nobody knows whether another was begun', async () => {
+    test('leaves the decision to the workers if it is unknown whether another attempt began', async () => {
       const { neighbours, answer, run } = story({ a: noJson, b: () => undefined }, json);
       const running = run();
       await neighbours.clock.settle();
@@ -369,20 +369,20 @@ describe('attempts', () => {
       expect(neighbours.outcomes).toEqual(['b#2 DELIVERED']);
     });
 
-    test('pays it where no other was begun', async () => {
+    test('pays for the answer in reserve if no other attempt began', async () => {
       const { neighbours, answer, run } = story({ a: (call) => { noJson(call); answer.leave(); }, b: noJson }, json);
       expect(await run()).toMatchObject({ result: 'gone' });
       expect([neighbours.calls.length, neighbours.outcomes, neighbours.released]).toEqual([1, ['a#1 DELIVERED'], []]);
     });
 
-    test('pays it where the other has just failed', async () => {
+    test('pays for the answer in reserve if the other attempt has just failed', async () => {
       const { neighbours, answer, run } = story({ a: noJson, b: (call) => { fails('TIMEOUT_IDLE')(call); answer.leave(); } }, json);
       expect(await run()).toMatchObject({ result: 'gone' });
       expect([answer.said, neighbours.outcomes]).toEqual([[], ['a#1 DELIVERED', 'b#2 SUPERSEDED']]);
     });
   });
 
-  test('an answer kept in reserve is given once workers have it written down that it counts, and two seconds later at most', async () => {
+  test('an answer in reserve is given once its workers have written the outcome down, at the latest after two seconds', async () => {
     for (const waitMs of [1_900, 2_000]) {
       const { neighbours, answer, run } = story({ a: answersWith('no JSON'), b: breaks('link_lost') }, { request: { needs: { responseFormat: 'json_object' } } });
       let hear: () => void = () => undefined;
@@ -396,7 +396,7 @@ describe('attempts', () => {
     }
   });
 
-  test('nor does it wait when the drain is over: told as delivered, it is given, and its client not told that it costs nothing', async () => {
+  test('it is also given when the drain is over, since its workers were told that it is delivered', async () => {
     const { neighbours, answer, run } = story({ a: answersWith('no JSON'), b: breaks('link_lost') }, { request: { needs: { responseFormat: 'json_object' } } });
     neighbours.heard = new Promise(() => undefined);
     const running = run();
@@ -407,7 +407,7 @@ describe('attempts', () => {
     expect(answer.said).toEqual(['body 0:no JSON!stop']);
   });
 
-  test('a client gone between two attempts is charged nothing', async () => {
+  test('a client that leaves between two attempts is charged nothing', async () => {
     const { neighbours, answer, run } = story({
       a: (call) => {
         call.play(events.failed('CONNECT'));
@@ -420,21 +420,21 @@ describe('attempts', () => {
   });
 });
 
-describe('what a request was served with out of an advance', () => {
+describe('the draw of a request', () => {
   const draw = { advanceId: 'adv_1', amountNanoUsd: '500', tokens: '20' };
   const served = (told: ReturnType<typeof story>): ReturnType<typeof story> => {
     told.neighbours.admissions = [admissionOf('ADMITTED', { heldNanoUsd: '500', heldTokens: '20', draw })];
     return told;
   };
 
-  test('goes with each of its attempts', async () => {
+  test('is sent with each of its attempts', async () => {
     const { neighbours, run } = served(story({ a: fails('PROVIDER_ERROR'), b: answersWith('hi') }));
     await run();
     expect(neighbours.calls.map(({ request }) => request.draw)).toEqual([draw, draw]);
     expect(neighbours.released).toEqual([]);
   });
 
-  test('goes back with a request that no worker had, and with one that no plan is left for', async () => {
+  test('is given back if no worker took the request, and if no attempt is left in its plan', async () => {
     const nowhere = served(story({ a: undefined }));
     await nowhere.run();
     const unplanned = served(story({}));

@@ -12,7 +12,7 @@ test.each<[string, Partial<ChatRequest>, string[]]>([
   ['so it does by its other name, and as a fallback of itself', { model: 'router-auto', models: ['auto'] }, ['a/x']],
   ['a model that is named is none of those', { model: 'a/x' }, ['-']],
   ['nor is one among auto’s fallbacks', { model: 'auto', models: ['a/x'] }, ['-']],
-])('where the account allows some models and the key auto alone, %s', async (_what, request, allowModels) => {
+])('if the account allows some models and the key only auto, %s', async (_what, request, allowModels) => {
   const limits = { costCapPeriod: '', allowedModels: ['auto'], costCaps: [] };
   const { neighbours, run } = story({ a: answersWith('x') }, { request, caller: callerWith({ account: { allowModels: ['auto', 'a/x'] }, key: { limits } }) });
   await run();
@@ -30,7 +30,7 @@ describe('refusals', () => {
     ['unbounded-parts', { hasUnboundedParts: true }, { account: { hardCap: true } }],
     ['own-credential', { storedParam: 'messages.[0].content.[0].file.file_id' }, {}],
     ['own-credential', { storedParam: 'messages.[0].content.[0].file.file_id', pluginIds: ['pdf-reader'] }, {}],
-  ])('tells %s before anything is asked of a neighbour', async (kind, request, caller) => {
+  ])('answer with %s before any other service is asked', async (kind, request, caller) => {
     const { neighbours, answer, run } = story({ a: answersWith('x') }, { request, caller: callerWith(caller) });
     neighbours.plan = new Fault('routing_unavailable', 'must not be asked');
     expect(await run()).toMatchObject({ result: 'refused', attempts: [] });
@@ -38,7 +38,7 @@ describe('refusals', () => {
     expect(neighbours.asked).toEqual([]);
   });
 
-  test('lets files through where nothing limits what they use', async () => {
+  test('do not concern files if no limit counts the request', async () => {
     expect(await story({ a: answersWith('x') }, { request: { hasUnboundedParts: true } }).run()).toMatchObject({ result: 'answered' });
   });
 
@@ -49,7 +49,7 @@ describe('refusals', () => {
     ['and nothing else', { byokTokens: '1000' }, false, 'answered'],
     ['a hard allotment watches both', { includedTokens: '1000', hardCap: true }, true, 'refused'],
     ['an allotment that overage follows watches neither', { includedTokens: '1000' }, true, 'answered'],
-  ])('files, when the account has a credential of its own: %s', async (_what, account, byok, result) => {
+  ])('of files, if the account has a credential of its own: %s', async (_what, account, byok, result) => {
     const providerKeys = [{ handle: 'cred_1', accountId: 'acct_1', provider: 'a', last4: '', zdr: false, baseUrl: '', createdAt: '1' }];
     const { neighbours, run } = story({ a: answersWith('x') }, { request: { hasUnboundedParts: true }, caller: callerWith({ account: { ...account, providerKeys } }) });
     neighbours.plan = planWith([plannedAt('a', { byok })]);
@@ -63,7 +63,7 @@ describe('refusals', () => {
     ['goes to nobody where routing leaves none', planWith([], { refusal: 'NO_ELIGIBLE_PROVIDER', excludedBy: ['file_input', 'own_credential'] }), 'own-credential', []],
     ["is never sent on the operator's, whatever the plan says", planWith([plannedAt('a')]), 'own-credential', []],
     ['nor where the plan would fall back to that', planWith([plannedAt('a', { byok: true }), plannedAt('b')]), 'own-credential', []],
-  ])('what lies at a provider under an id, where the account has a credential of its own: %s', async (_what, plan, said, sent) => {
+  ])('of ids of stored data, if the account has a credential of its own: %s', async (_what, plan, said, sent) => {
     const providerKeys = [{ handle: 'cred_1', accountId: 'acct_1', provider: 'a', last4: '', zdr: false, baseUrl: '', createdAt: '1' }];
     const { neighbours, answer, run } = story({ a: answersWith('x'), b: answersWith('y') }, { request: { storedParam: STORED }, caller: callerWith({ account: { providerKeys } }) });
     neighbours.plan = plan;
@@ -72,7 +72,7 @@ describe('refusals', () => {
     expect(neighbours.calls.map(({ request }) => request.byok)).toEqual(sent);
   });
 
-  test.each(['MODEL_NOT_FOUND', 'MODEL_DEPRECATED', 'NO_ELIGIBLE_PROVIDER', 'CONTEXT_LENGTH_EXCEEDED'] as const)('tells %s before admission', async (refusal) => {
+  test.each(['MODEL_NOT_FOUND', 'MODEL_DEPRECATED', 'NO_ELIGIBLE_PROVIDER', 'CONTEXT_LENGTH_EXCEEDED'] as const)('answer with %s before admission', async (refusal) => {
     const { neighbours, answer, run } = story({});
     neighbours.plan = planWith([], { refusal });
     await run();
@@ -80,7 +80,7 @@ describe('refusals', () => {
     expect(neighbours.asked).toEqual([]);
   });
 
-  test('a routing that is away is a fault, and nothing is dispatched past it', async () => {
+  test('are not used if routing is away: the request fails as a fault, and nothing is dispatched', async () => {
     const { neighbours, answer, run } = story({ a: answersWith('x') });
     neighbours.plan = new Fault('routing_unavailable', 'down');
     await run();
@@ -88,7 +88,7 @@ describe('refusals', () => {
     expect(neighbours.calls).toEqual([]);
   });
 
-  test.each(['RATE_LIMITED', 'BURST_LIMITED', 'COST_CAPPED', 'TRIAL_EXHAUSTED', 'ALLOTMENT_EXHAUSTED'] as const)('an admission of %s is asked once and reaches no worker', async (decision) => {
+  test.each(['RATE_LIMITED', 'BURST_LIMITED', 'COST_CAPPED', 'TRIAL_EXHAUSTED', 'ALLOTMENT_EXHAUSTED'] as const)('after an admission with %s, which is asked for once, reach no worker', async (decision) => {
     const { neighbours, answer, run } = story({ a: answersWith('x') });
     neighbours.admissions = [admissionOf(decision)];
     await run();
@@ -99,7 +99,7 @@ describe('refusals', () => {
     ['prices by the token alone', '0', 400, 0n, 1_000_000n],
     ['a fee for the request', '5000000', 400, 5_000_000n, 6_000_000n],
     ['a fee, whatever the length of the prompt', '5000000', 400_000, 5_000_000n, 6_000_000n],
-  ])('a refused admission tells what the shortest request would need: %s', async (_what, requestNanoUsd, promptBytes, atLeast, below) => {
+  ])('after admission tell what the shortest request would need: %s', async (_what, requestNanoUsd, promptBytes, atLeast, below) => {
     const { neighbours, answer, run } = story({ a: answersWith('x') }, { request: { promptBytes } });
     neighbours.plan = planWith([plannedAt('a', { card: cardWith({ requestNanoUsd }) })]);
     neighbours.admissions = [admissionOf('COST_CAPPED')];
@@ -108,7 +108,7 @@ describe('refusals', () => {
     expect([least?.tokens, (least?.nanoUsd ?? 0n) > atLeast, (least?.nanoUsd ?? 0n) < below]).toEqual([18n, true, true]);
   });
 
-  test('a plan whose breakers are all open is refused after admission, and its hold is released', async () => {
+  test('come after admission if all breakers of the plan are open, and release the hold', async () => {
     const { neighbours, answer, run } = story({});
     neighbours.plan = planWith([], { refusal: 'ALL_UNHEALTHY', retryAfterMs: 7_000 });
     await run();
@@ -117,8 +117,8 @@ describe('refusals', () => {
   });
 });
 
-describe('live holds', () => {
-  test('waits for one to settle, asking for the same request again', async () => {
+describe('a request that only live holds block', () => {
+  test('waits for one to end, and asks for the same amount again', async () => {
     const { neighbours, answer, run } = story({ a: answersWith('x') });
     neighbours.admissions = [admissionOf('BLOCKED_BY_LIVE'), admissionOf('BLOCKED_BY_LIVE'), admissionOf('ADMITTED', { heldNanoUsd: '1' })];
     const done = run();
@@ -135,7 +135,7 @@ describe('live holds', () => {
     expect(answer.said).toEqual(['body 0:x!stop']);
   });
 
-  test('asks without a notice too, and a last time when its wait is over', async () => {
+  test('also asks without a notice, and a last time when its wait is over', async () => {
     const { neighbours, answer, run } = story({ a: answersWith('x') });
     neighbours.admissions = Array.from({ length: 8 }, () => admissionOf('BLOCKED_BY_LIVE')).concat(admissionOf('ADMITTED'));
     const done = run();
@@ -144,7 +144,7 @@ describe('live holds', () => {
     expect([answer.said, neighbours.clock.pendingTimers()]).toEqual([['body 0:x!stop'], 0]);
   });
 
-  test('gives up after two seconds', async () => {
+  test('is refused after two seconds', async () => {
     const { neighbours, answer, run } = story({ a: answersWith('x') });
     neighbours.admissions = [admissionOf('BLOCKED_BY_LIVE', { retryAfterMs: 1_000 })];
     const done = run();
@@ -155,7 +155,7 @@ describe('live holds', () => {
     expect(answer.said).toEqual(['refuse admission']);
   });
 
-  test('a client that leaves while waiting dispatches nothing and holds nothing', async () => {
+  test('of a client that leaves while waiting dispatches and holds nothing', async () => {
     const { neighbours, answer, run } = story({ a: answersWith('x') });
     neighbours.admissions = [admissionOf('BLOCKED_BY_LIVE'), admissionOf('ADMITTED')];
     const done = run();
@@ -170,7 +170,7 @@ describe('live holds', () => {
 describe('amounts', () => {
   const capped = callerWith({ account: { costCaps: [{ capNanoUsd: '1000000000', period: 'month' }] } });
 
-  test('holds the dearest attempt of the plan', async () => {
+  test('the hold covers the most expensive attempt of the plan', async () => {
     const { neighbours, run } = story({}, { request: { maxTokens: 100 }, caller: capped });
     neighbours.plan = planWith([plannedAt('a'), plannedAt('b', { card: cardWith({ outputText: '9000000000' }) })]);
     await run();
@@ -178,7 +178,7 @@ describe('amounts', () => {
     expect(neighbours.asked[0]).toMatchObject({ amountNanoUsd: '1316000', minAmountNanoUsd: '992000', tokens: '516', counter: 'CHAT' });
   });
 
-  test('tells the worker the tokens of a hold, also of one that does not grow: after a loss of the counters nobody else knows', async () => {
+  test('the worker is told the tokens of a hold, even if it does not grow, since they are known nowhere else after a loss of the counters', async () => {
     const { neighbours, run } = story({ a: answersWith('x') }, { request: { maxTokens: 100 }, caller: callerWith({ account: { includedTokens: '1000', hardCap: true } }) });
     neighbours.admissions = [admissionOf('ADMITTED', { heldNanoUsd: '1316000', heldTokens: '516', roomTokens: '1000' })];
     await run();
@@ -186,7 +186,7 @@ describe('amounts', () => {
     expect(neighbours.calls[0]?.request.heldOutputTokens).toBeUndefined();
   });
 
-  test('tells them where no limit watches the answer, too, as what bounds nothing: one may be set when the counters are lost', async () => {
+  test('the worker is told these tokens also without a limit, in case one is set when the counters are lost', async () => {
     const { neighbours, run } = story({ a: answersWith('x') });
     neighbours.admissions = [admissionOf('ADMITTED', { heldNanoUsd: '1316000', heldTokens: '1440' })];
     await run();
@@ -197,14 +197,14 @@ describe('amounts', () => {
   test.each<[string, Partial<ChatRequest>]>([
     ['a JSON Schema', { needs: { responseFormat: 'json_schema' } }],
     ['tools that earlier turns called', { calledToolBytes: 60 }],
-  ])('holds the prompt of the tools by which a wire serves %s', async (_name, over) => {
+  ])('the hold includes the prompt of the tools by which a wire serves %s', async (_name, over) => {
     const { neighbours, run } = story({}, { request: { maxTokens: 100, ...over }, caller: capped });
     neighbours.plan = planWith([plannedAt('a'), plannedAt('b', { wireProtocol: 'anthropic-messages' })]);
     await run();
     expect(neighbours.asked[0]).toMatchObject({ tokens: String(516 + 600 + (over.calledToolBytes ?? 0)) });
   });
 
-  test('sends upstream what the hold pays for', async () => {
+  test('the provider is asked for as long an answer as the hold pays for', async () => {
     const { neighbours, run } = story({ a: answersWith('x') }, { request: { maxTokens: 1_000 }, caller: capped });
     neighbours.admissions = [admissionOf('ADMITTED', { heldNanoUsd: '616000' })];
     await run();
@@ -226,14 +226,14 @@ describe('amounts', () => {
     expect(neighbours.calls[0]?.request.heldOutputTokens).toBe(isStream ? 1_024 : undefined);
   });
 
-  test('of a model whose thoughts are not shown the whole answer is held', async () => {
+  test('for a model with hidden reasoning the whole answer is held', async () => {
     const { neighbours, run } = story({}, { request: { stream: true }, caller: capped });
     neighbours.plan = planWith([plannedAt('a', { hiddenReasoning: true })]);
     await run();
     expect(neighbours.asked[0]).toMatchObject({ amountNanoUsd: '16800000', tokens: String(416 + 8_192) });
   });
 
-  test('without a limit passes on what the client asked, or nothing', async () => {
+  test('without a limit the client’s own bound, or none, is passed on', async () => {
     const asked = story({ a: answersWith('x') }, { request: { maxTokens: 9 } });
     const silent = story({ a: answersWith('x') });
     await Promise.all([asked.run(), silent.run()]);
@@ -241,14 +241,14 @@ describe('amounts', () => {
     expect(silent.neighbours.asked[0]?.minAmountNanoUsd).toBe('0');
   });
 
-  test('tells each worker the window of its endpoint, beside the prompt that has to fit into it', async () => {
+  test('each worker is told the context window of its endpoint, into which prompt and answer must fit', async () => {
     const { neighbours, run } = story({ a: fails('CONNECT'), b: answersWith('x') }, { request: { promptBytes: 680_000, promptTokens: 170_000 } });
     neighbours.plan = planWith([plannedAt('a', { contextWindow: 200_000 }), plannedAt('b', { contextWindow: 0 })]);
     await run();
     expect(neighbours.calls.map(({ request }) => [request.promptTokens, request.contextWindow])).toEqual([[170_000, 200_000], [170_000, 0]]);
   });
 
-  test('drops what an endpoint does not take, for that attempt only', async () => {
+  test('fields that an endpoint does not take are left out, for that attempt only', async () => {
     const fields = ['messages', 'seed'].map((name) => ({ name, value: Buffer.from('1') }));
     const { neighbours, run } = story({ a: fails('CONNECT'), b: answersWith('x') }, { request: { fields } });
     neighbours.plan = planWith([plannedAt('a', { dropParams: ['seed'] }), plannedAt('b')]);
@@ -263,7 +263,7 @@ describe('own credentials', () => {
   });
   const plan = () => planWith([plannedAt('a', { byok: true })]);
 
-  test('cost the account nothing, and travel as a handle', async () => {
+  test('cost the account nothing, and are passed on as a handle', async () => {
     const { neighbours, run } = story({ a: answersWith('x') }, { caller: own({ costCaps: [{ capNanoUsd: '1', period: 'day' }] }) });
     neighbours.plan = plan();
     expect((await run()).result).toBe('answered');
@@ -271,7 +271,7 @@ describe('own credentials', () => {
     expect(neighbours.calls[0]?.request).toMatchObject({ byok: true, byokHandle: 'cred_1' });
   });
 
-  test('are told to routing with the account’s agreement and with its address, where they have one', async () => {
+  test('are sent to routing with the account’s zero-retention agreement and own address, if any', async () => {
     const key = { accountId: 'acct_1', last4: '', zdr: false, baseUrl: '', createdAt: '1' };
     const providerKeys = [{ ...key, handle: 'cred_1', provider: 'a', zdr: true }, { ...key, handle: 'cred_2', provider: 'b', baseUrl: 'https://models.example.com' }];
     const { neighbours, run } = story({ a: answersWith('x') }, { caller: callerWith({ account: { providerKeys } }) });
@@ -279,7 +279,7 @@ describe('own credentials', () => {
     expect(neighbours.decided).toMatchObject([{ byokProviders: ['a', 'b'], byokZdrProviders: ['a'], byokOwnAddressProviders: ['b'] }]);
   });
 
-  test('of a tier with an allotment of them hold tokens, and money never', async () => {
+  test('of a tier with an allotment for them hold tokens, but no money', async () => {
     const { neighbours, run } = story({ a: answersWith('x') }, { caller: own({ tier: 'free' }), request: { maxTokens: 100 } });
     neighbours.plan = plan();
     neighbours.admissions = [admissionOf('ADMITTED', { heldNanoUsd: '0' })];
@@ -288,14 +288,14 @@ describe('own credentials', () => {
     expect(neighbours.calls[0]?.request.maxTokens).toBe(100);
   });
 
-  test('are not used where the plan is on the operator’s', async () => {
+  test('are not used if the plan is on the operator’s credentials', async () => {
     const { neighbours, run } = story({ a: answersWith('x') }, { caller: own() });
     await run();
     expect(neighbours.asked[0]?.byok).toBe(false);
     expect(neighbours.calls[0]?.request).toMatchObject({ byok: false, byokHandle: '' });
   });
 
-  test('that the provider refuses are told as that, never as a wrong key of ours', async () => {
+  test('that the provider refuses are reported as that, and not as a wrong key of this service', async () => {
     const { neighbours, answer, run } = story({ a: fails('CREDENTIAL', { status: 401 }) }, { caller: own() });
     neighbours.plan = plan();
     await run();

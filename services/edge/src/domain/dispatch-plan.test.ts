@@ -66,7 +66,7 @@ function story(
   return { neighbours, answer, run: () => dispatchPlan(neighbours, turn, plan, ADMITTED, start) };
 }
 
-test('a worker is told how long a whole answer may take, where routing knows, and waits between events as long as its model takes to begin', async () => {
+test('a worker is told the time limit of a whole answer, if routing knows one, and the longest silence by the model’s time to begin', async () => {
   const plan = planWith([plannedAt('a', { wholeTimeoutMs: 163_000, firstByteTimeoutMs: 60_000 }), plannedAt('b')]);
   const neighbours = createFakeNeighbours(plan);
   neighbours.scripts.set('a', (call) => call.play(events.failed('PROVIDER_ERROR')));
@@ -75,10 +75,10 @@ test('a worker is told how long a whole answer may take, where routing knows, an
   expect(neighbours.calls.map(({ request }) => [request.wholeTimeoutMs ?? 0, request.idleTimeoutMs])).toEqual([[163_000, 60_000], [0, 30_000]]);
 });
 
-describe('an answer that does not fit what was asked for', () => {
+describe('an answer that does not match what was asked for', () => {
   const request: Partial<ChatRequest> = { needs: { responseFormat: 'json_object' } };
 
-  test('makes one other attempt, not two: the second is given as it is', async () => {
+  test('causes one further attempt, and the second is given as it is', async () => {
     const { neighbours, answer, run } = story({ a: answersWith('no JSON'), b: answersWith('none either'), c: answersWith('{}') }, { request });
     expect((await run()).result).toBe('answered');
     expect(neighbours.calls.map(({ provider }) => provider)).toEqual(['a', 'b']);
@@ -86,7 +86,7 @@ describe('an answer that does not fit what was asked for', () => {
     expect(neighbours.outcomes).toEqual(['a#1 SUPERSEDED', 'b#2 DELIVERED']);
   });
 
-  test('is paid for by nobody whose client leaves while the other is under way: that one is', async () => {
+  test('is not charged if its client leaves while the further attempt runs; that one is', async () => {
     const { neighbours, answer, run } = story({ a: answersWith('no JSON'), b: (call) => call.listener.onEvent(events.started()) }, { request });
     const running = run();
     while (neighbours.calls.length < 2) await new Promise(setImmediate);
@@ -95,7 +95,7 @@ describe('an answer that does not fit what was asked for', () => {
     expect([...neighbours.outcomes].sort()).toEqual(['a#1 SUPERSEDED', 'b#2 DELIVERED']);
   });
 
-  test('is given where the other was never begun, and no worker is told of an attempt that it does not know', async () => {
+  test('is given if the further attempt was never begun, and no worker is told about an unknown attempt', async () => {
     const { neighbours, answer, run } = story({ a: answersWith('no JSON'), b: refusesUnsent }, { request });
     expect((await run()).result).toBe('answered');
     expect(answer.said).toEqual(['body 0:no JSON!stop']);
@@ -115,7 +115,7 @@ test.each<[string, boolean, readonly string[]]>([
   expect([neighbours.calls[0]?.cancelledFor, neighbours.outcomes]).toEqual([undefined, told]);
 });
 
-test('nor is one that is cut off while all that was generated is held back, as its worker cannot know', async () => {
+test('a client that is cut off while all generated text is held back is not charged, although its worker cannot know that', async () => {
   const { neighbours, answer, run } = story({ a: (call) => [events.role(), events.text('Sure, here it is: ')].forEach((event) => call.listener.onEvent(event)) }, { request: { stream: true, needs: { responseFormat: 'json_object' } } });
   const running = run();
   await neighbours.clock.settle();
@@ -126,7 +126,7 @@ test('nor is one that is cut off while all that was generated is held back, as i
 });
 
 describe('a later round', () => {
-  test('that no worker took leaves the hold, which covers the rounds before', async () => {
+  test('that no worker took leaves the hold, which covers the earlier rounds', async () => {
     const { neighbours, answer, run } = story({ a: refusesUnsent }, { start: SECOND_ROUND });
     expect((await run()).result).toBe('refused');
     expect([answer.refusal?.kind, neighbours.released]).toEqual(['attempts', []]);
@@ -135,7 +135,7 @@ describe('a later round', () => {
     expect(only.neighbours.released).toEqual(['chatcmpl-0123456789']);
   });
 
-  test('whose client leaves once it is with its worker counts among the attempts; one that was not sent does not', async () => {
+  test('counts among the attempts if its client leaves after it was sent to its worker, and else does not', async () => {
     const sent = story({ a: (call) => call.listener.onEvent(events.started()) }, { start: SECOND_ROUND });
     const running = sent.run();
     await sent.neighbours.clock.settle();
@@ -152,6 +152,6 @@ test.each<[string, PriceCard__Output | null, bigint]>([
   ['a dearer card', cardWith({ id: 'dear', inputUncached: '3000000000' }), 200_000n],
   ['a cheaper card', cardWith({ id: 'cheap', inputUncached: '0' }), 0n],
   ['no card', null, 0n],
-])('savings that are told beforehand are never below zero: beside %s', async (_name, referenceCard, savingsNanoUsd) => {
+])('estimated savings are never below zero: beside %s', async (_name, referenceCard, savingsNanoUsd) => {
   expect(await estimateBeside(referenceCard)).toEqual({ costNanoUsd: 200_000n, savingsNanoUsd });
 });

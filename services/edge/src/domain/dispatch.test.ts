@@ -39,7 +39,7 @@ function start({ isStream = true, choices = 1, activity = { lastSentMs: 0 }, nei
 }
 
 describe('stream', () => {
-  test('keeps what comes before content, and sends it ahead of the content in its order', () => {
+  test('keeps what comes before the content, and sends it before the content in order', () => {
     const { call, answer } = start();
     call.listener.onEvent(events.role());
     expect(answer.said).toEqual([]);
@@ -47,7 +47,7 @@ describe('stream', () => {
     expect(answer.said).toEqual(['chunk 0:', 'chunk 0:a']);
   });
 
-  test('holds the finish chunk until the figures are known', async () => {
+  test('holds the finish chunk back until the figures are known', async () => {
     const { call, answer, result, neighbours } = start();
     call.listener.onEvent(events.text('a'));
     call.listener.onEvent(events.finish());
@@ -58,21 +58,21 @@ describe('stream', () => {
     expect(neighbours.clock.pendingTimers()).toBe(0);
   });
 
-  test('gives each of several choices its finish, and the figures to the last alone', async () => {
+  test('gives each of several choices its finish chunk, and the figures only to the last', async () => {
     const { call, answer, result } = start();
     call.play(events.text('a', 0), events.text('b', 1), events.finish(1), events.text('c', 0), events.finish(0), events.end());
     await result;
     expect(answer.said).toEqual(['chunk 0:a', 'chunk 1:b', 'chunk 1:!stop', 'chunk 0:c', 'finish 0:!stop']);
   });
 
-  test.each([['length', 'length'], ['', 'stop'], ['error', 'stop']])('makes a finish chunk of an end that says %j', async (finishReason, shown) => {
+  test.each([['length', 'length'], ['', 'stop'], ['error', 'stop']])('makes a finish chunk for an end with the reason %j', async (finishReason, shown) => {
     const { call, answer, result } = start();
     call.play(events.text('a'), events.end({ finishReason }));
     await result;
     expect(answer.said).toEqual(['chunk 0:a', `finish 0:!${shown}`]);
   });
 
-  test('an end that was cut is an error chunk after content, and another try before it', async () => {
+  test('turns an end that was cut into an error chunk after content, and into a retry before it', async () => {
     const cut = { class: 'TIMEOUT_IDLE', status: 0, retryAfterMs: 0, publicMessage: '', publicParam: '', retryable: true } as const;
     const after = start();
     after.call.play(events.text('a'), events.end({ cut }));
@@ -88,7 +88,7 @@ describe('stream', () => {
     ['keeps its own end, sent before', [events.finish(0), events.text('c', 1)], ['chunk 0:!stop', 'chunk 1:c'], [0]],
     ['keeps its own end, held back', [events.finish(0)], ['chunk 0:!stop'], [0]],
     ['that is the last of them has none, as if it were one', [events.finish(0), events.finish(1)], ['chunk 0:!stop'], [0]],
-  ])('of several choices one that ended %s when the stream is cut', async (_name, played, said, finished) => {
+  ])('with several choices, one that ended %s when the stream is cut', async (_name, played, said, finished) => {
     const cut = { class: 'DISCONNECTED', status: 0, retryAfterMs: 0, publicMessage: '', publicParam: '', retryable: true } as const;
     const { call, answer, result } = start({ choices: 2 });
     call.play(events.text('a', 0), events.text('b', 1), ...played, events.end({ cut }));
@@ -101,7 +101,7 @@ describe('stream', () => {
     ['keeps its own end', [events.text('c', 1, 0)], ['chunk 1:c', 'chunk 0:!stop'], [0]],
     ['has none where what came last does not say so', [events.text('c', 1, 0), events.text('d', 1)], ['chunk 1:c', 'chunk 1:d'], []],
     ['keeps the one that was sent', [events.finish(0), events.text('c', 1)], ['chunk 0:!stop', 'chunk 1:c'], [0]],
-  ])('of several choices one that has its reason %s when the link to its worker breaks', async (_name, played, said, finished) => {
+  ])('with several choices, one that has its reason %s when the link to its worker breaks', async (_name, played, said, finished) => {
     const { call, answer, result } = start({ choices: 2 });
     for (const event of [events.text('a', 0), events.text('b', 1), ...played]) call.listener.onEvent(event);
     call.listener.onEnd(new Fault('link_lost', 'test'));
@@ -110,7 +110,7 @@ describe('stream', () => {
     expect(answer.finished).toEqual(finished);
   });
 
-  test('what a choice was told to end with is nothing before content: another attempt may answer', async () => {
+  test('does not count the end of a choice as content: another attempt may still answer', async () => {
     const { call, answer, result } = start({ choices: 2 });
     call.listener.onEvent({ event: 'chunk', chunk: { choices: Buffer.from('[]'), content: false, finish: false, ended: Buffer.from(finishOf(0)) } });
     call.listener.onEnd(new Fault('link_lost', 'test'));
@@ -118,7 +118,7 @@ describe('stream', () => {
     expect(answer.said).toEqual([]);
   });
 
-  test('events after the end change nothing', async () => {
+  test('ignores events after the end', async () => {
     const { call, answer, result } = start();
     call.listener.onEvent(events.text('a'));
     call.listener.onEvent(events.end());
@@ -129,8 +129,8 @@ describe('stream', () => {
   });
 });
 
-describe('silence', () => {
-  test('is broken by a comment after ten seconds, and the attempt may still fail over', async () => {
+describe('a silent stream', () => {
+  test('gets a comment after ten seconds, and may still fail over', async () => {
     const { call, answer, result, neighbours } = start();
     neighbours.clock.advance(9_999);
     expect(answer.said).toEqual([]);
@@ -141,7 +141,7 @@ describe('silence', () => {
     expect(neighbours.clock.pendingTimers()).toBe(0);
   });
 
-  test('is counted over the attempts of a request', () => {
+  test('counts its silence over all attempts of the request', () => {
     const neighbours = createFakeNeighbours(planWith([]));
     const first = start({ neighbours });
     neighbours.clock.advance(8_000);
@@ -151,7 +151,7 @@ describe('silence', () => {
     expect(second.answer.said).toEqual(['keep-alive']);
   });
 
-  test('is not counted from before the latest chunk', () => {
+  test('counts its silence from the latest chunk', () => {
     const { call, answer, neighbours } = start();
     neighbours.clock.advance(9_000);
     call.listener.onEvent(events.text('a'));
@@ -161,7 +161,7 @@ describe('silence', () => {
     expect(answer.said).toEqual(['chunk 0:a', 'keep-alive']);
   });
 
-  test('a whole answer gets no comments', () => {
+  test('is not assumed for a whole answer, which gets no comments', () => {
     const { answer, neighbours } = start({ isStream: false });
     neighbours.clock.advance(60_000);
     expect(answer.said).toEqual([]);
@@ -169,7 +169,7 @@ describe('silence', () => {
 });
 
 describe('slow reader', () => {
-  test('pauses its provider until it takes data again', () => {
+  test('pauses its provider until it reads again', () => {
     const { call, answer } = start();
     answer.isStalled = true;
     call.listener.onEvent(events.text('a'));
@@ -178,7 +178,7 @@ describe('slow reader', () => {
     expect(call.isPaused).toBe(false);
   });
 
-  test('is cut after a minute without a word more, and the worker hears of it', async () => {
+  test('is cut after a minute without reading, and the worker is told', async () => {
     const { call, answer, result, neighbours } = start();
     answer.isStalled = true;
     call.listener.onEvent(events.text('a'));
@@ -192,7 +192,7 @@ describe('slow reader', () => {
     expect(neighbours.clock.pendingTimers()).toBe(0);
   });
 
-  test('is told so, and its provider is not blamed, where the worker gave up first', async () => {
+  test('is reported as such, and the provider is not blamed, if the worker gave up first', async () => {
     const { call, answer, result, neighbours } = start();
     answer.isStalled = true;
     call.listener.onEvent(events.text('a'));
@@ -202,7 +202,7 @@ describe('slow reader', () => {
     expect(neighbours.clock.pendingTimers()).toBe(0);
   });
 
-  test('is not cut while it takes a little, nor while another answer of its connection goes before, but once it takes nothing', async () => {
+  test('is not cut while it reads a little, nor while another answer of its connection has its turn, but once it reads nothing', async () => {
     const { call, answer, result, neighbours } = start();
     answer.isStalled = true;
     answer.takenBytes = undefined;
@@ -224,7 +224,7 @@ describe('slow reader', () => {
 });
 
 describe('whole answer', () => {
-  test('is given once its figures are known', async () => {
+  test('is sent once its figures are known', async () => {
     const { call, answer, result } = start({ isStream: false });
     call.listener.onEvent(events.body('x'));
     expect(answer.said).toEqual([]);
@@ -232,7 +232,7 @@ describe('whole answer', () => {
     expect(await result).toEqual({ kind: 'complete' });
   });
 
-  test('an end without a body is a failure', async () => {
+  test('without a body counts as failed', async () => {
     const { call, answer, result } = start({ isStream: false });
     call.play(events.end());
     expect(await result).toMatchObject({ kind: 'failed', failed: { class: 'EMPTY' } });
@@ -265,19 +265,19 @@ test.each([
   expect(await result).toMatchObject({ kind: 'failed', trace, failed: { class: failureClass, retryable: true } });
 });
 
-test('a worker that did not start for want of quota fails as ours, and no other is asked', async () => {
+test('a worker that could not start because quota is away fails as our fault, and no other is asked', async () => {
   const { call, result } = start();
   call.listener.onEnd(new Fault('quota_unavailable', 'test'));
   expect(await result).toMatchObject({ kind: 'failed', trace: 'none', failed: { class: 'QUOTA_AWAY', retryable: false } });
 });
 
-test('a provider without a worker could not be reached: whose credential it would have been has no part in it', async () => {
+test('a provider without a worker counts as unreachable, whoever’s credential it would have been', async () => {
   const neighbours = createFakeNeighbours(planWith([]));
   const options = { workers: { ...neighbours.workers, dispatch: () => undefined }, clock: neighbours.clock, heartbeatMs: 1, activity: { lastSentMs: 0 }, answer: createRecordedAnswer(), request: { byok: true }, isStream: true, choices: 1 };
   expect(await runAttempt({ ...options, route: newRoute(), earlier: [], decisionId: '', onJournaled: () => undefined })).toMatchObject({ kind: 'failed', trace: 'none', failed: { class: 'CONNECT', retryable: true } });
 });
 
-test('a request that cannot be written fails its attempt and nothing more', async () => {
+test('a request that cannot be encoded fails only its attempt', async () => {
   const neighbours = createFakeNeighbours(planWith([]));
   const workers = {
     ...neighbours.workers,

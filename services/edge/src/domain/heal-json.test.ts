@@ -87,7 +87,7 @@ describe('an answer', () => {
     ['beyond repair', '{"a" "b" {c} : 1}'],
     ['broken and cut off by itself', "{'a':{'b':1},'c':[1"],
     ['broken and without its last bracket', "{'a':{'b':1}"],
-  ])('that is %s comes back as it is, and says so', (_name, text) => {
+  ])('that is %s is returned unchanged, and reported as such', (_name, text) => {
     expect(healJson(text, 'object', false)).toEqual({ text, steps: [], isJson: false });
     expect(streamed([...text], 'object', false)).toEqual({ text, steps: [], isJson: false });
   });
@@ -107,25 +107,25 @@ describe('an answer', () => {
     ['{"a":tr', '{"a":true}'],
     ['{', '{}'],
     ['Here: {"a":"b', '{"a":"b"}'],
-  ])('that the limit cut at %j is closed as %j', (text, closed) => {
+  ])('that the limit cut off at %j is closed as %j', (text, closed) => {
     expect(healJson(text, 'object', true)).toMatchObject({ text: closed, isJson: true });
     expect(streamed([...text], 'object', true)).toMatchObject({ text: closed, isJson: true });
     expect(healJson(text, 'object', true).steps).toContain('closed');
   });
 
-  test('that is broken and cut off behind a long run of blanks is read in no time', () => {
+  test('that is broken and cut off after a long run of blanks is read in linear time', () => {
     const blanks = ' \n'.repeat(60_000);
     expect(healJson(`{'a':1${blanks}`, 'object', true)).toEqual({ text: '{"a":1}', steps: ['syntax', 'closed'], isJson: true });
     expect(JSON.parse(healJson(`{'a':'${blanks}`, 'object', true).text)).toEqual({ a: blanks });
     expect(healJson(`{'a':[1${FENCE}\n`, 'object', true)).toEqual({ text: '{"a":[1]}', steps: ['fence', 'syntax', 'closed'], isJson: true });
   });
 
-  test('of a schema without a root may be a scalar', () => {
+  test('for a schema without a root type may be a scalar', () => {
     for (const text of ['42', '"x"', 'true', ' null ', '-1.5e3']) expect(streamed([...text], 'any', false)).toEqual({ text, steps: [], isJson: true });
     expect(healJson(`${FENCE}json\n"x"\n${FENCE}`, 'any', false)).toEqual({ text: '"x"', steps: ['fence'], isJson: true });
   });
 
-  test('of a schema without a root is no number or quote in its prose, wherever a stream of it is split', () => {
+  test('for a schema without a root type is not taken from a number or quote in prose, wherever the stream is split', () => {
     for (const text of ['I found 3 of them, "true": {"a":1}', '<think>2 or 3?</think>Here are 3: [1,2]', 'There are 3 "words" here.', '-- 4']) {
       const whole = healJson(text, 'any', false);
       expect(whole.text).toBe(whole.isJson ? text.slice(text.search(/[{[]/)) : text);
@@ -133,12 +133,12 @@ describe('an answer', () => {
     }
   });
 
-  test('nests as deep as it likes without harm', () => {
+  test('may be nested to any depth without an error', () => {
     for (const text of ['['.repeat(200_000), '{"a":'.repeat(50_000), `${'[1,'.repeat(20_000)}x`]) expect(healJson(text, 'any', true)).toMatchObject({ text: expect.anything() as unknown });
   });
 });
 
-test('only so much of an answer is repaired, in how many texts it may come', () => {
+test('is repaired only up to a bound of characters, however many texts it has', () => {
   const text = (chars: number): string => `{'a':'${'x'.repeat(chars - 8)}'}`;
   expect([healJson(text(262_144), 'object', false).isJson, healJson(text(262_145), 'object', false)]).toEqual([true, { text: text(262_145), steps: [], isJson: false }]);
   const budget = repairBudget();
@@ -148,7 +148,7 @@ test('only so much of an answer is repaired, in how many texts it may come', () 
 });
 
 describe('a stream', () => {
-  test('gives on what is certain at once, and holds back only what is not', () => {
+  test('passes on certain text at once, and holds back only the rest', () => {
     const healer = new JsonHealer('object', repairBudget());
     expect(healer.push('Sure:\n')).toBe('');
     expect(healer.push('{"ci')).toBe('{');
@@ -169,7 +169,7 @@ describe('a stream', () => {
     ['an array where an object is wanted', '[{"a":', '1}]'],
     ['members without the first brace', '"a": {', '"b": 1}, "c": 2}'],
     ['a first key of words that lacks a quote', '{a b": ', '{"c": 1}}'],
-  ])('that is %s waits for its end, as prose does: while nothing is sent, another provider may be asked', (_name, first, more) => {
+  ])('that is %s is held back to its end like prose, so that another provider may still be asked', (_name, first, more) => {
     const healer = new JsonHealer('object', repairBudget());
     expect(healer.push(first) + healer.push(more)).toBe('');
     expect(healer.finish(false)).toEqual({ text: first + more, steps: [], isJson: false });
@@ -178,7 +178,7 @@ describe('a stream', () => {
     expect(long.push(first) + long.push(rest) + long.push('{}')).toBe(`${first}${rest}{}`);
   });
 
-  test('without a value passes on once there is too much of it to hold', () => {
+  test('without a value is passed on once it is too long to be held back', () => {
     const healer = new JsonHealer('object', repairBudget());
     const prose = 'word '.repeat(14_000);
     expect(healer.push(prose)).toBe(prose);
@@ -186,7 +186,7 @@ describe('a stream', () => {
     expect(healer.finish(false)).toMatchObject({ isJson: false });
   });
 
-  test('of many small pieces takes time in proportion to its length', () => {
+  test('of many small pieces takes linear time', () => {
     const text = `{"items":[${Array.from({ length: 20_000 }, (_, n) => `{"n":${String(n)},"t":"some text"}`).join(',')}]}`;
     expect(streamed(text.match(/.{1,4}/gs) ?? [], 'object', false)).toEqual({ text, steps: [], isJson: true });
   });
@@ -215,7 +215,7 @@ describe('proof by fuzzing', () => {
     }
   });
 
-  test('a valid value keeps each of its characters whatever stands around it', () => {
+  test('a valid value keeps all its characters, whatever surrounds it', () => {
     fc.assert(fc.property(objects, prose, proseBehind, (text, before, behind) => {
       const healed = healJson(`${before} ${text}${behind}`, 'object', false);
       expect(healed.isJson).toBe(true);
@@ -223,11 +223,11 @@ describe('proof by fuzzing', () => {
     }), { numRuns: 200 });
   });
 
-  test('a value that a quote and a comma follow at once stood in a string: nothing is called healed', () => {
+  test('a value directly followed by a quote and a comma was part of a string: nothing is reported as healed', () => {
     for (const text of ['{}",', '{"a": 1}" ,', 'Sure: {"a": 1}",\n']) expect(healJson(text, 'object', false)).toEqual({ text, steps: [], isJson: false });
   });
 
-  test('one mark that is missing, or one too many, loses no word: it is mended, or nothing is called healed', () => {
+  test('with one mark missing or too many, no text of a value is lost: it is repaired, or nothing is reported as healed', () => {
     let made = 0;
     const word = fc.constant(0).map(() => `w${String((made += 1))}w`);
     const text = fc.array(fc.tuple(word, fc.constantFrom(' ', ', ', ': ', '} ', ' {', '] ', ' [', ' // ', ' http://', ' "', "'s ", ' (', ' #')), { minLength: 1, maxLength: 3 }).map((parts) => parts.map(([each, mark], at) => (at === parts.length - 1 ? each : each + mark)).join(''));
@@ -244,7 +244,7 @@ describe('proof by fuzzing', () => {
     }), { numRuns: 1_000 });
   });
 
-  test('what is called JSON parses, as the root that was wanted; what is not comes back as it was', () => {
+  test('an answer reported as JSON parses with the wanted root, and any other is returned unchanged', () => {
     fc.assert(fc.property(fc.oneof(broken, fc.string(), fc.string({ unit: fc.constantFrom(...'{}[]",:\\ \n`tn1-e.') })), fc.boolean(), (text, isCut) => {
       const healed = healJson(text, 'object', isCut);
       if (healed.isJson) expect(JSON.parse(healed.text)).toBeInstanceOf(Object);
@@ -252,7 +252,7 @@ describe('proof by fuzzing', () => {
     }), { numRuns: 500 });
   });
 
-  test('strings in single quotes keep each character, brackets too, or nothing is called healed', () => {
+  test('strings in single quotes keep all characters, brackets included, or nothing is reported as healed', () => {
     const words = fc.string({ unit: fc.constantFrom(...'ab {}[]é') });
     fc.assert(fc.property(fc.dictionary(fc.string({ unit: fc.constantFrom(...'abc'), minLength: 1 }), words, { minKeys: 1 }), prose, (value, behind) => {
       const text = `{${Object.entries(value).map(([key, word]) => `'${key}': '${word}'`).join(', ')}}`;
@@ -261,7 +261,7 @@ describe('proof by fuzzing', () => {
     }), { numRuns: 300 });
   });
 
-  test('a stream says the same wherever it is split', () => {
+  test('a stream gives the same result wherever it is split', () => {
     // A comment behind a bracket and a new line: what is certain of it must not hang on where a piece ends.
     const commented = '{"a": [\n/* {\n  "b": 1\n  } ] }';
     for (const isCut of [false, true]) expect(streamed([...commented], 'object', isCut)).toEqual(streamed([commented], 'object', isCut));
@@ -271,7 +271,7 @@ describe('proof by fuzzing', () => {
     }), { numRuns: 200 });
   });
 
-  test('a stream and a whole answer are healed alike', () => {
+  test('a stream and a whole answer give the same result', () => {
     fc.assert(fc.property(broken, fc.boolean(), (text, isCut) => {
       const whole = healJson(text, 'object', isCut);
       const stream = streamed([text], 'object', isCut);
@@ -280,7 +280,7 @@ describe('proof by fuzzing', () => {
     }), { numRuns: 200 });
   });
 
-  test('JSON cut anywhere is closed to JSON that has nothing the text had not', () => {
+  test('JSON that is cut off anywhere is closed without inventing anything', () => {
     fc.assert(fc.property(objects, fc.nat(), (text, place) => {
       const cut = text.slice(0, 1 + (place % text.length));
       const healed = healJson(cut, 'object', true);
@@ -290,7 +290,7 @@ describe('proof by fuzzing', () => {
   });
 });
 
-describe('work', () => {
+describe('effort', () => {
   afterEach(() => {
     jest.restoreAllMocks();
   });
@@ -303,12 +303,12 @@ describe('work', () => {
     return tested.mock.calls.length + executed.mock.calls.length;
   }
 
-  test.each([['{'], ['[ x '], ['{ x ']])('a whole text of megabytes is looked through for a value as far as a stream is: %j', (prose) => {
+  test.each([['{'], ['[ x '], ['{ x ']])('a whole text of megabytes is searched for a value only as far as a stream is: %j', (prose) => {
     const text = prose.repeat(500_000);
     expect(patternsOf(() => expect(healJson(text, 'object', false)).toEqual({ text, steps: [], isJson: false }))).toBeLessThan(300_000);
   });
 
-  test('what leads to a value is looked at once, however many brackets stand in the prose', () => {
+  test('text before a value is read once, however many brackets it has', () => {
     const text = `${FENCE}${'a'.repeat(30_000)} !${'[1 '.repeat(10_000)}`;
     const sliced = jest.spyOn(String.prototype, 'slice');
     healJson(text, 'object', false);
@@ -316,11 +316,11 @@ describe('work', () => {
     expect(chars).toBeLessThan(100 * text.length);
   });
 
-  test('thoughts of any length may stand before it', () => {
+  test('reasoning of any length may precede the value', () => {
     expect(healJson(`<think>${'{ '.repeat(200_000)}</think>{"a":1}`, 'object', false)).toMatchObject({ text: '{"a":1}', isJson: true });
   });
 
-  test('whether a text is JSON is told without parsing it', () => {
+  test('whether a text is JSON is checked without building its values', () => {
     const parse = jest.spyOn(JSON, 'parse');
     expect(healJson(`{"a":[${'[],'.repeat(100_000)}[]]}`, 'object', false)).toMatchObject({ steps: [], isJson: true });
     expect(parse).not.toHaveBeenCalled();
@@ -329,12 +329,12 @@ describe('work', () => {
   test.each([
     ['one piece of it', ['{"a":', `"${'x'.repeat(1_100_000)}`, '","b":1,}']],
     ['the whole', [...Array.from({ length: 70 }, (_, at) => `${at === 0 ? '["' : ''}${'x'.repeat(64_000)}`), '",]']],
-  ])('a text of which %s is longer than any model writes passes as it came', (_what, pieces) => {
+  ])('a text of which %s is longer than any model writes is passed on unchanged', (_what, pieces) => {
     expect(streamed(pieces, 'any', false)).toEqual({ text: pieces.join(''), steps: [], isJson: false });
     expect(healJson(pieces.join(''), 'any', false)).toEqual({ text: pieces.join(''), steps: [], isJson: false });
   });
 
-  test('a text that is given up keeps the prose before it while nothing was given', () => {
+  test('a text that is given up keeps the prose before it if nothing was sent yet', () => {
     const text = `Sure: {"a":"${'x'.repeat(1_100_000)}`;
     expect(streamed([text], 'object', false).text).toBe(text);
   });

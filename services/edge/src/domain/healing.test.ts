@@ -30,19 +30,19 @@ async function told(scripts: Readonly<Record<string, Script | undefined>>, reque
   return { neighbours, answer, conducted: await run() };
 }
 
-describe('what is asked for', () => {
-  test('is nothing without a format, or where the client switched healing off', () => {
+describe('what the client asked for', () => {
+  test('is no JSON without a format, or if the client switched healing off', () => {
     expect(healingTermsOf(requestWith())).toBeUndefined();
     expect(healingTermsOf(requestWith({ ...JSON_OBJECT, pluginOptions: { 'json-healing': { enabled: false } } }))).toBeUndefined();
   });
 
-  test('is the root that the schema says', () => {
+  test('has the root that the schema names', () => {
     expect(healingTermsOf(requestWith(JSON_OBJECT))).toEqual({ kind: 'object', schema: undefined });
     expect(healingTermsOf(requestWith(withSchema({ type: 'array' })))).toEqual({ kind: 'array', schema: '{"type":"array"}' });
     expect(healingTermsOf(requestWith(withSchema({ anyOf: [] })))).toMatchObject({ kind: 'any' });
   });
 
-  test('is read once of a request, however often it is asked for', () => {
+  test('is read once for a request', () => {
     const request = requestWith(SCHEMA);
     const parse = jest.spyOn(JSON, 'parse');
     const terms = healingTermsOf(request);
@@ -53,41 +53,41 @@ describe('what is asked for', () => {
 });
 
 describe('a whole answer', () => {
-  test('is not looked at when no JSON was asked for', async () => {
+  test('is not read if no JSON was asked for', async () => {
     const { answer } = await told({ a: answersWith('Sure: {"a":1,}') }, {});
     expect(answer.said).toEqual(['body 0:Sure: {"a":1,}!stop']);
     expect(answer.settlement?.healed).toBeUndefined();
   });
 
-  test('that is right passes as the bytes that came', async () => {
+  test('that is valid is passed on byte for byte', async () => {
     const { answer } = await told({ a: answersWith('{"a":1}') }, JSON_OBJECT);
     expect([answer.said, answer.settlement?.healed]).toEqual([['body 0:{"a":1}!stop'], []]);
   });
 
-  test('is healed at the provider’s own price', async () => {
+  test('is healed at the same provider’s price', async () => {
     const { answer, neighbours } = await told({ a: answersWith('Sure:\n```json\n{"a":1,}\n```') }, JSON_OBJECT);
     expect([answer.said, answer.settlement?.healed, answer.settlement?.end.costNanoUsd]).toEqual([['body 0:{"a":1}!stop'], ['fence', 'prose', 'syntax'], '20000']);
     expect(neighbours.outcomes).toEqual(['a#1 DELIVERED']);
   });
 
-  test('that cannot be healed is asked of one more provider, and the client pays that one alone', async () => {
+  test('that cannot be healed causes one attempt at another provider, and the client pays for that one only', async () => {
     const { answer, neighbours, conducted } = await told({ a: answersWith('I would rather not.'), b: answersWith('{"a":1}') }, JSON_OBJECT);
     expect([answer.said, answer.settlement?.healed, conducted.result]).toEqual([['body 0:{"a":1}!stop'], [], 'answered']);
     expect(neighbours.outcomes).toEqual(['a#1 SUPERSEDED', 'b#2 DELIVERED']);
   });
 
-  test('is asked for once more and never twice; then it comes as it is', async () => {
+  test('causes one further attempt and never two; the second is given as it is', async () => {
     const { answer, neighbours } = await told({ a: answersWith('no'), b: answersWith('no, too'), c: answersWith('{"a":1}') }, JSON_OBJECT);
     expect([answer.said, answer.settlement?.healed]).toEqual([['body 0:no, too!stop'], ['failed']]);
     expect(neighbours.outcomes).toEqual(['a#1 SUPERSEDED', 'b#2 DELIVERED']);
   });
 
-  test('without another provider comes as it is, and is paid', async () => {
+  test('is given as it is if there is no other provider, and is charged', async () => {
     const { answer, neighbours } = await told({ a: answersWith('no') }, JSON_OBJECT);
     expect([answer.said, answer.settlement?.healed, neighbours.outcomes]).toEqual([['body 0:no!stop'], ['failed'], ['a#1 DELIVERED']]);
   });
 
-  test('comes as it is when the other provider fails, and is paid: it is what the client asked for and got', async () => {
+  test('is given as it is if the other provider fails, and is charged, since the client asked for it and got it', async () => {
     const { answer, neighbours, conducted } = await told({ a: answersWith('no'), b: fails('PROVIDER_ERROR') }, JSON_OBJECT);
     expect([answer.said, answer.settlement?.healed, answer.settlement?.end.costNanoUsd, conducted.result]).toEqual([['body 0:no!stop'], ['failed'], '20000', 'answered']);
     expect(neighbours.outcomes).toEqual(['a#1 DELIVERED', 'b#2 SUPERSEDED']);
@@ -100,7 +100,7 @@ describe('a whole answer', () => {
     expect([answer.said, neighbours.outcomes]).toEqual([['body 0:{"a":1}!stop'], ['a#1 SUPERSEDED', 'b#2 SUPERSEDED', 'c#3 DELIVERED']]);
   });
 
-  test('is asked for once more only as often as the operator may be made to pay for two', async () => {
+  test('causes a further attempt only within the bound on answers that the operator pays for twice', async () => {
     const unhealedAnswers = createFloodGuard(createFakeClock(), 1, 60_000);
     const asked: number[] = [];
     for (let i = 0; i < 3; i += 1) {
@@ -110,18 +110,18 @@ describe('a whole answer', () => {
     expect(asked).toEqual([2, 2, 1]);
   });
 
-  test('comes as it is when no other provider could be asked, and is paid as ever', async () => {
+  test('is given as it is if no other provider could be asked, and is charged as usual', async () => {
     const { answer, neighbours } = await told({ a: answersWith('no'), b: undefined }, JSON_OBJECT);
     expect([answer.said, answer.settlement?.end.costNanoUsd, neighbours.outcomes]).toEqual([['body 0:no!stop'], '20000', ['a#1 DELIVERED']]);
   });
 
-  test('that does not fit its schema is asked of one more provider', async () => {
+  test('that does not match its schema causes an attempt at another provider', async () => {
     const fits = (text: string): boolean => text.includes('"a"');
     const { answer } = await told({ a: answersWith('{"b":1}'), b: answersWith('{"a":1,}') }, SCHEMA, fits);
     expect([answer.said, answer.settlement?.healed]).toEqual([['body 0:{"a":1}!stop'], ['syntax']]);
   });
 
-  test('that does not fit its schema comes as the provider gave it, repairs undone', async () => {
+  test('that does not match its schema is given as the provider sent it, without repairs', async () => {
     const { answer } = await told({ a: answersWith('{"b":1,}') }, SCHEMA, () => false);
     expect([answer.said, answer.settlement?.healed]).toEqual([['body 0:{"b":1,}!stop'], ['failed']]);
   });
@@ -129,7 +129,7 @@ describe('a whole answer', () => {
   test.each([
     ['length', '{"b":1,"c'],
     ['tool_calls', '{"b":1}'],
-  ])('that does not fit its schema is not asked for again where its model did not end it: %s', async (reason, text) => {
+  ])('that does not match its schema causes no further attempt if the model did not end it: %s', async (reason, text) => {
     const choices = Buffer.from(JSON.stringify([{ index: 0, message: { role: 'assistant', content: text }, logprobs: null, finish_reason: reason }]));
     const script: Script = (call) => call.play(events.head(), { event: 'body', body: { choices, systemFingerprint: '', serviceTier: '' } }, events.end({ finishReason: reason }));
     const { answer, neighbours } = await told({ a: script, b: answersWith('{"a":1}') }, SCHEMA, (checked) => checked.includes('"a"'));
@@ -137,12 +137,12 @@ describe('a whole answer', () => {
     expect(neighbours.outcomes).toEqual(['a#1 DELIVERED']);
   });
 
-  test('whose schema could not be checked in time counts as fitting', async () => {
+  test('whose schema could not be checked in time counts as matching', async () => {
     const { answer } = await told({ a: answersWith('{"b":1}') }, SCHEMA, () => undefined);
     expect(answer.settlement?.healed).toEqual([]);
   });
 
-  test('keeps calls without arguments and refusals, and its calls’ arguments are healed', () => {
+  test('keeps calls without arguments and refusals, and the arguments of its calls are healed', () => {
     const terms = { kind: 'object', schema: undefined } as const;
     const call = (args: string): object => ({ id: 'c', type: 'function', function: { name: 'f', arguments: args } });
     const choices = (message: object, reason: string): Buffer => Buffer.from(JSON.stringify([{ index: 0, message, logprobs: null, finish_reason: reason }]));
@@ -155,14 +155,14 @@ describe('a whole answer', () => {
   });
 });
 
-describe('words beside a call of a tool', () => {
+describe('text beside a tool call', () => {
   const args = (text: string): object => ({ id: 'c', type: 'function', function: { name: 'f', arguments: text } });
   const bytes = (choice: object): Buffer => Buffer.from(JSON.stringify([{ index: 0, logprobs: null, ...choice }]));
   const schema = '{"type":"object","required":["a"]}';
   // Whatever they are, and wherever the answer ends.
   const cases = [['Let me look.', 'tool_calls'], ['Let me look.', 'stop'], ['Let me', 'length'], ['{"b":1}', 'tool_calls']] as const;
 
-  test.each(cases)('are not the answer that was asked for, and the call is healed: %j, %s', (content, reason) => {
+  test.each(cases)('is not the answer that was asked for, and the call is healed: %j, %s', (content, reason) => {
     for (const terms of [{ kind: 'object', schema: undefined }, { kind: 'object', schema }] as const) {
       const healed = healChoices(bytes({ message: { content, tool_calls: [args("{'a': 1,}")] }, finish_reason: reason }), terms);
       expect(healed).toMatchObject({ steps: ['syntax'], isBroken: false, texts: [] });
@@ -176,7 +176,7 @@ describe('words beside a call of a tool', () => {
     }
   });
 
-  test.each([['{"path":"/tm'], ["{'path':'/tm"], ['{"path":"/tmp","mode":1'], ['{']])('leave a call that the limit cut half told: %s', (text) => {
+  test.each([['{"path":"/tm'], ["{'path':'/tm"], ['{"path":"/tmp","mode":1'], ['{']])('does not close the arguments of a call that the limit cut off: %s', (text) => {
     const healed = healChoices(bytes({ message: { content: null, tool_calls: [args("{'a':1}"), args(text)] }, finish_reason: 'length' }), { kind: 'object', schema: undefined });
     expect(JSON.parse(healed.choices.toString())).toMatchObject([{ message: { tool_calls: [args('{"a":1}'), args(text)] } }]);
     expect(healed.steps).toEqual(['syntax']);
@@ -187,7 +187,7 @@ describe('words beside a call of a tool', () => {
     expect([told.map((call) => call.function.arguments).join(''), stream.end('length').steps]).toEqual([text, []]);
   });
 
-  test('leave a call without arguments what it is', () => {
+  test('leaves a call without arguments unchanged', () => {
     const stream = new StreamHealing({ kind: 'object', schema: undefined });
     stream.push(bytes({ delta: { content: 'Let me', tool_calls: [{ index: 0, ...args('') }] }, finish_reason: 'length' }));
     expect(stream.end('length')).toMatchObject({ steps: [], isBroken: false });
@@ -198,20 +198,20 @@ describe('a streamed answer', () => {
   const STREAM = { ...JSON_OBJECT, stream: true };
   const textOf = (answer: RecordedAnswer): string => answer.said.map((line) => /^(?:chunk|finish) \d:([^!]*)/s.exec(line)?.[1] ?? '').join('');
 
-  test('is healed as it goes, and ends with one finish', async () => {
+  test('is healed as it arrives, and ends with one finish chunk', async () => {
     const { answer } = await told({ a: streamsWith('Sure:\n{"a": "x', 'y"', ',}\n', 'Bye') }, STREAM);
     expect(textOf(answer)).toBe('{"a": "xy"}');
     expect(answer.said.at(-1)).toBe('finish 0:!stop');
     expect(answer.settlement?.healed).toEqual(['prose', 'syntax']);
   });
 
-  test('of prose alone has sent nothing, and is asked of another provider', async () => {
+  test('of only prose has sent nothing, and another provider is asked', async () => {
     const { answer, neighbours } = await told({ a: streamsWith('I would ', 'rather not.'), b: streamsWith('{"a":1}') }, STREAM);
     expect([textOf(answer), answer.settlement?.healed]).toEqual(['{"a":1}', []]);
     expect(neighbours.outcomes).toEqual(['a#1 SUPERSEDED', 'b#2 DELIVERED']);
   });
 
-  test('takes the place of one that is kept in reserve with its first word, not before: so its worker is told', async () => {
+  test('supersedes the answer in reserve with its first content, and not before, and its worker is told then', async () => {
     const when: string[] = [];
     let neighbours: FakeNeighbours | undefined;
     const note: Script = () => void when.push(neighbours?.outcomes.join() ?? '');
@@ -229,24 +229,24 @@ describe('a streamed answer', () => {
     expect(neighbours.outcomes).toEqual(['a#1 SUPERSEDED', 'b#2 DELIVERED']);
   });
 
-  test('of prose alone comes as it is when there is nobody else', async () => {
+  test('of only prose is given as it is if there is no other provider', async () => {
     const { answer } = await told({ a: streamsWith('I would ', 'rather not.') }, STREAM);
     expect([textOf(answer), answer.settlement?.healed, answer.said.at(-1)]).toEqual(['I would rather not.', ['failed'], 'finish 0:!stop']);
   });
 
-  test('that does not fit its schema is not asked for again once words of it are out', async () => {
+  test('that does not match its schema causes no further attempt once content was sent', async () => {
     const { answer, neighbours } = await told({ a: streamsWith('{"b":', '1}'), b: streamsWith('{"a":1}') }, { ...SCHEMA, stream: true }, () => false);
     expect([textOf(answer), answer.settlement?.healed, neighbours.calls.length]).toEqual(['{"b":1}', ['failed'], 1]);
   });
 
-  test('that breaks while its prose is held back is asked of another provider; after words it is cut, with all that was made', async () => {
+  test('that breaks while its prose is held back causes another attempt; after content it is cut, with all that was generated', async () => {
     const early = await told({ a: (call) => call.play(events.text('Sure: '), events.failed('DISCONNECTED')), b: streamsWith('{"a":1}') }, STREAM);
     expect(textOf(early.answer)).toBe('{"a":1}');
     const late = await told({ a: (call) => call.play(events.text('{"a": 12'), events.failed('DISCONNECTED')), b: streamsWith('{"a":1}') }, STREAM);
     expect([textOf(late.answer), late.answer.said.at(-1), late.neighbours.calls.length]).toEqual(['{"a": 12', 'cut DISCONNECTED', 1]);
   });
 
-  test('heals each choice and each call apart, and finishes each once', () => {
+  test('heals each choice and each call separately, and finishes each once', () => {
     const healing = new StreamHealing({ kind: 'object', schema: undefined });
     const chunk = (index: number, delta: object, reason: string | null = null): Buffer => Buffer.from(JSON.stringify([{ index, delta, logprobs: null, finish_reason: reason }]));
     const call = (index: number, args: string, more: object = {}): object => ({ tool_calls: [{ index, ...more, function: { ...('id' in more ? { name: 'f' } : {}), arguments: args } }] });

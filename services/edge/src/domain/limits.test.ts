@@ -13,11 +13,11 @@ describe('limits', () => {
     ['B', 'free', { requestsPerMinute: 100, burstPerSecond: 5 }],
     ['B', 'pro', { requestsPerMinute: 1_000, burstPerSecond: 50 }],
     ['B', 'enterprise', {}],
-  ])('variant %s, tier %s has the terms of the contract', (variant, tier, terms) => {
+  ])('variant %s, tier %s has its published terms', (variant, tier, terms) => {
     expect(limitsOf(callerWith({ variant, account: { tier } }))).toEqual({ caps: [], hardCap: false, billingAnchorDay: 0, ...terms });
   });
 
-  test('what is set on the account stands above its tier, and the burst follows the rate', () => {
+  test('settings of the account override those of its tier, and the burst follows the rate', () => {
     expect(limitsOf(callerWith({ account: { requestsPerMinute: 2_000, includedTokens: '5', trialCreditNanoUsd: '7' } }))).toMatchObject({ requestsPerMinute: 2_000, burstPerSecond: 100, includedTokens: '5', trialCreditNanoUsd: '7' });
     expect(limitsOf(callerWith({ account: { requestsPerMinute: 20 } }))).toMatchObject({ burstPerSecond: 5 });
     expect(limitsOf(callerWith({ account: { requestsPerMinute: 20, burstPerSecond: 1 } }))).toMatchObject({ burstPerSecond: 1 });
@@ -34,12 +34,12 @@ describe('limits', () => {
     expect(limitsOf(callerWith({ variant, account })).trialCreditNanoUsd).toBe(credit);
   });
 
-  test('gathers the caps of the account and of the key', () => {
+  test('include the caps of the account and of the key', () => {
     const caller = callerWith({ ...key({ costCapNanoUsd: '9', requestsPerMinute: 3 }), account: { costCaps: [{ capNanoUsd: '5', period: 'week' }] } });
     expect(limitsOf(caller)).toMatchObject({ keyRequestsPerMinute: 3, caps: [{ scope: 'account', period: 'WEEK', capNanoUsd: '5' }, { scope: 'key_1', period: 'TOTAL', capNanoUsd: '9' }] });
   });
 
-  test('gathers every cap: the operator’s, the account’s own, and those of the key', () => {
+  test('include every cap: the operator’s, the account’s own, and those of the key', () => {
     const caller = callerWith({
       ...key({ costCaps: [{ capNanoUsd: '1', period: 'day' }, { capNanoUsd: '2', period: 'total' }], costCapNanoUsd: '1', costCapPeriod: 'day' }),
       account: { costCaps: [{ capNanoUsd: '3', period: 'week' }], policyCostCaps: [{ capNanoUsd: '4', period: 'week' }, { capNanoUsd: '5', period: 'month' }] },
@@ -50,11 +50,11 @@ describe('limits', () => {
     ]);
   });
 
-  test('an account may wall itself in, and never lifts the operator’s wall', () => {
+  test('an account may set itself a hard cap, and cannot remove the operator’s', () => {
     for (const [hardCap, policyHardCap] of [[true, false], [false, true], [true, true]] as const) expect(limitsOf(callerWith({ account: { hardCap, policyHardCap } })).hardCap).toBe(true);
   });
 
-  test('an allotment of own credentials can be set on any tier', () => {
+  test('an allotment for own credentials can be set on any tier', () => {
     expect(limitsOf(callerWith({ account: { tier: 'enterprise', byokTokens: '7' } }))).toMatchObject({ byokTokens: '7' });
     expect(limitsOf(callerWith({ account: { tier: 'free', byokTokens: '7' } }))).toMatchObject({ byokTokens: '7' });
   });
@@ -69,13 +69,13 @@ describe('limits', () => {
     expect([allowedModelsOf(caller, 'byName'), allowedModelsOf(caller, 'viaAuto')]).toEqual([both, both]);
   });
 
-  test('lists without a model in common allow none, rather than all', () => {
+  test('lists without a common model allow none, and not all', () => {
     const models = allowedModelsOf(callerWith({ ...key({ allowedModels: ['a'] }), account: { allowModels: ['b'] } }), 'byName');
     expect(models).toHaveLength(1);
     expect(['a', 'b', 'auto']).not.toContain(models[0]);
   });
 
-  test('a key that leaves the choice to auto leaves it among the account’s models', () => {
+  test('a key that allows only auto leaves the choice among the account’s models', () => {
     const caller = callerWith({ ...key({ allowedModels: ['auto'] }), account: { allowModels: ['auto', 'a/x'] } });
     expect(allowedModelsOf(caller, 'viaAuto')).toEqual(['a/x']);
     expect(allowedModelsOf(caller, 'byName')).not.toContain('a/x');

@@ -31,7 +31,7 @@ describe('while quota is away', () => {
     if (answer !== undefined) expect(answer).toMatchObject({ decision: 'ADMITTED', heldNanoUsd: '700', heldTokens: '90', epoch: '', periods: { day: '2026-01-01', month: '2026-01', plan: '2026-01', reservedAtMs: '1767225600000' } });
   });
 
-  test('an allotment of BYOK tokens gives 1,000 a minute, shortens the last answer, and grows for nobody', () => {
+  test('an allotment of BYOK tokens gives 1,000 tokens a minute, shortens the last answer, and lets no hold grow', () => {
     const { ask, clock } = alone();
     const byok = (tokens: string, minTokens: string, accountId = 'acct_1') => ask({ byokTokens: '100000', trialCreditNanoUsd: '1' }, { byok: true, tokens, minTokens, accountId });
     expect(byok('1146', '186')).toMatchObject({ heldTokens: '1000', roomTokens: '1000' });
@@ -45,19 +45,19 @@ describe('while quota is away', () => {
     expect(byok('1', '1')).toMatchObject({ heldTokens: '1' });
   });
 
-  test('own credentials without such an allotment are not counted', () => {
+  test('requests on own credentials without such an allotment are not counted', () => {
     const { ask } = alone();
     for (let i = 0; i < 3; i += 1) expect(ask({ caps: [CAP], includedTokens: '1' }, { byok: true, tokens: '5000' })).toBeDefined();
   });
 
-  test('own credentials are not served where the allotment of all tokens is hard', () => {
+  test('requests on own credentials are refused if the allotment of all tokens is hard', () => {
     const { ask } = alone();
     expect(ask({ hardCap: true, includedTokens: '10000000' }, { byok: true })).toBeUndefined();
     expect(ask({ hardCap: true, includedTokens: '10000000', byokTokens: '100000' }, { byok: true })).toBeUndefined();
     expect(ask({ hardCap: true, byokTokens: '100000' }, { byok: true })).toBeDefined();
   });
 
-  test('each edge gives its part of a rate, at least one, and what is refused takes nothing', () => {
+  test('each edge grants its share of a rate, at least one request, and a refused request uses nothing', () => {
     const { ask, clock } = alone(4);
     const limits: Limits = { requestsPerMinute: 13, burstPerSecond: 9 };
     expect([ask(limits), ask(limits), ask(limits)].map((answer) => answer !== undefined)).toEqual([true, true, false]);
@@ -69,7 +69,7 @@ describe('while quota is away', () => {
     expect(ask({ requestsPerMinute: 2 }, { accountId: 'acct_2' })).toBeUndefined();
   });
 
-  test('a key has its own rate, and control calls their own count and no money', () => {
+  test('a key has a rate of its own, and control calls are counted separately and without money', () => {
     const { ask } = alone();
     const limits: Limits = { keyRequestsPerMinute: 1, caps: [CAP] };
     expect(ask(limits, { counter: 'CONTROL' })).toBeDefined();

@@ -22,7 +22,7 @@ function world() {
   return { clock, neighbours, turn };
 }
 
-test('a conversation is at home where its last turn was answered, not where it was sent', async () => {
+test('a conversation belongs to the endpoint that answered its last turn, not to the one it was sent to', async () => {
   const { clock, neighbours, turn } = world();
   expect(await turn()).toBe('');
   expect(await turn()).toBe('b/m');
@@ -34,7 +34,7 @@ test('a conversation is at home where its last turn was answered, not where it w
   expect(await turn()).toBe('');
 });
 
-test('of another account, another conversation and one whose cache is cold nothing is known', async () => {
+test('nothing is known of another account, another conversation, or one whose cache has expired', async () => {
   const { clock, turn } = world();
   await turn({ session: 's' });
   expect(await turn({ session: 's' }, 'acct_2')).toBe('');
@@ -48,7 +48,7 @@ test.each<[string, Partial<ChatRequest>]>([
   ['must not be kept', { zdr: true }],
   ['must not be collected', { dataCollection: 'deny' }],
   ['names its model', { promptText: '' }],
-])('where a conversation that %s went is not remembered', async (_what, request) => {
+])('the endpoint of a conversation that %s is not remembered', async (_what, request) => {
   const { turn } = world();
   await turn(request);
   expect(await turn(request)).toBe('');

@@ -51,7 +51,7 @@ function story(response: PrepareResponse__Output | Fault, { request = {}, script
 }
 
 describe('refusals', () => {
-  test('an option that the manifest does not know or allow is refused by name, before anything runs', async () => {
+  test('an option that the manifest does not have or allow is refused by name, before any plugin runs', async () => {
     for (const [options, kind, param] of [[{ max_results: 11 }, 'value', 'max_results'], [{ max_results: '5' }, 'type', 'max_results'], [{ results: 1 }, 'value', 'results']] as const) {
       const { run, answer, prepared } = story(nothing, { request: { pluginOptions: { 'web-search': options } } });
       await run();
@@ -60,13 +60,13 @@ describe('refusals', () => {
     }
   });
 
-  test('a plugin that is not installed is told as such', async () => {
+  test('a plugin that is not installed is named', async () => {
     const { run, answer } = story(nothing, { request: { pluginIds: ['gutenberg'] } });
     await run();
     expect(answer.refusal).toEqual({ kind: 'plugin-unavailable', plugin: 'gutenberg' });
   });
 
-  test('a conflict of policy and a file that cannot be read reach no provider', async () => {
+  test('after a conflict with a policy or an unreadable file no provider is asked', async () => {
     for (const [kind, shown] of [['conflict', 'conflict'], ['invalid', 'value']] as const) {
       const { run, answer, fake } = story({ ...nothing, problem: { kind, plugin: 'web-search', param: 'plugins', message: 'no' } });
       await run();
@@ -74,7 +74,7 @@ describe('refusals', () => {
     }
   });
 
-  test('an account whose plugins run for requests that admission refuses is slowed down before they run', async () => {
+  test('an account whose plugins run for requests that admission refuses is rate-limited before they run', async () => {
     const { run, fake, answer, prepared } = story({ ...nothing, stages: [stage] });
     fake.admissions = [admissionOf('RATE_LIMITED')];
     for (let i = 0; i < 3; i += 1) await run();
@@ -83,7 +83,7 @@ describe('refusals', () => {
   });
 });
 
-test('an account whose plugins run for requests that no model can serve is slowed down too', async () => {
+test('an account whose plugins run for requests that no model can serve is rate-limited, too', async () => {
   const { run, fake, answer, prepared } = story({ ...nothing, stages: [stage] });
   fake.plan = { ...planWith([]), refusal: 'MODEL_NOT_FOUND' };
   for (let i = 0; i < 3; i += 1) await run();
@@ -91,14 +91,14 @@ test('an account whose plugins run for requests that no model can serve is slowe
   expect(answer.refusal).toMatchObject({ kind: 'plugins-flooded' });
 });
 
-test('an account is not slowed down for a fault of ours', async () => {
+test('an account is not rate-limited for a fault of ours', async () => {
   const { run, fake, prepared } = story({ ...nothing, stages: [stage] });
   fake.routing.decide = () => Promise.reject(new Fault('peer_unavailable', 'down'));
   for (let i = 0; i < 4; i += 1) await run();
   expect(prepared).toHaveLength(4);
 });
 
-test('an account whose files cannot be read is slowed down too', async () => {
+test('an account whose files cannot be read is rate-limited, too', async () => {
   const { run, answer, prepared } = story({ ...nothing, problem: { kind: 'invalid', plugin: 'web-search', param: 'messages', message: 'no' } });
   for (let i = 0; i < 3; i += 1) await run();
   expect(prepared).toHaveLength(2);
@@ -117,7 +117,7 @@ describe('a file that its plugin has not read', () => {
     ['its provider does not take it', 'provider', unread],
     ['no limit can be kept, with the service away', 'limit', new Fault('peer_unavailable', 'down')],
     ['no model takes it, with the service away', 'routing', new Fault('peer_unavailable', 'down')],
-  ])('is our fault where %s: the client may come again, and is not slowed down for it', async (_what, by, response) => {
+  ])('is a fault of ours if %s: the client may retry and is not rate-limited', async (_what, by, response) => {
     const { neighbours, fake, turn, answer, prepared } = story(response, { request: file, script: blaming('messages.[0].content.[1].file.file_data') });
     if (by === 'routing') fake.plan = refusing(['zdr', 'file_input']);
     const caller = by === 'limit' ? callerWith({ account: { hardCap: true } }) : turn.caller;
@@ -131,14 +131,14 @@ describe('a file that its plugin has not read', () => {
   test.each<[string, (fake: ReturnType<typeof story>['fake']) => void, object]>([
     ['of a model that leaves it out for another reason', (fake) => (fake.plan = refusing(['zdr'])), { kind: 'routing' }],
     ['of another part', (fake) => fake.scripts.set('a', blaming('messages.[0].content.[1].image_url.url')), { kind: 'attempts' }],
-  ])('is not what a refusal is told by that is %s', async (_what, set, refusal) => {
+  ])('does not replace a refusal that is %s', async (_what, set, refusal) => {
     const { run, fake, answer } = story(unread, { request: file });
     set(fake);
     await run();
     expect(answer.refusal).toMatchObject(refusal);
   });
 
-  test('is the client’s where the plugin read what it was to read', async () => {
+  test('is the client’s problem if the plugin read what it should', async () => {
     const { run, fake, answer } = story({ ...nothing, stages: [{ ...stage, plugin: 'pdf-reader' }] }, { request: file });
     fake.plan = refusing(['file_input']);
     await run();
@@ -146,14 +146,14 @@ describe('a file that its plugin has not read', () => {
   });
 });
 
-test.each(['revoked', 'suspended'] as const)('a request whose caller is %s while its plugins run goes no further', async (state) => {
+test.each(['revoked', 'suspended'] as const)('a request whose caller is %s while its plugins run is refused', async (state) => {
   const { run, fake, answer } = story({ ...nothing, stages: [stage], observes: true });
   answer.callerNow = () => Promise.resolve(state);
   expect(await run()).toMatchObject({ result: 'refused' });
   expect([answer.refusal, fake.decided, fake.asked, fake.calls]).toEqual([{ kind: 'caller', state }, [], [], []]);
 });
 
-test('what plugins made of the messages is routed, held for and sent; the client sees what ran', async () => {
+test('messages changed by plugins are used for routing, hold and dispatch, and the client sees which plugins ran', async () => {
   const { run, fake, answer, prepared } = story({ ...nothing, messages: CHANGED, stages: [stage], citations: [{ marker: '[1]', url: 'https://x.example/', title: 'X', content: 'x' }] }, { request: { zdr: true, dataCollection: 'deny', user: 'u' } });
   expect(await run()).toMatchObject({ result: 'answered' });
   expect(prepared[0]).toMatchObject({ accountId: 'acct_1', user: 'u', zdr: true, denyTraining: true, messages: MESSAGES });
@@ -162,7 +162,7 @@ test('what plugins made of the messages is routed, held for and sent; the client
   expect(answer.settlement?.pipeline).toMatchObject([{ stage: 'web-search', status: 'completed' }]);
 });
 
-test('plugins are told which providers the account and the request leave', async () => {
+test('plugins are told which providers the account and the request allow', async () => {
   const toldTo = async (account: Partial<Account__Output>, provider: ChatRequest['provider']): Promise<object> => {
     const { turn, prepared, neighbours } = story(nothing, { request: { provider } });
     await conduct(neighbours, { ...turn, caller: callerWith({ account }) });
@@ -174,14 +174,14 @@ test('plugins are told which providers the account and the request leave', async
   expect(await toldTo({}, undefined)).toEqual({ allowed: [], denied: [] });
 });
 
-test('plugins are told which credentials the request may come to run on', async () => {
+test('plugins are told which credentials the request may use', async () => {
   const { turn, prepared, neighbours } = story(nothing);
   const key = { accountId: 'acct_1', last4: '', baseUrl: '', createdAt: '1' };
   await conduct(neighbours, { ...turn, caller: callerWith({ account: { providerKeys: [{ ...key, provider: 'b', handle: 'cred_1', zdr: true }, { ...key, provider: 'c', handle: 'cred_2', zdr: false, baseUrl: 'https://models.example.com' }] } }) });
   expect(prepared.map(({ ownCredentials }) => ownCredentials)).toEqual([[{ provider: 'b', handle: 'cred_1', zdr: true, ownAddress: false }, { provider: 'c', handle: 'cred_2', zdr: false, ownAddress: true }]]);
 });
 
-test('plugins are told which models the account and the key leave, before routing and at each call', async () => {
+test('plugins are told which models the account and the key allow, before routing and at each call', async () => {
   const caller = callerWith({ account: { allowModels: ['a/x', 'a/y'], denyModels: ['a/z'] }, key: { limits: { costCapPeriod: '', allowedModels: ['auto'], costCaps: [] } } });
   const bounds = { allowedByName: ['-'], allowedByChoice: ['a/x', 'a/y'], denied: ['a/z'] };
   const { turn, prepared, neighbours } = story(nothing);
@@ -192,7 +192,7 @@ test('plugins are told which models the account and the key leave, before routin
   expect(rounds.ran.map(({ models }) => models)).toEqual([bounds]);
 });
 
-test('fees are in the card that worker, hold and ledger compute from, under an id of its own', async () => {
+test('fees are part of the price card of worker, hold and ledger, under an id of its own', async () => {
   const { run, fake } = story({ ...nothing, stages: [{ ...stage, feeNanoUsd: '1000' }, { ...stage, feeNanoUsd: '234' }] });
   const free = story(nothing);
   await Promise.all([run(), free.run()]);
@@ -201,7 +201,7 @@ test('fees are in the card that worker, hold and ledger compute from, under an i
   expect(free.fake.calls[0]?.request.card).toMatchObject({ id: 'card_1', requestNanoUsd: '0' });
 });
 
-test('fees are in the card that savings are measured by as well: they make a saving neither smaller nor larger', async () => {
+test('fees are also part of the reference card, so that they do not change the savings', async () => {
   const list = cardWith({ id: 'list_1', outputText: '9000000000', requestNanoUsd: '50' });
   const { run, fake } = story({ ...nothing, stages: [{ ...stage, feeNanoUsd: '1234' }] });
   fake.plan = { ...planWith([plannedAt('a')]), referenceCard: list };
@@ -212,7 +212,7 @@ test('fees are in the card that savings are measured by as well: they make a sav
   expect(saved(referenceCard as PriceCardText, card as PriceCardText)).toBe(saved(list, cardWith()));
 });
 
-test('fees are in the cards of all steps, each under an id of its own, and the worker is told them all', async () => {
+test('fees are part of the cards of all price steps, each under an id of its own, and the worker gets them all', async () => {
   const stepsOf = (name: string) => [{ fromPromptTokens: 0, card: cardWith({ id: `${name}_1` }) }, { fromPromptTokens: 50, card: cardWith({ id: `${name}_2`, inputUncached: '2000000000', requestNanoUsd: '6' }) }];
   const { run, fake } = story({ ...nothing, stages: [{ ...stage, feeNanoUsd: '1234' }] });
   fake.plan = { ...planWith([plannedAt('a', { steps: stepsOf('card') })]), referenceCard: cardWith({ id: 'list_1' }), referenceSteps: stepsOf('list') };
@@ -224,7 +224,7 @@ test('fees are in the cards of all steps, each under an id of its own, and the w
   expect(['steps' in (plain.fake.calls[0]?.request ?? {}), 'referenceSteps' in (plain.fake.calls[0]?.request ?? {})]).toEqual([false, false]);
 });
 
-test('where there is no reference, a fee makes none', async () => {
+test('without a reference card a fee does not create one', async () => {
   const { run, fake } = story({ ...nothing, stages: [{ ...stage, feeNanoUsd: '1234' }] });
   for (const referenceCard of [null, cardWith({ id: '' })]) {
     fake.plan = { ...planWith([plannedAt('a')]), referenceCard };
@@ -233,7 +233,7 @@ test('where there is no reference, a fee makes none', async () => {
   }
 });
 
-test('without the service the answer comes without plugins, and says so', async () => {
+test('without the plugins service the answer comes without plugins, and says so', async () => {
   const { run, answer, fake, observed } = story(new Fault('peer_unavailable', 'down'));
   expect(await run()).toMatchObject({ result: 'answered' });
   expect(fake.calls[0]?.request.fields).toEqual([{ name: 'messages', value: MESSAGES }]);
@@ -241,14 +241,14 @@ test('without the service the answer comes without plugins, and says so', async 
   expect(observed).toEqual([]);
 });
 
-test('plugins hear of answers that were given, and of no others', async () => {
+test('plugins are told about answers that were given, and about no others', async () => {
   const good = story({ ...nothing, observes: true });
   const bad = story({ ...nothing, observes: true }, { script: (call) => call.play(events.failed('BAD_REQUEST', { retryable: false })) });
   await Promise.all([good.run(), bad.run()]);
   expect([good.observed, bad.observed]).toEqual([['chatcmpl-0123456789'], []]);
 });
 
-test('annotations come before the end of a stream, once, at their places in the whole text', async () => {
+test('annotations are sent before the end of a stream, once, with their positions in the whole text', async () => {
   const { run, answer } = story(
     { ...nothing, citations: [{ marker: '[1]', url: 'https://x.example/', title: 'X', content: 'x' }] },
     { request: { stream: true }, script: (call) => call.play(events.role(), events.text('as ['), events.text('1] says'), events.finish(), events.end()) },
@@ -266,7 +266,7 @@ test('annotations come before the end of a stream, once, at their places in the 
   expect(answer.said.at(-1)).toBe('finish 0:!stop');
 });
 
-test('a source is annotated where its mark or URL stands, and at 0 to 0 where the answer does not name it', () => {
+test('a source is annotated at each place of its marker or URL, and with 0 to 0 if the answer does not name it', () => {
   const sources = [{ marker: '[1]', url: 'https://a.example/', title: 'A', content: 'a' }, { marker: '[2]', url: 'https://b.example/', title: 'B', content: 'b' }];
   const places = annotationsOf('see https://a.example/ and [1]', { citations: sources, files: [{ hash: 'h', name: 'f.pdf' }] }).map((one) => (one.type === 'file' ? one.file.name : [one.url_citation.title, one.url_citation.start_index, one.url_citation.end_index]));
   expect(annotationsOf('', { citations: [{ ...sources[0], content: `${'a'.repeat(499)}😀` } as never], files: [] })).toMatchObject([{ url_citation: { content: 'a'.repeat(499) } }]);

@@ -28,7 +28,7 @@ async function failover(now: Terms, { before = {}, request = {}, byok = false }:
   return { ...told, result, asked: told.neighbours.calls.map(({ provider }) => provider) };
 }
 
-describe('failover', () => {
+describe('a failover', () => {
   test.each<[string, Terms, Parameters<typeof failover>[1]]>([
     ['the provider denied', { account: { denyProviders: ['b'] } }, {}],
     ['the provider denied in part, in other letters', { account: { denyProviders: ['B/eu'] } }, {}],
@@ -42,7 +42,7 @@ describe('failover', () => {
     ['other models allowed beside auto', { account: { allowModels: ['auto', 'maker/third'] } }, {}],
     ['the credential taken away', {}, { before: { account: { providerKeys: [credential('cred_1')] } }, byok: true }],
     ['the credential set anew', { account: { providerKeys: [credential('cred_2')] } }, { before: { account: { providerKeys: [credential('cred_1')] } }, byok: true }],
-  ])('leaves out what the account shut out meanwhile: %s', async (_what, now, setting) => {
+  ])('leaves out what the account has denied meanwhile: %s', async (_what, now, setting) => {
     const { asked, result } = await failover(now, setting);
     expect([asked, result]).toEqual([['a', 'c'], 'answered']);
   });
@@ -56,23 +56,23 @@ describe('failover', () => {
     ['the key was revoked', { key: { status: 'revoked' } }, {}],
     ['the account was suspended', { account: { suspended: true } }, {}],
     ['a credential came that nothing runs on', { account: { providerKeys: [credential('cred_1')] } }, {}],
-  ])('goes on as planned where %s', async (_what, now, setting) => {
+  ])('follows the plan if %s', async (_what, now, setting) => {
     expect((await failover(now, setting)).asked).toEqual(['a', 'b', 'c']);
   });
 
-  test('is none by name once the account leaves the choice to auto alone', async () => {
+  test('does not happen for a model by name once the account allows only auto', async () => {
     const named = await failover({ account: { allowModels: ['auto'] } }, { request: { model: 'maker/m', models: ['maker/other'] } });
     expect(named.asked).toEqual(['a']);
   });
 
-  test('where nothing is left the client is told what failed, and nothing is charged', async () => {
+  test('without an allowed attempt left tells the client what failed, and nothing is charged', async () => {
     const { answer, asked, neighbours } = await failover({ account: { allowProviders: ['a'] } });
     expect(asked).toEqual(['a']);
     expect(answer.refusal).toMatchObject({ kind: 'attempts', attempts: [{ provider: 'a', failed: { class: 'PROVIDER_ERROR' } }] });
     expect([neighbours.outcomes, neighbours.released]).toEqual([['a#1 DISCARDED'], []]);
   });
 
-  test('the first attempt looks for nothing', async () => {
+  test('is filtered, but not the first attempt', async () => {
     const { neighbours, run } = story({ a: answersWith('x'), b: answersWith('y') });
     await run();
     const { fake, run: runRounds } = roundsStory({ rounds: [(call) => call.play(...saying())] });
@@ -82,7 +82,7 @@ describe('failover', () => {
   });
 });
 
-test('what is planned after plugins ran is under the lists of then', async () => {
+test('after plugins ran uses the lists of that moment', async () => {
   const { fake, neighbours, turn } = roundsStory({ rounds: [(call) => call.play(...saying())] });
   const { plugins } = neighbours;
   if (plugins === undefined) throw new Error('There are plugins.');
@@ -105,13 +105,13 @@ describe('later rounds', () => {
     return told;
   }
 
-  test('go to who is left', async () => {
+  test('use providers that are still allowed', async () => {
     const { fake, run } = rounds({ account: { denyProviders: ['a'] } });
     expect((await run()).result).toBe('answered');
     expect(fake.calls.map(({ provider }) => provider)).toEqual(['a', 'b']);
   });
 
-  test('are refused as a new request would be where nobody is left, and nothing is charged', async () => {
+  test('are refused like a new request if none is allowed, and nothing is charged', async () => {
     const { fake, answer, run } = rounds({ account: { denyModels: ['maker/m'] } });
     expect((await run()).result).toBe('refused');
     expect(fake.calls).toHaveLength(1);
@@ -119,7 +119,7 @@ describe('later rounds', () => {
     expect(fake.outcomes).toEqual(['a#1 DISCARDED']);
   });
 
-  test('and their tools are under the present lists', async () => {
+  test('and their tools are bound by the present lists', async () => {
     const { ran, run } = rounds({ account: { denyModels: ['openai/gpt-image-1'], denyProviders: ['openai'], providerKeys: [credential('cred_9')] } });
     expect((await run()).result).toBe('answered');
     expect(ran).toMatchObject([{ deniedProviders: ['openai'], models: { denied: ['openai/gpt-image-1'] }, ownCredentials: [{ handle: 'cred_9' }] }]);

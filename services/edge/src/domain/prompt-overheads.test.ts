@@ -13,7 +13,7 @@ test.each<[string, readonly string[], PromptFacts, number]>([
   ['images at one provider', ['anthropic'], { ...BARE, imageCount: 2 }, 10_000],
   ['an image at the provider that counts most', ['xai', 'anthropic'], { ...TOOLS, imageCount: 1 }, 5_600],
   ['an image at a provider that nobody knows', ['anthropic', 'constructor'], { ...BARE, imageCount: 1 }, 50_000],
-])('%s adds to a prompt what its provider may count', (_name, providers, facts, tokens) => {
+])('%s adds as many tokens to a prompt as its provider may count', (_name, providers, facts, tokens) => {
   expect(overheadTokensMax(providers.map((provider) => ({ provider, wireProtocol: 'openai-chat' })), facts)).toBe(tokens);
 });
 
@@ -27,7 +27,7 @@ test.each<[string, { readonly schema: number; readonly called: number }]>([
   ['cohere-v2', { schema: 0, called: 0 }],
   ['mistral', { schema: 0, called: 0 }],
   ['ollama', { schema: 0, called: 0 }],
-])('%s adds the prompt of the tools that it defines unasked', (wireProtocol, { schema, called }) => {
+])('%s adds the tokens of the tools that it defines by itself', (wireProtocol, { schema, called }) => {
   // Failover may lead to this wire from any other.
   for (const attempts of [[{ provider: 'a', wireProtocol }], [{ provider: 'b', wireProtocol: 'openai-chat' }, { provider: 'a', wireProtocol }]]) {
     expect(overheadTokensMax(attempts, BARE)).toBe(0);
@@ -40,7 +40,7 @@ test.each<[string, { readonly schema: number; readonly called: number }]>([
   }
 });
 
-test('a called tool counts its definition, each name once', () => {
+test('a called tool counts with its definition, once for each name', () => {
   const bytes = (name: string): number => Buffer.byteLength(`${JSON.stringify({ name, input_schema: { type: 'object' } })},`);
   expect(calledToolBytes(undefined)).toBe(0);
   expect(calledToolBytes(new Set(['weather', 'é"']))).toBeGreaterThanOrEqual(bytes('weather') + bytes('é"'));

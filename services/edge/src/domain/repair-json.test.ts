@@ -46,11 +46,11 @@ describe('a repair', () => {
     ['one that may begin in a number', '{"a": ["z", 1, y"]}'],
     ['a quote that never ends', `{'a': "x, 'b': 1}`],
     ['three quotes', '{"a": """x"""}'],
-  ])('is none where it cannot be told what was meant: %s', (_name, text) => {
+  ])('is refused for ambiguous text: %s', (_name, text) => {
     expect(healed(text)).toBe('failed');
   });
 
-  test('of a large ordinary answer is one', () => {
+  test('of a large ordinary answer succeeds', () => {
     const records = Array.from({ length: 1_500 }, (_, id) => ({ id, name: `it is "${String(id)}" or so`, isRight: true, more: null }));
     const written = records.map(({ id, name }) => `{'id': ${String(id)}, 'name': '${name}', 'isRight': True, 'more': None}`);
     expect(healed(`{"list": [${written.join(', ')}]}`)).toEqual({ list: records });
@@ -65,7 +65,7 @@ describe('a repair', () => {
     ['brackets', '{a:[', '['],
     ['missing commas', '{a:[1 ', '1 '],
     ['long keys ahead', '{a:"', `", "${'k'.repeat(250)}`],
-  ])('of %s without end takes time in proportion to its length', (_name, head, unit) => {
+  ])('of %s without end takes linear time', (_name, head, unit) => {
     const ms = (chars: number): number => {
       const text = head + unit.repeat(Math.floor((chars - head.length) / unit.length));
       const began = performance.now();
@@ -100,7 +100,7 @@ describe('a repair', () => {
     ['comments', { comma: ', // "x" }\n' }],
   ];
 
-  test.each(MISTAKES)('of %s gives the value that was broken', (_name, say) => {
+  test.each(MISTAKES)('of %s gives the value that was damaged', (_name, say) => {
     fc.assert(fc.property(valuesOf('{x}', '[s]'), (value) => {
       // A backslash before a letter of an escape may have been meant as one.
       const plain = JSON.parse(JSON.stringify(value).replace(/\\\\(?=[\\"/bfnrtu])/g, '')) as unknown;
@@ -110,7 +110,7 @@ describe('a repair', () => {
   });
 
   // Without commas a quote behind a bracket may be either.
-  test.each(MISTAKES.filter(([name]) => name !== 'missing commas'))('of %s never gives another value where strings hold brackets', (_name, say) => {
+  test.each(MISTAKES.filter(([name]) => name !== 'missing commas'))('of %s never gives another value, even with brackets in strings', (_name, say) => {
     fc.assert(fc.property(valuesOf('{', '}', '[', ']'), (value) => {
       const plain = JSON.parse(JSON.stringify(value).replace(/\\\\(?=[\\"/bfnrtu])/g, '')) as unknown;
       const given = healed(written(plain, say));

@@ -15,7 +15,7 @@ async function openedBy(clock: ReturnType<typeof createFakeClock>, claims: Retur
   return { repeats, opened };
 }
 
-test('an edge that stops waits for the claims of its last answers to be ended: what is kept for a repeat is not lost with it', async () => {
+test('a stopping edge waits until the claims of its last answers have ended, so that kept answers are not lost', async () => {
   const clock = createFakeClock();
   const claims = createFakeClaims(clock);
   const { repeats, opened } = await openedBy(clock, claims);
@@ -32,7 +32,7 @@ test('an edge that stops waits for the claims of its last answers to be ended: w
   expect([left, [...claims.kept.values()][0]?.done?.answer?.toString()]).toEqual([0, 'kept']);
 });
 
-test('no longer than it may, and not for what still runs', async () => {
+test('it waits no longer than its limit, and not for running requests', async () => {
   const clock = createFakeClock();
   const claims = createFakeClaims(clock);
   const { repeats, opened } = await openedBy(clock, claims);
@@ -45,7 +45,7 @@ test('no longer than it may, and not for what still runs', async () => {
   expect(await settled).toBe(1);
 });
 
-test('of a request whose edge died each repeat is told what it costs as the ledger has it by then: rounds are booked one by one', async () => {
+test('a repeat of a request whose edge died is told the cost that is booked by then, since rounds are booked one by one', async () => {
   const clock = createFakeClock();
   const claims = createFakeClaims(clock);
   let costNanoUsd = 21_000n;

@@ -13,7 +13,7 @@ const arrived = (places: RequestPlaces, accountId?: string): (() => void)[] => {
   return left;
 };
 
-test('nothing is shed below a thousand in flight, whoever asks', () => {
+test('no request is refused below a thousand in flight, whoever asks', () => {
   const places = createRequestPlaces(1_000);
   expect(places.begin('acct_2')).toBe(true);
   places.end('acct_2');
@@ -22,7 +22,7 @@ test('nothing is shed below a thousand in flight, whoever asks', () => {
   expect([working.begin('acct_2'), begun(working, 'acct_1'), working.isFull()]).toEqual([true, 999, true]);
 });
 
-test('one account has at most four in five of the places once others are there, and all of them while it is alone', () => {
+test('one account takes at most four fifths of the places while others are present, and all while it is alone', () => {
   const places = createRequestPlaces(4_000);
   expect(begun(places, 'acct_1')).toBe(4_000);
   expect(places.isFull()).toBe(true);
@@ -32,7 +32,7 @@ test('one account has at most four in five of the places once others are there, 
   expect([places.isFull(), places.begin('acct_2'), places.begin('acct_3')]).toEqual([false, true, true]);
 });
 
-test('what is not whole takes none of the places of what is, and one account half of its own', () => {
+test('incomplete requests take no places of complete ones, and one account takes at most half of those for incomplete ones', () => {
   const places = createRequestPlaces(4_000);
   expect(places.begin('acct_2')).toBe(true);
   const idle = arrived(places, 'acct_1');
@@ -44,7 +44,7 @@ test('what is not whole takes none of the places of what is, and one account hal
   expect(arrived(places, 'acct_1').length).toBe(1_500);
 });
 
-test('whose key is looked up is nobody yet: all of them have a bound together, and nobody has a share for it', () => {
+test('requests whose key is being looked up belong to no account: they have a common bound and no shares', () => {
   const places = createRequestPlaces(1_500);
   expect(arrived(places).length).toBe(1_500);
   expect([places.arrive('acct_1'), places.begin('acct_1')]).toEqual([undefined, true]);

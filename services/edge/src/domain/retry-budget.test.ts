@@ -15,17 +15,17 @@ function retriesOf(requests: number, seconds: number): number {
   return taken;
 }
 
-test('small traffic always fails over', () => {
+test('with little traffic every request can fail over', () => {
   expect(retriesOf(600, 60)).toBe(600);
 });
 
-test('of busy traffic a fifth may be tried again, and the reserve', () => {
+test('with much traffic a fifth of it can be retried, plus the reserve', () => {
   const taken = retriesOf(60_000, 60);
   expect(taken).toBeGreaterThanOrEqual(12_000);
   expect(taken).toBeLessThanOrEqual(12_000 + 60 * 10 + 200);
 });
 
-test('what is used up comes back with time', () => {
+test('a used budget refills with time', () => {
   const clock = createFakeClock();
   const budget = createRetryBudget(clock);
   while (budget.take('acct_1', false));
@@ -41,7 +41,7 @@ function spend(budget: RetryBudget, accountId: string, isOwn = false): number {
   return taken;
 }
 
-test('what is tried again on an account’s own credentials is taken from nobody else, and is bounded, too', () => {
+test('retries on an account’s own credentials take nothing from others and are bounded, too', () => {
   const clock = createFakeClock();
   const budget = createRetryBudget(clock);
   const before = spend(createRetryBudget(clock), 'acct_b');
@@ -52,7 +52,7 @@ test('what is tried again on an account’s own credentials is taken from nobody
   expect(spend(budget, 'acct_a', true)).toBe(2);
 });
 
-test('an account that takes all it can get leaves others at least as much as it has taken, however long it goes on', () => {
+test('an account that retries as often as it can leaves others at least as many retries as it has taken', () => {
   const clock = createFakeClock();
   const budget = createRetryBudget(clock);
   let taken = 0;
@@ -70,7 +70,7 @@ test('an account that takes all it can get leaves others at least as much as it 
   expect(spend(budget, 'acct_b')).toBeGreaterThan(20);
 });
 
-test('several that take all they can get leave room for one that takes less than its part', () => {
+test('several such accounts leave room for one that takes less than its share', () => {
   const clock = createFakeClock();
   const budget = createRetryBudget(clock);
   let refused = 0;

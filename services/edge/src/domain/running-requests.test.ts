@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals';
 import { createRunningRequests } from './running-requests.js';
 
-test('cuts what runs with a key, and neither what has ended nor what others run', () => {
+test('cut ends the requests of one key, and neither ended requests nor those of other keys', () => {
   const running = createRunningRequests();
   const cuts: string[] = [];
   const enter = (keyId: string, name: string): (() => void) => running.enter(keyId, (how) => void cuts.push(how === 'cut' ? name : `${name} stopped`));
@@ -19,7 +19,7 @@ test('cuts what runs with a key, and neither what has ended nor what others run'
   expect([running.cut('key_c'), cuts]).toEqual([1, ['second', 'fifth']]);
 });
 
-test('tells what runs with a key, until all of it has ended', () => {
+test('has is true until all requests of the key have ended', () => {
   const running = createRunningRequests();
   const leave = [running.enter('key_a', () => undefined), running.enter('key_a', () => undefined)];
   const told = () => [running.has('key_a'), running.has('key_b')];
@@ -30,7 +30,7 @@ test('tells what runs with a key, until all of it has ended', () => {
   expect(told()).toEqual([false, false]);
 });
 
-test('stops all that run, of whatever key', () => {
+test('stop ends the requests of all keys', () => {
   const running = createRunningRequests();
   const ended: string[] = [];
   for (const keyId of ['key_a', 'key_b', 'key_a']) running.enter(keyId, (how) => void ended.push(`${keyId} ${how}`));
@@ -38,7 +38,7 @@ test('stops all that run, of whatever key', () => {
   expect(ended.sort()).toEqual(['key_a stop', 'key_a stop', 'key_b stop']);
 });
 
-test('cuts a request that comes when its key was cut already, and none of another key', () => {
+test('a request that arrives after its key was cut is cut, and none of another key', () => {
   const running = createRunningRequests();
   const cuts: string[] = [];
   running.cut('key_a');

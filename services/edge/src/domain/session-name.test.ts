@@ -5,25 +5,25 @@ import { createSessionNames } from './session-name.js';
 const PEPPER = 'pepper-of-tests-pepper-of-tests-0';
 const nameOf = createSessionNames(PEPPER);
 
-test('every edge with the same pepper names a conversation alike', () => {
+test('every edge with the same pepper gives a conversation the same name', () => {
   expect(createSessionNames(PEPPER)('acct_1', undefined, 'user\nHi\n')).toBe(nameOf('acct_1', undefined, 'user\nHi\n'));
   expect(createSessionNames(PEPPER)('acct_1', 's', 'x')).toBe(nameOf('acct_1', 's', 'x'));
   expect(nameOf('acct_1', 's', 'x')).toMatch(/^[0-9a-f]{32}$/);
 });
 
-test('the id that a client gives counts, else the opening', () => {
+test('the client’s id is used if there is one, else the opening text', () => {
   expect(nameOf('acct_1', 's', 'one')).toBe(nameOf('acct_1', 's', 'other'));
   expect(nameOf('acct_1', undefined, 'one')).not.toBe(nameOf('acct_1', undefined, 'other'));
 });
 
-test('names of other accounts, other words and other peppers are others', () => {
+test('other accounts, texts and peppers give other names', () => {
   const names = [nameOf('acct_1', 's', ''), nameOf('acct_2', 's', ''), nameOf('acct_1', 't', ''), nameOf('acct_1', undefined, 's'), createSessionNames('another pepper of tests')('acct_1', 's', '')];
   // One account's text is not another's because its id is longer.
   names.push(nameOf('acct', 'x', ''), nameOf('acctsession:', 'x', ''), nameOf('acct', 'session:x', ''), nameOf('acct', 'sessionsession:x', ''));
   expect(new Set(names).size).toBe(names.length);
 });
 
-test('who knows the words and not the pepper cannot make the name, nor can who has another thing that is made under it', () => {
+test('the name cannot be made without the pepper, nor from other values that are derived from it', () => {
   const opening = 'user\nHi\n';
   const guesses = [opening, `acct_1${opening}`, `acct_1|${opening}`].flatMap((text) => [createHash('sha256').update(text).digest('hex'), createHmac('sha256', PEPPER).update(text).digest('hex')]);
   for (const guess of guesses) expect(nameOf('acct_1', undefined, opening)).not.toBe(guess.slice(0, 32));

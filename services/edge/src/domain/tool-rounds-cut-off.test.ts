@@ -36,18 +36,18 @@ test.each<[string, Setting, readonly string[]]>([
 test.each<[string, Setting, readonly string[]]>([
   ['while a tool runs', { request: stream, rounds: [talksAndCalls], runTool: untilAborted }, ['a#1 DELIVERED']],
   ['within a later round, which ends the hold', { request: stream, rounds: [talksAndCalls, begins] }, ['a#2 DELIVERED', 'a#1 DELIVERED followed']],
-])('one that had words of its stream pays for all rounds: %s', async (_when, setting, outcomes) => {
+])('a client that got text of its stream pays for all rounds: %s', async (_when, setting, outcomes) => {
   expect((await heard(setting, false)).outcomes).toEqual(outcomes);
 });
 
 test.each<[string, Setting, readonly string[]]>([
   ['a whole answer', { rounds: [callsWhole, begins] }, ['a#2 DELIVERED', 'a#1 DELIVERED followed']],
   ['a stream that had no word yet', { request: stream, rounds: [callsStreamed, begins] }, ['a#2 DELIVERED', 'a#1 DELIVERED followed']],
-])('so does one that leaves %s by itself', async (_what, setting, outcomes) => {
+])('so does a client that leaves %s by itself', async (_what, setting, outcomes) => {
   expect((await heard(setting, true)).outcomes).toEqual(outcomes);
 });
 
-describe('a stream that is stopped at the end of a drain, once its client has words of it', () => {
+describe('a stream that is stopped at the end of a drain after its client got text', () => {
   const STOPPED: End__Output['cut'] = { class: 'STOPPED', status: 0, retryAfterMs: 0, publicMessage: '', publicParam: '', retryable: true };
 
   /** Stopped once the story stands still; the answer as it ended. */
@@ -62,20 +62,20 @@ describe('a stream that is stopped at the end of a drain, once its client has wo
     return { isFollowed, conducted: await running, fake, answer, ran, wasted };
   }
 
-  test('says between two rounds what those so far are charged', async () => {
+  test('gives the charge of the rounds so far, if it is between two rounds', async () => {
     const { isFollowed, conducted, fake, answer } = await stopped({ rounds: [talksAndCalls], runTool: untilAborted });
     expect([isFollowed, conducted.result, answer.said.at(-1), fake.calls.length]).toEqual([true, 'cut', 'refuse stopping', 1]);
     expect([answer.refusal, answer.settlement?.end.costNanoUsd, answer.settlement?.attempts.length]).toEqual([{ kind: 'stopping', isCharged: true }, '20000', 1]);
     expect([fake.outcomes, fake.stopped]).toEqual([['a#1 DELIVERED'], []]);
   });
 
-  test('says so within a round that has given nothing yet, which is charged to nobody and leaves the hold to the one before', async () => {
+  test('gives it also within a round without content, which is not charged and leaves the hold to the round before', async () => {
     const { conducted, fake, answer } = await stopped({ rounds: [talksAndCalls, begins] });
     expect([conducted.result, answer.said.at(-1), fake.calls.map(({ isCancelled }) => isCancelled)]).toEqual(['cut', 'refuse stopping', [false, true]]);
     expect([answer.settlement?.end.costNanoUsd, fake.outcomes]).toEqual(['20000', ['a#2 DISCARDED followed', 'a#1 DELIVERED']]);
   });
 
-  test('begins no round that waited for its hold', async () => {
+  test('does not begin a round that waited for its hold', async () => {
     let grant: (isGranted: boolean) => void = () => undefined;
     const { fake, answer, turn, neighbours, run } = story({ request: stream, rounds: [talksAndCalls] });
     turn.caller = callerWith({ account: { costCaps: [{ period: 'month', capNanoUsd: '1000000000' }] } });
@@ -88,7 +88,7 @@ describe('a stream that is stopped at the end of a drain, once its client has wo
     expect([(await running).result, fake.calls.length, answer.settlement?.end.costNanoUsd, fake.outcomes]).toEqual(['cut', 1, '20000', ['a#1 DELIVERED']]);
   });
 
-  test('has the figures of all rounds where the last one is ended by its worker', async () => {
+  test('has the figures of all rounds if the worker ends the last one', async () => {
     let second: PlayedCall | undefined;
     const talks = (call: PlayedCall): void => {
       second = call;
@@ -98,7 +98,7 @@ describe('a stream that is stopped at the end of a drain, once its client has wo
     expect([conducted.result, answer.said.at(-1), answer.settlement?.end.costNanoUsd, fake.stopped]).toEqual(['cut', 'cut STOPPED', '20007', ['a#2']]);
   });
 
-  test('runs no tool of a round that ends as it is stopped', async () => {
+  test('does not run the tools of a round that ends while it is stopped', async () => {
     let first: PlayedCall | undefined;
     const talks = (call: PlayedCall): void => {
       first = call;
@@ -110,7 +110,7 @@ describe('a stream that is stopped at the end of a drain, once its client has wo
 
   const PAINTED = { content: '{"status":"completed"}', stage: { name: 'image-gen', plugin: 'image-gen', status: 'completed', durationMs: 3, feeNanoUsd: '40000000', boughtProvider: 'painter', boughtNanoUsd: '30000000', detail: Buffer.alloc(0) }, images: [{ mediaType: 'image/png', data: Buffer.from('x') }] };
 
-  test('buys nothing once it is stopped, and nothing counts as waste, nor what was bought for a round that is given up', async () => {
+  test('buys nothing after the stop, and what was bought for a round that is given up does not count as waste', async () => {
     const paint = { id: 'call_p', name: 'generate_image', arguments: '{"prompt":"a fox"}' };
     const offered = [{ name: 'generate_image', definition: Buffer.from('{"type":"function","function":{"name":"generate_image"}}'), feeNanoUsdMax: '50000000', imagesMax: 1 }];
     const bought = await stopped({ offered, runTool: () => Promise.resolve(PAINTED), rounds: [(call) => call.play(events.role(), chunkOf({ content: 'See. ' }), ...streaming(paint).slice(1)), begins] });
@@ -120,7 +120,7 @@ describe('a stream that is stopped at the end of a drain, once its client has wo
     expect([conducted.result, ran.map(({ name }) => name), wasted, fake.extended]).toEqual(['cut', ['code_exec'], [], []]);
   });
 
-  test('is told nothing of figures where its client has had no word', async () => {
+  test('has no figures if its client got no text', async () => {
     const { fake, answer, run } = story({ request: stream, rounds: [callsStreamed], runTool: untilAborted });
     const running = run();
     await fake.clock.settle();

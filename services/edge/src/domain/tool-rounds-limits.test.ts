@@ -8,7 +8,7 @@ describe('limits', () => {
   const priced = { content: '42', stage: { name: 'code-exec', plugin: 'code-exec', status: 'completed', durationMs: 3, feeNanoUsd: '234', boughtProvider: '', boughtNanoUsd: '0', detail: Buffer.alloc(0) }, images: [] };
   const capped = callerWith({ account: { costCaps: [{ period: 'month', capNanoUsd: '1000000000' }] } });
 
-  test('the hold grows for each round by what the rounds before are charged', async () => {
+  test('the hold grows for each round by the charge of the earlier rounds', async () => {
     const { fake, turn, run } = story({ rounds: [(call) => call.play(...calling(ours())), (call) => call.play(...saying())] });
     turn.caller = capped;
     fake.admissions = [admissionOf('ADMITTED', { heldNanoUsd: '500000000', heldTokens: '50000', roomNanoUsd: '1000000000' })];
@@ -18,7 +18,7 @@ describe('limits', () => {
     expect(fake.extended[0]?.[1]).toBeGreaterThan(15n);
   });
 
-  test('the worker of a later round is told the whole hold, of an answer that does not grow too', async () => {
+  test('the worker of a later round is told the whole hold, also for an answer that does not grow', async () => {
     const { fake, turn, run } = story({ request: { maxTokens: 100 }, rounds: [(call) => call.play(...calling(ours())), (call) => call.play(...saying())] });
     turn.caller = capped;
     fake.admissions = [admissionOf('ADMITTED', { heldNanoUsd: '500000000', heldTokens: '50000', roomNanoUsd: '1000000000' })];
@@ -28,7 +28,7 @@ describe('limits', () => {
     expect([BigInt(String(second?.request.heldNanoUsd)), BigInt(String(second?.request.heldTokens))]).toEqual(fake.extended[0]);
   });
 
-  test('quota that is away between two rounds is a fault of ours, never a cost cap: it costs nothing', async () => {
+  test('if quota is away between two rounds it is a fault of ours and not a cost cap, and nothing is charged', async () => {
     const { fake, answer, turn, run } = story({ rounds: [(call) => call.play(...calling(ours()))] });
     turn.caller = capped;
     fake.admissions = [admissionOf('ADMITTED', { heldNanoUsd: '500000000', heldTokens: '50000', roomNanoUsd: '1000000000' })];
@@ -38,7 +38,7 @@ describe('limits', () => {
     expect(fake.outcomes).toEqual(['a#1 DISCARDED']);
   });
 
-  test('the same after words have reached the client: an error chunk, and what was delivered is charged', async () => {
+  test('the same after content was sent: an error chunk, and the delivered rounds are charged', async () => {
     const { fake, answer, turn, run } = story({ request: { stream: true }, rounds: [(call) => call.play(events.role(), chunkOf({ content: 'Let me see. ' }), ...streaming(ours()).slice(1))] });
     turn.caller = capped;
     fake.admissions = [admissionOf('ADMITTED', { heldNanoUsd: '500000000', heldTokens: '50000', roomNanoUsd: '1000000000' })];
@@ -49,7 +49,7 @@ describe('limits', () => {
     expect(fake.outcomes).toEqual(['a#1 DELIVERED']);
   });
 
-  test('without room for the round that was to pay for a program, the program shows no fee: it is not charged', async () => {
+  test('without room for the round that carries the fee of a program, the fee is shown as 0 and not charged', async () => {
     const { fake, answer, turn, run } = story({ rounds: [(call) => call.play(...calling(ours()))], runTool: () => Promise.resolve(priced) });
     turn.caller = capped;
     fake.admissions = [admissionOf('ADMITTED', { heldNanoUsd: '500000000', heldTokens: '50000', roomNanoUsd: '1000000000' })];
@@ -58,7 +58,7 @@ describe('limits', () => {
     expect(answer.settlement).toMatchObject({ end: { costNanoUsd: '20000' }, pipeline: [{ stage: 'code-exec', status: 'completed', feeNanoUsd: 0n }] });
   });
 
-  test('the same where the round fails, after words: fees of rounds that were answered stay', async () => {
+  test('the same if that round fails after content: only fees of answered rounds are charged', async () => {
     const { answer, run } = story({
       request: { stream: true },
       rounds: [(call) => call.play(events.role(), events.text('One moment. '), ...streaming(ours()).slice(1)), (call) => call.play(...streaming(ours())), (call) => call.play(events.failed('PROVIDER_ERROR'))],
@@ -68,7 +68,7 @@ describe('limits', () => {
     expect(answer.settlement?.pipeline?.map(({ feeNanoUsd, detail }) => [detail['round'], feeNanoUsd])).toEqual([[1, 234n], [2, 0n]]);
   });
 
-  test('without room for another round the answer ends for its length, and says why', async () => {
+  test('without room for another round the answer ends with `length`, and says why', async () => {
     const { fake, answer, turn, run } = story({ rounds: [(call) => call.play(...calling(ours()))] });
     turn.caller = capped;
     fake.admissions = [admissionOf('ADMITTED', { heldNanoUsd: '500000000', heldTokens: '50000', roomNanoUsd: '1000000000' })];
@@ -83,7 +83,7 @@ describe('limits', () => {
 describe('prices with steps', () => {
   const dear = cardWith({ id: 'card_2', inputUncached: '4000000000', outputText: '6000000000', outputReasoning: '6000000000' });
 
-  test('a round that may have grown over a step is held for at the dearer card, and the worker has both', async () => {
+  test('for a round that may exceed a price step the more expensive card is held, and the worker has both cards', async () => {
     const steps = [{ fromPromptTokens: 0, card: cardWith() }, { fromPromptTokens: 900, card: dear }];
     const rounds = [(call: PlayedCall) => call.play(...calling(ours())), (call: PlayedCall) => call.play(...saying())];
     const { fake, turn, run } = story({ rounds });

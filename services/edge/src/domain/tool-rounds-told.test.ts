@@ -51,7 +51,7 @@ const ENDS: readonly (readonly [string, () => Unheard, string])[] = [
   ['a round breaks off', () => unheard({ ...stream, rounds: [(call) => call.play(...streaming(ours())), (call) => call.play(events.role(), events.text('It is'), cut)] }), 'cut DISCONNECTED'],
 ];
 
-test.each(ENDS)('where %s, the end is given once workers have it written down that calls nobody saw are charged', async (_why, tell, end) => {
+test.each(ENDS)('if %s, the end is given once workers have written down that unseen calls are charged', async (_why, tell, end) => {
   const { fake, answer, run, hear, hasEnded } = tell();
   const running = run();
   await fake.clock.advanceAsync(1_900);
@@ -61,7 +61,7 @@ test.each(ENDS)('where %s, the end is given once workers have it written down th
   expect(answer.said.at(-1)).toBe(end);
 });
 
-test.each(ENDS)('where %s, a worker that is away holds the end up for two seconds at most', async (_why, tell, end) => {
+test.each(ENDS)('if %s, a worker that is away delays the end by at most two seconds', async (_why, tell, end) => {
   const { fake, answer, run } = tell();
   const running = run();
   await fake.clock.advanceAsync(2_000);
@@ -74,7 +74,7 @@ test.each([
   ["calls of the client's own", () => unheard({ tools: '[{"type":"function","function":{"name":"get_weather"}}]', rounds: [(call) => call.play(...calling(ours())), (call) => call.play(...calling(ours(), theirs))] }), 'body 0:!tool_calls'],
   ['words that break off', () => unheard({ ...stream, rounds: [(call) => call.play(...talking), (call) => call.play(events.role(), events.text('It is'), cut)] }), 'cut DISCONNECTED'],
   ['words of a stream, beside calls', () => unheard({ ...stream, rounds: [(call) => call.play(...talking)] }, false), 'finish 0:!length'],
-])('an answer that ends in %s waits for nobody', async (_what, tell, end) => {
+])('an answer that ends in %s does not wait', async (_what, tell, end) => {
   const { answer, run } = tell();
   await run();
   expect(answer.said.at(-1)).toBe(end);

@@ -16,7 +16,7 @@ const isLost = (call: PlayedCall): void => {
 };
 const asked = ({ fake }: ReturnType<typeof story>): readonly string[] => fake.calls.map(({ provider }) => provider);
 
-test.each([['its provider', breaksOff], ['a link', isLost]])('a stream that is broken off within a call of ours by %s is asked of another provider: its client saw nothing', async (_whom, breaks) => {
+test.each([['its provider', breaksOff], ['a link', isLost]])('a stream that breaks within a call of our tools by %s causes an attempt at another provider, since its client saw nothing', async (_whom, breaks) => {
   const told = story({ ...stream, rounds: [breaks, calls, says] });
   expect((await told.run()).result).toBe('answered');
   expect([asked(told), told.ran.length, told.answer.said]).toEqual([['a', 'b', 'b'], 1, ['chunk 0:It is 42.', 'finish 0:!stop']]);
@@ -24,14 +24,14 @@ test.each([['its provider', breaksOff], ['a link', isLost]])('a stream that is b
   expect(told.answer.settlement).toMatchObject({ end: { costNanoUsd: '40000' }, attempts: [{ provider: 'a', failed: { class: 'DISCONNECTED' } }, { provider: 'b' }, { provider: 'b' }] });
 });
 
-test('so is a later round, while no round before it had words', async () => {
+test('so does a later round, as long as no earlier round sent text', async () => {
   const told = story({ ...stream, rounds: [calls, breaksOff, says] });
   expect((await told.run()).result).toBe('answered');
   expect([asked(told), told.ran.length, told.answer.said.at(-1)]).toEqual([['a', 'a', 'b'], 1, 'finish 0:!stop']);
   expect(told.fake.outcomes).toEqual(['a#2 SUPERSEDED', 'a#1 DELIVERED followed', 'b#3 DELIVERED']);
 });
 
-test('where nobody does better the client gets an error that names all who were asked, and pays nothing', async () => {
+test('if all fail the client gets an error that names every attempt, and pays nothing', async () => {
   const told = story({ ...stream, rounds: [breaksOff] });
   expect((await told.run()).result).toBe('refused');
   expect(told.answer.refusal).toMatchObject({ kind: 'attempts', attempts: [{ provider: 'a', failed: { class: 'DISCONNECTED' } }, { provider: 'b', failed: { class: 'DISCONNECTED' } }] });
@@ -41,19 +41,19 @@ test('where nobody does better the client gets an error that names all who were 
 test.each([
   ['words', [events.role(), events.text('Let me see.'), ...within.slice(1), cut]],
   ["a call of the client's own tools", [...within, chunkOf({ tool_calls: [{ index: 1, ...wire(theirs) }] }), cut]],
-])('once the client has %s nobody else is asked', async (_what, played) => {
+])('once the client has %s no other provider is asked', async (_what, played) => {
   const told = story({ ...stream, tools: '[{"type":"function","function":{"name":"get_weather"}}]', rounds: [(call) => call.play(...played), says] });
   expect((await told.run()).result).toBe('cut');
   expect([asked(told), told.answer.said.at(-1)]).toEqual([['a'], 'cut DISCONNECTED']);
 });
 
-test('a call that grows without end is not kept back without end', async () => {
+test('a call that grows without end is kept back only up to a bound', async () => {
   const endless = (call: PlayedCall): void => call.play(...within, chunkOf({ tool_calls: [{ index: 0, function: { arguments: 'x'.repeat(1 << 20) } }] }), cut);
   const told = story({ ...stream, rounds: [endless, says] });
   expect([(await told.run()).result, asked(told), told.answer.raw]).toEqual(['refused', ['a'], []]);
 });
 
-test('while a call is written the client still hears something every ten seconds', async () => {
+test('while a call is written the client gets a comment every ten seconds', async () => {
   const told = story({ ...stream, rounds: [(call) => within.forEach((event) => call.listener.onEvent(event))] });
   void told.run();
   await told.fake.clock.advanceAsync(25_000);

@@ -7,7 +7,7 @@ import { conduct } from './conduct.js';
 import { withTools } from './tool-request.js';
 
 describe('rounds', () => {
-  test('the model is given what its call gave; usage and cost are those of all rounds, and every attempt shows', async () => {
+  test('the model gets the result of its call; usage and cost are sums over all rounds, and all attempts are listed', async () => {
     const { fake, answer, ran, sent, run } = story({ rounds: [(call) => call.play(...calling(ours())), (call) => call.play(...saying())] });
     const { attempts, result } = await run();
     expect([result, attempts.map(({ round }) => round)]).toEqual(['answered', [1, 2]]);
@@ -23,7 +23,7 @@ describe('rounds', () => {
     expect(fake.outcomes).toEqual(['a#1 DELIVERED followed', 'a#2 DELIVERED']);
   });
 
-  test('a call goes back to its model with the signature that came with it, streamed or not', async () => {
+  test('a call is returned to its model with its signature, streamed or not', async () => {
     const signed = (text: string) => ({ extra_content: { google: { thought_signature: text } } });
     const whole = { index: 0, message: { role: 'assistant', content: 'hm', ...signed('m'), tool_calls: [{ ...wire(ours()), ...signed('c') }] }, logprobs: null, finish_reason: 'tool_calls' };
     const body = { event: 'body' as const, body: { choices: Buffer.from(JSON.stringify([whole])), systemFingerprint: '', serviceTier: '' } };
@@ -36,7 +36,7 @@ describe('rounds', () => {
     }
   });
 
-  test('the card that is told is the one of the last round, fees of its programs and all', async () => {
+  test('the reported price card is that of the last round, with the fees of its programs', async () => {
     for (const stream of [false, true]) {
       const told: string[] = [];
       const { answer, turn, neighbours } = story({
@@ -50,14 +50,14 @@ describe('rounds', () => {
     }
   });
 
-  test('a request whose model calls nothing is one attempt like any other', async () => {
+  test('a request whose model calls nothing has one attempt, as without tools', async () => {
     const { fake, answer, run } = story({ rounds: [(call) => call.play(...saying())] });
     expect((await run()).result).toBe('answered');
     expect(answer.settlement).toMatchObject({ end: { costNanoUsd: '20000' } });
     expect(fake.outcomes).toEqual(['a#1 DELIVERED']);
   });
 
-  test('after the last round the model has to answer, and a model that calls on is not run', async () => {
+  test('after the last round the model must answer, and further calls are not run', async () => {
     const { fake, answer, ran, sent, run } = story({ roundsMax: 2, rounds: [(call) => call.play(...calling(ours()))] });
     expect((await run()).result).toBe('answered');
     expect([ran.length, fake.calls.length]).toEqual([2, 3]);
@@ -70,7 +70,7 @@ describe('rounds', () => {
     ['any tool', '"required"', 'required', true],
     ['the tool by name', '{"type":"function","function":{"name":"code_exec"}}', { type: 'function', function: { name: 'code_exec' } }, true],
     ['none', '"none"', 'none', false],
-  ])('a client without tools of its own may want %s of ours called; it is wanted in the first round alone', async (_what, choice, sentChoice, isForced) => {
+  ])('a client without tools of its own may require %s of ours to be called, in the first round only', async (_what, choice, sentChoice, isForced) => {
     const waitingToolFields = [{ name: 'tool_choice', value: Buffer.from(choice) }, { name: 'parallel_tool_calls', value: Buffer.from('false') }];
     const { sent, turn, run } = story({ request: { waitingToolFields }, rounds: [(call) => call.play(...calling(ours())), (call) => call.play(...saying())] });
     expect((await run()).result).toBe('answered');
@@ -79,7 +79,7 @@ describe('rounds', () => {
     expect(withTools(turn.request, [TOOL]).needs).toMatchObject({ tools: true, forcedToolChoice: isForced, parallelToolCalls: true, params: ['tool_choice', 'parallel_tool_calls'] });
   });
 
-  test('a tool that must be called and that no plugin offers is refused by name', async () => {
+  test('a forced tool that no plugin offers is refused by name', async () => {
     const waitingToolFields = [{ name: 'tool_choice', value: Buffer.from('{"type":"function","function":{"name":"get_weather"}}') }];
     const { fake, answer, run } = story({ request: { waitingToolFields }, rounds: [(call) => call.play(...saying())] });
     expect((await run()).result).toBe('refused');
@@ -87,7 +87,7 @@ describe('rounds', () => {
     expect(fake.calls).toEqual([]);
   });
 
-  test("calls of the client's own tools are handed to it untouched, ours beside them are not run", async () => {
+  test("calls of the client's own tools are passed on unchanged, and calls of ours beside them are not run", async () => {
     const { fake, answer, ran, run } = story({ tools: '[{"type":"function","function":{"name":"get_weather"}}]', rounds: [(call) => call.play(...calling(ours(), theirs))] });
     expect((await run()).result).toBe('answered');
     expect([ran.length, fake.calls.length]).toEqual([0, 1]);
@@ -95,13 +95,13 @@ describe('rounds', () => {
     expect(answer.raw.join('')).not.toContain('code_exec');
   });
 
-  test('a tool that cannot be run is told to the model', async () => {
+  test('the model is told when a tool cannot be run', async () => {
     const { sent, run } = story({ rounds: [(call) => call.play(...calling(ours())), (call) => call.play(...saying())], runTool: () => Promise.reject(new Error('away')) });
     expect((await run()).result).toBe('answered');
     expect(sent(1, 'messages')).toContainEqual({ role: 'tool', tool_call_id: 'call_1', content: 'Error: the tool is not available at the moment.' });
   });
 
-  test('of the calls of one turn a few run at once, and all are run that may be; what each gave stands in its place', async () => {
+  test('calls of one turn run a few at a time up to the bound, and results keep their order', async () => {
     const calls = Array.from({ length: 17 }, (_, at) => ({ ...ours(`call_${at}`), arguments: `{"code":"${at}"}` }));
     const waiting: (() => void)[] = [];
     const { fake, ran, sent, run } = story({
@@ -122,7 +122,7 @@ describe('rounds', () => {
     expect(told[16]).toMatchObject({ tool_call_id: 'call_16', content: expect.stringMatching(/more than 16 calls/) });
   });
 
-  test('calls whose turn had not come when the client left are not run', async () => {
+  test('calls that have not started when the client leaves are not run', async () => {
     const { fake, answer, ran, run } = story({ rounds: [(call) => call.play(...calling(...Array.from({ length: 6 }, (_, at) => ours(`call_${at}`))))], runTool: (_asked, signal) => new Promise((_resolve, reject) => signal.addEventListener('abort', () => reject(new Error('left')))) });
     const running = run();
     await fake.clock.settle();
@@ -131,14 +131,14 @@ describe('rounds', () => {
     expect(ran).toHaveLength(4);
   });
 
-  test('a round that fails moves on within the round; what it supersedes is of that round only', async () => {
+  test('a failed attempt fails over within its round, and supersedes only attempts of that round', async () => {
     const { fake, run } = story({ providers: ['a', 'b'], rounds: [(call) => call.play(...calling(ours())), (call) => call.play(events.started(), events.failed('PROVIDER_ERROR')), (call) => call.play(events.started(), ...saying())] });
     expect((await run()).result).toBe('answered');
     expect(fake.calls.map(({ provider, request }) => [provider, request.attempt, request.retryOf])).toEqual([['a', 1, []], ['a', 2, []], ['b', 3, [2]]]);
     expect(fake.outcomes).toEqual(['a#2 SUPERSEDED', 'a#1 DELIVERED followed', 'b#3 DELIVERED']);
   });
 
-  test('a round that nobody answers is an error, and nothing of the request is charged', async () => {
+  test('a round without an answer is an error, and nothing of the request is charged', async () => {
     const { fake, answer, run } = story({ rounds: [(call) => call.play(...calling(ours())), (call) => call.play(events.failed('PROVIDER_ERROR'))] });
     expect((await run()).result).toBe('refused');
     expect(answer.refusal).toMatchObject({ kind: 'attempts', attempts: [{ round: 1 }, { round: 2 }] });
@@ -146,7 +146,7 @@ describe('rounds', () => {
     expect(fake.released).toEqual([]);
   });
 
-  test('the client’s tools and those of plugins together are no more than a request may have', async () => {
+  test('the client’s tools and those of plugins together are at most as many as a request may have', async () => {
     const toolsOf = (count: number): string => JSON.stringify(Array.from({ length: count }, (_, at) => ({ type: 'function', function: { name: `tool_${at}` } })));
     const full = story({ tools: toolsOf(127), rounds: [(call) => call.play(...saying())] });
     expect((await full.run()).result).toBe('answered');
@@ -156,7 +156,7 @@ describe('rounds', () => {
     expect(fake.calls).toEqual([]);
   });
 
-  test('one answer only, and names of tools are one’s own', async () => {
+  test('requests with tools of plugins have one choice, and their tool names must be unique', async () => {
     const several = story({ request: { choices: 2 }, rounds: [] });
     await several.run();
     expect(several.answer.refusal).toMatchObject({ kind: 'plugin-problem', problem: { param: 'n' } });
@@ -168,7 +168,7 @@ describe('rounds', () => {
 });
 
 describe('streams', () => {
-  test('words go on, our calls stay silent, and the rounds are one stream with one end', async () => {
+  test('text is passed on, calls of our tools are hidden, and all rounds are one stream with one end', async () => {
     const { fake, answer, run } = story({
       request: { stream: true },
       rounds: [(call) => call.play(events.role(), events.text('Let me see. '), ...streaming(ours()).slice(1)), (call) => call.play(events.role(), events.text('It is 42.'), events.finish(), events.end())],
@@ -184,7 +184,7 @@ describe('streams', () => {
     expect(fake.outcomes).toEqual(['a#1 DELIVERED followed', 'a#2 DELIVERED']);
   });
 
-  test('of JSON nothing is streamed but JSON: what the model says beside a call of ours stays with the model', async () => {
+  test('for JSON only the JSON is streamed: text beside a call of our tools is hidden', async () => {
     const json = { stream: true, needs: { ...requestWith().needs, responseFormat: 'json_object' } };
     const beside = (text: string) => [events.role(), events.text(text), ...streaming(ours()).slice(1)];
     const ending = [events.role(), events.text('{"a":42}'), events.finish(), events.end()];
@@ -198,7 +198,7 @@ describe('streams', () => {
     expect([wordsOf(twice.answer.raw), twice.answer.settlement?.healed]).toEqual(['{"a":0}{"a":42}', ['failed']]);
   });
 
-  test("calls of the client's tools are streamed with places of their own", async () => {
+  test("calls of the client's tools are streamed with indexes of their own", async () => {
     const { answer, run } = story({ request: { stream: true }, tools: '[{"type":"function","function":{"name":"get_weather"}}]', rounds: [(call) => call.play(...streaming(ours(), theirs))] });
     expect((await run()).result).toBe('answered');
     const shown = answer.raw.join('');
@@ -207,7 +207,7 @@ describe('streams', () => {
     expect(shown).toContain('"finish_reason":"tool_calls"');
   });
 
-  test('while a tool runs the connection is kept alive', async () => {
+  test('while a tool runs the client gets comments', async () => {
     let release: (value: unknown) => void = () => undefined;
     const { fake, answer, run } = story({
       request: { stream: true },
@@ -227,7 +227,7 @@ describe('streams', () => {
     expect((await running).result).toBe('answered');
   });
 
-  test('a client that leaves while a tool runs ends it, and pays for the rounds so far', async () => {
+  test('a client that leaves while a tool runs aborts it, and pays for the rounds so far', async () => {
     const aborted: boolean[] = [];
     const { fake, answer, run } = story({
       request: { stream: true },
@@ -244,7 +244,7 @@ describe('streams', () => {
     expect([aborted, fake.outcomes]).toEqual([[true], ['a#1 DELIVERED']]);
   });
 
-  test('a round’s worker hears that edge lives as it begins, those so far every 10 s while tools run, and nothing more at the end', async () => {
+  test('the worker of a round is told that edge is alive when it begins, earlier ones every 10 s, and none after the end', async () => {
     let done: () => void = () => undefined;
     const finished = new Promise<void>((resolve) => (done = resolve));
     const { fake, run } = story({
@@ -263,7 +263,7 @@ describe('streams', () => {
     expect([fake.tended.slice(4), fake.outcomes]).toEqual([['a#2'], ['a#1 DELIVERED followed', 'a#2 DELIVERED']]);
   });
 
-  test('a round that fails after words is an error chunk with what was delivered', async () => {
+  test('a round that fails after content ends the stream with an error chunk and the figures of what was delivered', async () => {
     const { fake, answer, run } = story({ request: { stream: true }, rounds: [(call) => call.play(events.text('Let me see. '), ...streaming(ours()).slice(1)), (call) => call.play(events.failed('PROVIDER_ERROR'))] });
     expect((await run()).result).toBe('cut');
     expect(answer.said).toContain('cut PROVIDER_ERROR');
@@ -271,7 +271,7 @@ describe('streams', () => {
     expect(fake.outcomes).toEqual(['a#2 DISCARDED followed', 'a#1 DELIVERED']);
   });
 
-  test('a round whose worker is lost after words is charged, at a cost that nobody can tell: none is told', async () => {
+  test('a round whose worker is lost after content is charged, but its cost is unknown and not reported', async () => {
     const lost = (call: PlayedCall): void => {
       call.listener.onEvent(events.text('It is '));
       call.listener.onEnd(new Fault('link_lost', 'test'));

@@ -36,7 +36,7 @@ test.each<[string, object, string, string | null, RegExp]>([
   ['what is too little', { name: 'a', expires_in: 0 }, 'invalid_value', 'expires_in', /^expires_in: expected at least 1\.$/],
   ['a wrong type', { name: 5 }, 'invalid_type', 'name', /^name: /],
   ['a body that is no object', [], 'invalid_type', null, /^body: /],
-])('the parameter that is wrong is named: %s', async (_what, body, code, param, message) => {
+])('the wrong parameter is named: %s', async (_what, body, code, param, message) => {
   const told: RouteError[] = [];
   const unused = (): never => {
     throw new Error('not asked');

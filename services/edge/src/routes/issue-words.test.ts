@@ -26,6 +26,6 @@ test.each<[string, z.ZodType, unknown, string]>([
   ['a field that is not known', z.strictObject({ n: z.object({}).strict() }), { n: { ['x'.repeat(90)]: 1 } }, `n.${'x'.repeat(64)}: there is no such field`],
   ['what the schema says itself', z.object({ n: z.string().min(1, 'must not be empty; leave it out') }), { n: '' }, 'n: must not be empty; leave it out'],
   ['one of several forms', z.object({ n: z.union([z.string(), z.number()]) }), { n: true }, 'n: is not of a form that is known here'],
-])('%s is told in plain words', (_what, schema, value, words) => {
+])('%s is reported in plain words', (_what, schema, value, words) => {
   expect(wordsFor(schema, value)).toBe(words);
 });

@@ -34,7 +34,7 @@ async function send(method: string, path: string, body: object): Promise<{ reado
 /** Past every check: the accounts of these tests keep nothing. */
 const TAKEN = { status: 503, code: 'accounts_unavailable' };
 
-describe('a name that stands for nothing', () => {
+describe('an unknown name', () => {
   test.each([
     ['PUT', '/api/policy', { allow_models: ['a/one', 'no/model'] }, 'allow_models', 'no/model'],
     ['PUT', '/api/policy', { deny_models: ['no/model'] }, 'deny_models', 'no/model'],
@@ -42,23 +42,23 @@ describe('a name that stands for nothing', () => {
     ['PUT', '/api/policy', { deny_providers: ['a', 'nobody'] }, 'deny_providers', 'nobody'],
     ['PUT', '/api/policy', { baseline_model: 'no/model' }, 'baseline_model', 'no/model'],
     ['POST', '/api/auth', { name: 'ci', limits: { allowed_models: ['no/model'] } }, 'limits.allowed_models', 'no/model'],
-  ])('%s %s %j is refused, and named', async (method, path, body, param, name) => {
+  ])('%s %s %j is refused by name', async (method, path, body, param, name) => {
     expect(await send(method, path, body)).toEqual({ status: 400, code: 'invalid_value', param, message: expect.stringContaining(`"${name}"`) });
   });
 
-  test('is no reason to refuse where it stands already, in whatever capitals', async () => {
+  test('is accepted if the setting has it already, in any capitals', async () => {
     door.accounts.add(door.key, { key: keyWith(), account: accountWith({ denyModels: ['no/More'], policyBaselineModel: 'no/base' }) });
     expect(await send('PUT', '/api/policy', { deny_models: ['No/more', 'a/one'], baseline_model: 'no/base' })).toMatchObject(TAKEN);
     expect(asked).toEqual([{ denyModels: ['a/one'] }]);
   });
 
-  test('nobody is asked where there are none', async () => {
+  test('routing is not asked if there are no names', async () => {
     expect(await send('PUT', '/api/policy', { mode: 'economy', deny_models: [] })).toMatchObject(TAKEN);
     expect(await send('POST', '/api/auth', { name: 'ci' })).toMatchObject(TAKEN);
     expect(asked).toEqual([]);
   });
 
-  test('is not taken unseen while routing is away', async () => {
+  test('is not accepted unchecked while routing is away', async () => {
     door.routes.set('UnknownNames', () => {
       throw new Fault('peer_unavailable', 'away');
     });
@@ -66,12 +66,12 @@ describe('a name that stands for nothing', () => {
   });
 });
 
-describe('a model that only a plugin asks', () => {
+describe('a model that only a plugin uses', () => {
   test.each([
     ['PUT', '/api/policy', { allow_models: ['No/Painter', 'sketch', 'no/sk*'] }],
     ['PUT', '/api/policy', { deny_models: ['no/painter', 'a/one'] }],
     ['POST', '/api/auth', { name: 'ci', limits: { allowed_models: ['no/sketch'] } }],
-  ])('%s %s %j is taken', async (method, path, body) => {
+  ])('%s %s %j is accepted', async (method, path, body) => {
     expect(await send(method, path, body)).toMatchObject(TAKEN);
   });
 
@@ -79,11 +79,11 @@ describe('a model that only a plugin asks', () => {
     [{ deny_models: ['no/painter', 'no/such'] }, 'no/such'],
     [{ baseline_model: 'no/painter' }, 'no/painter'],
     [{ allow_models: ['nothing/*'] }, 'nothing/*'],
-  ])('%j is refused, and named', async (body, name) => {
+  ])('%j is refused by name', async (body, name) => {
     expect(await send('PUT', '/api/policy', body)).toMatchObject({ status: 400, code: 'invalid_value', message: expect.stringContaining(`"${name}"`) });
   });
 
-  test('cannot be told from a misspelt one while plugins are away; others can', async () => {
+  test('is refused while plugins are away, since it cannot be told from a misspelt one; other names are checked', async () => {
     arePluginsAway = true;
     expect(await send('PUT', '/api/policy', { deny_models: ['no/painter'] })).toMatchObject({ status: 503, code: 'overloaded' });
     expect(await send('PUT', '/api/policy', { deny_models: ['a/one'] })).toMatchObject(TAKEN);

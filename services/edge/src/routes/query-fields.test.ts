@@ -24,7 +24,7 @@ const message = (given: string, ...names: readonly string[]): string => {
   }
 };
 
-test.each(OPERATIONS.filter(({ path }) => path.startsWith('/api/')).map(({ method, path, query = {} }) => ({ method, path, names: Object.keys(query) })))('$method $path takes what it is said to take, and refuses any other parameter by its name', async ({ method, path, names }) => {
+test.each(OPERATIONS.filter(({ path }) => path.startsWith('/api/')).map(({ method, path, query = {} }) => ({ method, path, names: Object.keys(query) })))('$method $path accepts its documented parameters, and refuses any other by name', async ({ method, path, names }) => {
   const ask = async (query: string): Promise<readonly [number, string | null, string]> => {
     const answer = await fetch(`${door.url}${path.replaceAll(/\{\w+\}/g, 'x')}?${query}`, { method: method.toUpperCase(), headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' }, ...(method === 'get' || method === 'delete' ? {} : { body: '{}' }) });
     const { error } = (await answer.json()) as { readonly error?: { readonly param: string | null; readonly message: string } };
@@ -34,11 +34,11 @@ test.each(OPERATIONS.filter(({ path }) => path.startsWith('/api/')).map(({ metho
   for (const name of names) expect((await ask(`${name}=x`))[2]).not.toMatch(/no query parameter/);
 });
 
-test.each([['key_id', 'key'], ['apiKey', 'key'], ['kye', 'key'], ['group', 'group_by'], ['groupBy', 'group_by'], ['key[]', 'key'], ['form', 'from'], ['starting_after', 'after'], ['limits', 'limit']])('%s is probably %s', (given, meant) => {
+test.each([['key_id', 'key'], ['apiKey', 'key'], ['kye', 'key'], ['group', 'group_by'], ['groupBy', 'group_by'], ['key[]', 'key'], ['form', 'from'], ['starting_after', 'after'], ['limits', 'limit']])('%s probably means %s', (given, meant) => {
   expect(message(given, 'from', 'to', 'key', 'limit', 'after', 'group_by')).toBe(`There is no query parameter '${given}' here. Did you mean '${meant}'? It takes from, to, key, limit, after, group_by.`);
 });
 
-test('where nothing is like it, what there is is told alone', () => {
+test('if no name is similar, only the accepted ones are listed', () => {
   expect(message('customer', 'from', 'to')).toBe("There is no query parameter 'customer' here. It takes from, to.");
   expect(message('key')).toBe("There is no query parameter 'key' here. This address takes none.");
   expect(message('', 'to')).toBe("There is no query parameter '' here. It takes to.");

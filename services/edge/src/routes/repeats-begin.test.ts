@@ -20,7 +20,7 @@ const ask = (): Promise<Response> => door.chat(hello, { 'idempotency-key': 'orde
 const errorOf = async (response: Response): Promise<readonly [number, { readonly code: string }]> => [response.status, ((await response.json()) as { error: { readonly code: string } }).error];
 const claim = () => [...door.claims.kept.values()][0];
 
-describe('a request tells its claim that it begins', () => {
+describe('a request with an Idempotency-Key confirms its claim', () => {
   const elsewhere = 'chatcmpl-elsewhere';
   /** A repeat at another edge was let through. */
   const takeOver = (): void => {
@@ -46,7 +46,7 @@ describe('a request tells its claim that it begins', () => {
     return go;
   };
 
-  test('once, when it is about to be dispatched, however many attempts follow', async () => {
+  test('once, before its first dispatch, however many attempts follow', async () => {
     const go = atRouting();
     door.neighbours.plan = planWith([plannedAt('a'), plannedAt('b')]);
     const told: (readonly string[])[] = [];
@@ -62,14 +62,14 @@ describe('a request tells its claim that it begins', () => {
     expect([told, door.claims.stood]).toEqual([[['begin']], ['begin']]);
   });
 
-  test('asks nobody before a further attempt', async () => {
+  test('without another question before further attempts', async () => {
     door.neighbours.plan = planWith([plannedAt('b'), plannedAt('a')]);
     door.neighbours.scripts.set('b', (call) => call.play(events.failed('PROVIDER_ERROR')));
     expect((await ask()).status).toBe(200);
     expect([door.neighbours.calls.map(({ provider }) => provider), door.claims.stood]).toEqual([['b', 'a'], ['begin']]);
   });
 
-  test('finds before anything is dispatched that a repeat was let through while it stood still, and is refused', async () => {
+  test('and is refused before any dispatch if its claim was lost while the process was suspended', async () => {
     const go = atRouting();
     const first = ask();
     await until(() => door.neighbours.decided.length === 1);
@@ -82,7 +82,7 @@ describe('a request tells its claim that it begins', () => {
     expect([door.neighbours.calls, claim()?.requestId]).toEqual([[], elsewhere]);
   });
 
-  test('asks again before it dispatches another attempt where it stood still, and goes on only with its claim', async () => {
+  test('again before another attempt after the process was suspended, and goes on only with its claim', async () => {
     for (const isTaken of [false, true]) {
       door.claims.kept.clear();
       door.neighbours.calls.length = 0;
@@ -98,7 +98,7 @@ describe('a request tells its claim that it begins', () => {
     }
   });
 
-  test('is not dispatched while accounts cannot be told, and its key is free', async () => {
+  test('and is not dispatched while accounts is away, and its key is freed', async () => {
     const { begin } = door.claims;
     door.claims.begin = () => Promise.reject(new Fault('claims_unavailable', 'accounts is away'));
     const first = ask();
@@ -115,7 +115,7 @@ describe('a request tells its claim that it begins', () => {
     expect((await ask()).status).toBe(200);
   });
 
-  test('and frees its key where its client left meanwhile: nothing was dispatched', async () => {
+  test('and frees its key if its client left meanwhile, since nothing was dispatched', async () => {
     const { begin } = door.claims;
     let go: () => void = () => undefined;
     const gate = new Promise<void>((resolve) => (go = resolve));
@@ -134,7 +134,7 @@ describe('a request tells its claim that it begins', () => {
     expect([door.neighbours.calls, door.neighbours.released.length]).toEqual([[], 1]);
   });
 
-  test('and makes no claim without a key', async () => {
+  test('but makes no claim without a key', async () => {
     expect((await door.chat(hello)).status).toBe(200);
     expect([door.claims.kept.size, door.claims.stood]).toEqual([0, []]);
   });

@@ -33,7 +33,7 @@ const claim = () => [...door.claims.kept.values()][0];
 const ended = (): Promise<void> => until(() => claim()?.done !== undefined);
 
 describe('a repeat of an answered request', () => {
-  test.each([['whole', hello, answers], ['streamed', { ...hello, stream: true }, streams]] as const)('gets the same %s answer, and nothing is dispatched or admitted again', async (_how, body, script) => {
+  test.each([['whole', hello, answers], ['streamed', { ...hello, stream: true }, streams]] as const)('gets the same %s answer, without another dispatch or admission', async (_how, body, script) => {
     keeping();
     door.neighbours.scripts.set('a', script);
     const first = await ask(body);
@@ -50,7 +50,7 @@ describe('a repeat of an answered request', () => {
     ['the account never opted in', false, undefined, hello],
     ['the account says no where the operator said yes', true, false, hello],
     ['nothing of the request may be retained', true, undefined, { ...hello, zdr: true }],
-  ])('is told its id and cost when %s, and no answer is kept', async (_why, operator, own, body) => {
+  ])('gets its id and cost if %s, and no answer is kept', async (_why, operator, own, body) => {
     keeping(operator, own);
     const first = await ask(body);
     await first.text();
@@ -63,7 +63,7 @@ describe('a repeat of an answered request', () => {
     expect(door.neighbours.calls).toHaveLength(1);
   });
 
-  test('an answer that was kept is not told once the account has opted out', async () => {
+  test('does not get the kept answer once the account has opted out', async () => {
     keeping();
     await (await ask()).text();
     await ended();
@@ -73,7 +73,7 @@ describe('a repeat of an answered request', () => {
     expect([status, code]).toEqual([409, 'idempotency_completed']);
   });
 
-  test('is not told to a key of the account that may ask for nothing, and takes no claim from it', async () => {
+  test('is refused for a key of the account without the scope, and keeps its claim', async () => {
     keeping();
     await (await ask()).text();
     await ended();
@@ -91,7 +91,7 @@ describe('a repeat of an answered request', () => {
     expect((await door.chat(hello, { authorization: `Bearer ${other}`, 'idempotency-key': 'order-1' })).headers.get('idempotent-replayed')).toBe('true');
   });
 
-  test('is not told to another key that is kept to some models, and runs nothing; the key that asked still gets it', async () => {
+  test('is refused, and runs nothing, for another key that is restricted to some models; the original key still gets it', async () => {
     const limits = { costCapPeriod: '', costCaps: [], allowedModels: ['b/model'] };
     keeping();
     const text = await (await ask()).text();
@@ -115,7 +115,7 @@ describe('a repeat of an answered request', () => {
   });
 });
 
-test('what a stream cost that broke before anybody told is asked of the ledger', async () => {
+test('gets the cost of a stream that broke without figures from the ledger', async () => {
   door.neighbours.scripts.set('a', (call) => call.play(events.head(), events.role(), events.text('ö')));
   const first = await ask({ ...hello, stream: true });
   await first.text();
@@ -131,7 +131,7 @@ test('what a stream cost that broke before anybody told is asked of the ledger',
   expect(door.neighbours.calls).toHaveLength(1);
 });
 
-test('a repeat while the first still runs waits for it, as long as its edge lives', async () => {
+test('while the first request still runs is told to retry, as long as its edge is alive', async () => {
   let playing: PlayedCall | undefined;
   door.neighbours.scripts.set('a', (call) => {
     playing = call;
@@ -171,7 +171,7 @@ describe('a repeat that comes between the answer and the end of its claim', () =
     return repeated;
   };
 
-  test('waits for that, and gets what was kept', async () => {
+  test('waits for the end, and gets the kept answer', async () => {
     keeping();
     const text = await (await ask()).text();
     const response = await again();
@@ -179,14 +179,14 @@ describe('a repeat that comes between the answer and the end of its claim', () =
     expect(door.neighbours.calls).toHaveLength(1);
   });
 
-  test('runs where nobody was charged, with another body too', async () => {
+  test('runs if nothing was charged, also with another body', async () => {
     door.neighbours.scripts.set('a', (call) => call.play(events.failed('RATE_LIMITED')));
     expect((await ask()).status).toBe(503);
     door.neighbours.scripts.set('a', answers);
     expect((await again({ ...hello, temperature: 1 })).status).toBe(200);
   });
 
-  test('is told to come again where the end takes longer than a second', async () => {
+  test('is told to retry if the end takes longer than a second', async () => {
     await (await ask()).text();
     const repeated = ask();
     await until(() => door.neighbours.clock.pendingTimers() > 0);
@@ -200,7 +200,7 @@ describe('a repeat that comes between the answer and the end of its claim', () =
   });
 });
 
-test('a repeat of what another edge has is looked at once more, a tenth of a second later', async () => {
+test('a repeat of a request at another edge is checked once more, a tenth of a second later', async () => {
   await (await ask()).text();
   await ended();
   const [name, kept] = [...door.claims.kept][0] ?? [];
@@ -215,7 +215,7 @@ test('a repeat of what another edge has is looked at once more, a tenth of a sec
   expect((await errorOf(await repeated))[1].code).toBe('idempotency_completed');
 });
 
-test('a request that nobody was charged for frees its key, with another body too', async () => {
+test('a request that is not charged frees its key, also for another body', async () => {
   door.neighbours.scripts.set('a', (call) => call.play(events.failed('RATE_LIMITED')));
   expect((await ask()).status).toBe(503);
   await until(() => door.claims.kept.size === 0);
@@ -223,7 +223,7 @@ test('a request that nobody was charged for frees its key, with another body too
   expect((await ask({ ...hello, temperature: 1 })).status).toBe(200);
 });
 
-describe('a repeat of what still ran at the end of a drain', () => {
+describe('a repeat of a request that still ran at the end of a drain', () => {
   const held: Script = (call) => call.listener.onEvent(events.started());
   /** Dispatches, and stops as an edge does at the end of its drain, once its workers have had the last of `scripts`. */
   const stopped = async (body: object, ...scripts: readonly Script[]): Promise<Response> => {
@@ -245,7 +245,7 @@ describe('a repeat of what still ran at the end of a drain', () => {
   test.each<[string, readonly Script[], readonly string[]]>([
     ['one attempt was under way', [held], ['a#1 DISCARDED']],
     ['another had failed before', [fails('PROVIDER_ERROR'), held], ['a#1 SUPERSEDED', 'b#2 DISCARDED']],
-  ])('runs at once where its worker has written down that nothing is charged: %s', async (_what, scripts, told) => {
+  ])('runs at once if its worker has written down that nothing is charged: %s', async (_what, scripts, told) => {
     const first = await stopped(hello, ...scripts);
     expect([first.status, first.headers.get('retry-after')]).toEqual([503, '1']);
     await until(() => door.claims.kept.size === 0);
@@ -253,7 +253,7 @@ describe('a repeat of what still ran at the end of a drain', () => {
     expect(await again()).toBe('answered');
   });
 
-  test('counts as under way until its key is free: an edge that stops waits for that', async () => {
+  test('can run before a stopping edge exits, which waits until the key is free', async () => {
     let end: () => void = () => undefined;
     door.claims.endGate = new Promise((resolve) => (end = resolve));
     await stopped(hello, held);
@@ -269,7 +269,7 @@ describe('a repeat of what still ran at the end of a drain', () => {
     ['it is not known that a worker has the attempt that takes the place of one that failed', hello, [fails('PROVIDER_ERROR'), () => undefined], true],
     ['it is a stream, of which its worker alone knows what it gave', { ...hello, stream: true }, [held], true],
     ['an answer that did not fit was kept in reserve', { ...hello, response_format: { type: 'json_object' } }, [answersWith('no JSON'), held], true],
-  ])('waits for what the ledger says where %s', async (_why, body, scripts, isHeard) => {
+  ])('waits for the ledger if %s', async (_why, body, scripts, isHeard) => {
     door.neighbours.isHeard = isHeard;
     await stopped(body, ...scripts);
     await until(() => door.metrics.inFlight() === 0);
@@ -277,7 +277,7 @@ describe('a repeat of what still ran at the end of a drain', () => {
     expect(door.neighbours.calls).toHaveLength(scripts.length);
   });
 
-  test('waits for what the ledger says where its worker has said nothing for two seconds', async () => {
+  test('waits for the ledger if its worker has not answered within two seconds', async () => {
     let hear: () => void = () => undefined;
     door.neighbours.heard = new Promise((resolve) => (hear = resolve));
     await stopped(hello, held);
@@ -288,7 +288,7 @@ describe('a repeat of what still ran at the end of a drain', () => {
     expect(await again()).toBe('idempotency_in_progress');
   });
 
-  test('is told of a stream that had begun what its client was told, and of one that had not when the ledger has spoken', async () => {
+  test('gets the figures that the client of a begun stream got, and those of the ledger for one that had not begun', async () => {
     const begun: Script = (call) => {
       for (const event of [events.head(), events.role(), events.text('ö')]) call.listener.onEvent(event);
       door.neighbours.onStop = () => call.play(events.end({ finishReason: 'error', cut: { class: 'STOPPED', status: 0, retryAfterMs: 0, publicMessage: '', publicParam: '', retryable: true } }));
@@ -304,7 +304,7 @@ describe('a repeat of what still ran at the end of a drain', () => {
     expect([silent.status, silent.headers.get('retry-after')]).toEqual([503, String(SETTLED_MS / 1_000)]);
   });
 
-  test('waits for what the ledger says where the client had left by itself', async () => {
+  test('waits for the ledger if the client had left by itself', async () => {
     door.neighbours.scripts.set('a', held);
     const leaving = new AbortController();
     const first = fetch(`${door.url}/v1/chat/completions`, { method: 'POST', signal: leaving.signal, headers: { authorization: `Bearer ${door.key}`, 'content-type': 'application/json', 'idempotency-key': 'order-1' }, body: JSON.stringify(hello) }).catch(() => undefined);
@@ -334,7 +334,7 @@ describe('after the death of an edge', () => {
     return response.status === 200 ? 'answered' : (await errorOf(response))[1].code;
   };
 
-  test('what was billed is told and never run again', async () => {
+  test('a billed request is reported with its cost and never run again', async () => {
     await leave();
     door.booked.set(lost, { costNanoUsd: 7_000n, isBilled: true });
     const [status, error] = await errorOf(await ask());
@@ -344,13 +344,13 @@ describe('after the death of an edge', () => {
     expect([door.neighbours.calls.length, door.takenOver]).toEqual([0, []]);
   });
 
-  test('what had not told that it begins is run at once, with another body too: nobody has to look', async () => {
+  test('a request that had not confirmed its claim runs at once, also with another body, without an alarm', async () => {
     await leave(true);
     expect((await ask({ ...hello, temperature: 1 })).status).toBe(200);
     expect([door.neighbours.calls.length, door.takenOver]).toEqual([1, []]);
   });
 
-  test('what is booked at nothing is run once more, when that is final', async () => {
+  test('a request booked with a charge of 0 runs once more, when that is final', async () => {
     await leave();
     door.booked.set(lost, { costNanoUsd: 0n, isBilled: false });
     expect(await codeOf()).toBe('idempotency_in_progress');
@@ -359,7 +359,7 @@ describe('after the death of an edge', () => {
     expect([door.neighbours.calls.length, door.takenOver]).toEqual([1, []]);
   });
 
-  test('what the ledger has no trace of blocks for a quarter of an hour at most, and is told to the operator', async () => {
+  test('a request without a trace in the ledger blocks its key for at most 15 minutes, and the operator is told', async () => {
     await leave();
     door.neighbours.clock.advance(LOST_MS - 1);
     expect(await codeOf()).toBe('idempotency_in_progress');
@@ -369,7 +369,7 @@ describe('after the death of an edge', () => {
   });
 });
 
-test('while claims cannot be written nothing runs under a key, and all else does', async () => {
+test('while claims cannot be written, no request with a key runs, and all others do', async () => {
   await (await door.chat(hello)).text();
   door.claims.isAway = true;
   const response = await ask();
@@ -386,7 +386,7 @@ test.each([['', 400], [' ', 400], ['x'.repeat(256), 400], ['x'.repeat(255), 200]
   expect(response.status).toBe(status);
 });
 
-test('a client that left before its whole answer finds it when it comes back', async () => {
+test('a client that left before the end of its whole answer gets it when it repeats the request', async () => {
   keeping();
   let playing: PlayedCall | undefined;
   door.neighbours.scripts.set('a', (call) => {
@@ -406,7 +406,7 @@ test('a client that left before its whole answer finds it when it comes back', a
   expect(await again.text()).toContain('ök');
 });
 
-test('a request with the header is explained as one without it', async () => {
+test('a request with the header is explained like one without it', async () => {
   door.neighbours.plan = { ...planWith([plannedAt('a')]), explanationJson: Buffer.from('{"strategy":"auto"}') };
   const toldOf = async (headers: Readonly<Record<string, string>>): Promise<object> =>
     ((await (await door.chat(hello, { 'x-router-metadata': 'enabled', ...headers })).json()) as { router_metadata: object }).router_metadata;

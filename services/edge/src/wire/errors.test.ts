@@ -14,7 +14,7 @@ test.each([
   ['spent to its end', { limitSource: 'account', spendNanoUsd: '5000000000' }, 'The cost cap of this account is $5.00; $5.00 is spent.'],
   ['that a request might overrun', {}, 'The cost cap of this key is $5.00; $4.999999999 is spent, and what is left is less than this request may cost. A shorter prompt or a smaller max_tokens may fit.'],
   ['smaller than one request', { limitNanoUsd: '100000', spendNanoUsd: '0' }, 'The cost cap of this key is $0.0001; $0.00 is spent, and what is left is less than this request may cost. A shorter prompt or a smaller max_tokens may fit.'],
-])('a cap %s says so in dollars', (_what, over, message) => {
+])('a cap %s gives its figures in dollars', (_what, over, message) => {
   expect(admissionToApiError(admission(over), 0).message).toBe(message);
 });
 
@@ -26,7 +26,7 @@ test.each([
   ['TRIAL_EXHAUSTED', { nanoUsd: 1_001n, tokens: 0n }, false],
   ['ALLOTMENT_EXHAUSTED', { nanoUsd: 9_000n, tokens: 1_000n }, true],
   ['ALLOTMENT_EXHAUSTED', { nanoUsd: 0n, tokens: 1_001n }, false],
-] as const)('%s with 1,000 left, of which the shortest request needs %j, advises a shorter one: %s', (decision, least, isAdvised) => {
+] as const)('%s with 1,000 left, of which the shortest request needs %j, recommends a shorter one: %s', (decision, least, isAdvised) => {
   const { message } = admissionToApiError(admission({ decision, limitNanoUsd: '5000', spendNanoUsd: '3000', reservedNanoUsd: '1000' }), 0, { least });
   expect(message).toMatch(isAdvised ? `. ${SHORTER}` : /what is left is less than this request may (?:cost|use)\.$/);
 });
@@ -43,7 +43,7 @@ describe('errors', () => {
 
   test.each(names)('%s is never 402 or 403 in variant B', (name) => expect([402, 403]).not.toContain(forVariant(apiError(name), 'B').status));
 
-  test('variant B takes from a 403 its status, type and code, and leaves what was refused, and why', () => {
+  test('variant B changes status, type and code of a 403, and keeps its message and metadata', () => {
     const refused = apiError('PLUGIN_REQUIRES_PAID', { param: 'plugins', message: 'The plugin memory needs a paid account.', metadata: { plugin: 'memory' } });
     expect(forVariant(refused, 'B')).toEqual({ ...refused, status: 401, type: 'invalid_request_error', code: 'invalid_api_key', headers: { 'WWW-Authenticate': 'Bearer' } });
     expect(forVariant(apiError('insufficient_scope', { message: 'The API key lacks the scope keys.' }), 'B')).toMatchObject({ status: 401, code: 'invalid_api_key', param: null, message: 'The API key lacks the scope keys.' });
@@ -55,29 +55,29 @@ describe('errors', () => {
     expect([500, 503]).toContain(error.status);
   });
 
-  test.each([[1, '1', '1'], [999, '1', '999'], [1_001, '2', '1001'], [59_999, '60', '59999'], [60_000, '60', undefined], [0, '1', '1']])('a wait of %d ms is Retry-After %s', (ms, seconds, exact) => {
+  test.each([[1, '1', '1'], [999, '1', '999'], [1_001, '2', '1001'], [59_999, '60', '59999'], [60_000, '60', undefined], [0, '1', '1']])('a wait of %d ms becomes Retry-After %s', (ms, seconds, exact) => {
     const { headers } = apiError('requests_rate_limited', { retryAfterMs: ms });
     expect([headers?.['Retry-After'], headers?.['retry-after-ms']]).toEqual([seconds, exact]);
   });
 
-  test('a cost cap tells its exact figures, and is not to be retried', () => {
+  test('a cost cap gives its exact figures, and must not be retried', () => {
     const error = admissionToApiError(admission({ resetsAtMs: '10000' }), 4_000);
     expect(renderErrorBody(error).toString()).toContain('"metadata":{"limit_source":"key","limit_usd":5,"spend_usd":4.999999999,"reserved_usd":0,"resets_at":10}');
     expect(error.headers).toEqual({ 'x-should-retry': 'false' });
     expect(forVariant(error, 'B')).toMatchObject({ status: 429, code: 'insufficient_quota', headers: { 'Retry-After': '6', 'x-should-retry': 'false' } });
   });
 
-  test.each([9_999, 0, 3_600_000])('the wait until a limit begins anew is counted by the clock that decided, whatever the one here says (%d)', (nowMs) => {
+  test.each([9_999, 0, 3_600_000])('the wait until a limit is reset uses the clock that decided, whatever the one here says (%d)', (nowMs) => {
     const decided = { resetsAtMs: '10000', periods: { day: '', week: '', month: '', plan: '', reservedAtMs: '4000' } };
     expect(forVariant(admissionToApiError(admission(decided), nowMs), 'B').headers?.['Retry-After']).toBe('6');
     expect(admissionToApiError(admission({ ...decided, decision: 'ALLOTMENT_EXHAUSTED' }), nowMs).headers?.['Retry-After']).toBe('6');
   });
 
-  test('a cap without a reset is told in variant B with a day to wait', () => {
+  test('a cap that is never reset has a wait of one day in variant B', () => {
     expect(forVariant(admissionToApiError(admission({}), 0), 'B').headers?.['Retry-After']).toBe('86400');
   });
 
-  test('a cap held by live requests alone may be tried again within five seconds', () => {
+  test('a cap blocked only by live requests may be retried within five seconds', () => {
     expect(admissionToApiError(admission({ decision: 'BLOCKED_BY_LIVE', retryAfterMs: 60_000 }), 0)).toMatchObject({ status: 402, headers: { 'Retry-After': '5' }, metadata: { limit_source: 'in_flight' } });
   });
 
@@ -85,7 +85,7 @@ describe('errors', () => {
     ['COST_CAPPED', 402, 'cost_cap_exceeded', { limit_usd: 5_000_000_000n }],
     ['TRIAL_EXHAUSTED', 402, 'trial_credit_exhausted', { limit_usd: 5_000_000_000n }],
     ['ALLOTMENT_EXHAUSTED', 429, 'insufficient_quota', {}],
-  ] as const)('live requests in the way of %s: %i %s, to be tried again shortly', (blockedAs, status, code, figures) => {
+  ] as const)('live requests that block %s give %i %s, with a short wait', (blockedAs, status, code, figures) => {
     const error = admissionToApiError(admission({ decision: 'BLOCKED_BY_LIVE', blockedAs, retryAfterMs: 1_000, resetsAtMs: '100000' }), 0);
     expect(error).toMatchObject({ status, code, metadata: { limit_source: 'in_flight', resets_at: 100 } });
     expect(error.metadata).toEqual({ limit_source: 'in_flight', resets_at: 100, ...(status === 402 ? { spend_usd: 4_999_999_999n, reserved_usd: 0n } : {}), ...figures });
@@ -98,28 +98,28 @@ describe('errors', () => {
     ['TRIAL_EXHAUSTED', '1000000000', 'Of the trial credit of $5.00, $1.00 is spent, and what is left is less than this request may cost.'],
     ['ALLOTMENT_EXHAUSTED', '5000000000', 'The token allotment of this period is used up.'],
     ['ALLOTMENT_EXHAUSTED', '1000000000', 'The token allotment of this period is 5000000000; 1000000000 are used, and what is left is less than this request may use.'],
-  ] as const)('%s with %s of 5000000000 spent says what is left', (decision, spendNanoUsd, message) => {
+  ] as const)('%s with %s of 5000000000 spent gives what is left', (decision, spendNanoUsd, message) => {
     expect(admissionToApiError(admission({ decision, spendNanoUsd }), 0).message.startsWith(message)).toBe(true);
   });
 
-  test('the allotment of tokens over own credentials is told apart, where it is used up, where little is left, and where live requests hold the rest', () => {
+  test('the allotment over own credentials has messages of its own: when used up, when little is left, and when live requests hold the rest', () => {
     const own = { decision: 'ALLOTMENT_EXHAUSTED', ofOwnCredentials: true } as const;
     expect(admissionToApiError(admission({ ...own, spendNanoUsd: '5000000000' }), 0).message).toBe('The allotment of tokens over your own credentials of this period is used up.');
     expect(admissionToApiError(admission({ ...own, limitNanoUsd: '100', spendNanoUsd: '90' }), 0).message).toMatch(/^The allotment of tokens over your own credentials of this period is 100; 90 are used,/);
     expect(admissionToApiError(admission({ ...own, decision: 'BLOCKED_BY_LIVE', blockedAs: 'ALLOTMENT_EXHAUSTED' }), 0).message).toContain('the rest of the allotment of tokens over your own credentials.');
   });
 
-  test('an allotment that is used up waits for its reset', () => {
+  test('an allotment that is used up has the wait until its reset', () => {
     expect(admissionToApiError(admission({ decision: 'ALLOTMENT_EXHAUSTED', resetsAtMs: '100000' }), 0)).toMatchObject({ status: 429, type: 'insufficient_quota', headers: { 'Retry-After': '100', 'x-should-retry': 'false' } });
   });
 
-  test('quota that was away while an answer ran is ours: 503 quota_unavailable, in both variants', () => {
+  test('a loss of quota while an answer ran is our fault: 503 quota_unavailable, in both variants', () => {
     const away = allAttemptsFailed([{ byok: false, provider: 'a', failed: failed({ class: 'QUOTA_AWAY', status: 200, retryAfterMs: 2_500 }) }]);
     for (const variant of ['A', 'B'] as const) expect(forVariant(away, variant)).toMatchObject({ status: 503, code: 'quota_unavailable', headers: { 'Retry-After': '3', 'x-should-retry': 'true' } });
     expect(cutToApiError(failed({ class: 'QUOTA_AWAY' }))).toMatchObject({ type: 'server_error', code: 'quota_unavailable', metadata: { retryable: true } });
   });
 
-  test('failure of all attempts tells the smallest hint and every provider', () => {
+  test('a failure of all attempts gives the shortest wait and every provider', () => {
     const error = allAttemptsFailed([{ byok: false, provider: 'a', failed: failed({ retryAfterMs: 9_000, class: 'RATE_LIMITED', status: 429 }) }, { byok: false, provider: 'b', failed: failed({ retryAfterMs: 3_000 }) }]);
     expect(error).toMatchObject({ status: 503, code: 'all_models_unavailable', headers: { 'Retry-After': '3' }, metadata: { previous_errors: [{ provider: 'a', status: 429, code: 'rate_limited' }, { provider: 'b', status: 500, code: 'provider_error' }] } });
     expect(allAttemptsFailed([]).headers?.['Retry-After']).toBe('5');
@@ -131,11 +131,11 @@ describe('errors', () => {
     ['the pool’s own wait', [{ retryAfterMs: 0, hintMs: 600_000 }, { retryAfterMs: 7_000 }], '7'],
     ['a long wait of one, while the other failed without any', [{ retryAfterMs: 0, hintMs: 600_000 }, { retryAfterMs: 0 }], '5'],
     ['a short wait of one, while the other failed without any', [{ retryAfterMs: 0, hintMs: 1_500 }, { retryAfterMs: 0 }], '2'],
-  ] as const)('what one credential waits for while another is free is a hint, and never one to wait longer: %s', (_name, failures, expected) => {
+  ] as const)('the wait of one credential while another is free can only shorten the wait: %s', (_name, failures, expected) => {
     expect(allAttemptsFailed(failures.map((told) => ({ byok: false, provider: 'a', failed: failed({ class: 'RATE_LIMITED', status: 429, ...told }) }))).headers?.['Retry-After']).toBe(expected);
   });
 
-  test('an own credential that was refused is a 503 that says whose it is; one beside other failures is not blamed for them', () => {
+  test('a refused own credential is a 503 that names its owner; beside other failures it is not blamed for them', () => {
     const refused = { byok: true, provider: 'a', failed: failed({ class: 'CREDENTIAL', status: 401 }) } as const;
     expect(allAttemptsFailed([refused])).toMatchObject({ status: 503, code: 'all_models_unavailable', message: expect.stringContaining('/api/providers/a') as unknown, metadata: { previous_errors: [{ provider: 'a', status: 401, code: 'credential' }] } });
     expect(allAttemptsFailed([refused, { byok: true, provider: 'b', failed: failed({}) }]).message).not.toContain('credential');
@@ -146,13 +146,13 @@ describe('errors', () => {
     ['was limited', [failed({ class: 'RATE_LIMITED', status: 429 })], /own credential, is rate-limited at a right now.*not asked/],
     ['did not answer', [failed({ class: 'CONNECT', status: 0 })], /own credential, could not be served by a right now.*not asked/],
     ['was limited, and failed', [failed({ class: 'RATE_LIMITED', status: 429 }), failed({})], /could not be served by a, b right now/],
-  ])('where an own credential %s, it is told that the request ran on it, and on nothing else', (_what, failures, message) => {
+  ])('if an own credential %s, the message says that the request ran only on it', (_what, failures, message) => {
     const tried = (byok: boolean) => failures.map((told, index) => ({ byok, provider: 'ab'[index] ?? '', failed: told }));
     expect(allAttemptsFailed(tried(true))).toMatchObject({ status: 503, code: 'all_models_unavailable', message: expect.stringMatching(message) as unknown });
     expect(allAttemptsFailed(tried(false)).message).not.toContain('credential');
   });
 
-  test('an own credential that accounts cannot tell is a fault of ours, and nobody is told to set it anew; beside other failures it is one of them', () => {
+  test('an own credential that accounts cannot deliver is a fault of ours, without advice to set it again; beside other failures it is one of them', () => {
     const away = { byok: true, provider: 'a', failed: failed({ class: 'ACCOUNTS_AWAY', status: 0 }) } as const;
     const error = allAttemptsFailed([away]);
     for (const variant of ['A', 'B'] as const) expect(forVariant(error, variant)).toMatchObject({ status: 503, code: 'accounts_unavailable', headers: { 'Retry-After': '5', 'x-should-retry': 'true' }, metadata: { retryable: true, previous_errors: [{ provider: 'a', status: null, code: 'accounts_away' }] } });
@@ -160,31 +160,31 @@ describe('errors', () => {
     expect(allAttemptsFailed([away, { byok: true, provider: 'b', failed: failed({ class: 'CREDENTIAL', status: 401 }) }])).toMatchObject({ code: 'all_models_unavailable', message: expect.not.stringContaining('PUT') as unknown });
   });
 
-  test('an answer that is longer than any model writes is the fault of max_tokens, and a prompt that no model reads that of messages', () => {
+  test('an answer longer than any model writes is blamed on max_tokens, and a prompt that no model can read on messages', () => {
     const refused = (over: Parameters<typeof planWith>[1]) => refusalToApiError(planWith([], { refusal: 'CONTEXT_LENGTH_EXCEEDED', contextLimit: 128_000, ...over }), 'm', 'A');
     expect(refused({ answerLimit: 16_384 })).toMatchObject({ status: 400, code: 'invalid_value', param: 'max_tokens', message: expect.stringContaining('at most 16384') as unknown });
     expect(refused({})).toMatchObject({ status: 400, code: 'context_length_exceeded', param: 'messages', message: expect.stringContaining('128000 tokens') as unknown });
     expect(allAttemptsFailed([{ byok: false, provider: 'a', failed: failed({ class: 'CONTEXT_LENGTH' }) }])).toMatchObject({ code: 'context_length_exceeded', param: 'messages' });
   });
 
-  test.each([['BAD_REQUEST', 'invalid_value'], ['CONTEXT_LENGTH', 'context_length_exceeded'], ['CONTENT_POLICY', 'content_policy_violation']] as const)('%s of the last attempt is a 400 with %s', (kind, code) => {
+  test.each([['BAD_REQUEST', 'invalid_value'], ['CONTEXT_LENGTH', 'context_length_exceeded'], ['CONTENT_POLICY', 'content_policy_violation']] as const)('%s of the last attempt becomes a 400 with %s', (kind, code) => {
     expect(allAttemptsFailed([{ byok: false, provider: 'a', failed: failed({ class: kind, publicMessage: 'Too bad.', publicParam: 'stop' }) }])).toMatchObject({ status: 400, code, message: 'Too bad.', param: 'stop' });
   });
 
-  test('a request is not blamed where others who may have taken it were not asked: it may be sent again', () => {
+  test('a request is not blamed if planned attempts were not made: it may be retried', () => {
     expect(allAttemptsFailed([{ byok: false, provider: 'a', failed: failed({ class: 'CONTEXT_LENGTH' }) }], 0, true)).toMatchObject({ status: 503, code: 'all_models_unavailable', headers: { 'Retry-After': '5', 'x-should-retry': 'true' }, metadata: { retryable: true, previous_errors: [{ code: 'context_length' }] } });
   });
 
-  test.each([['BAD_REQUEST', 'invalid_value'], ['CONTEXT_LENGTH', 'context_length_exceeded'], ['CONTENT_POLICY', 'content_policy_violation']] as const)('a stream that %s broke off says so too: to ask again would not help', (kind, code) => {
+  test.each([['BAD_REQUEST', 'invalid_value'], ['CONTEXT_LENGTH', 'context_length_exceeded'], ['CONTENT_POLICY', 'content_policy_violation']] as const)('a stream that %s broke off is reported with that reason, and must not be retried', (kind, code) => {
     expect(cutToApiError(failed({ class: kind, publicMessage: 'Too bad.', publicParam: 'stop' }))).toMatchObject({ type: 'invalid_request_error', code, message: 'Too bad.', param: 'stop', metadata: { retryable: false } });
     expect(cutToApiError(failed({ class: kind }))).toMatchObject({ code, message: expect.stringMatching(/./) as unknown });
   });
 
-  test('the end of a stream that we stopped is told as ours, and that it is charged', () => {
+  test('the end of a stream that this service stopped is reported as ours, and as charged', () => {
     expect(cutToApiError(failed({ class: 'STOPPED' }))).toMatchObject({ type: 'server_error', code: 'overloaded', message: expect.stringContaining('is charged') as unknown, metadata: { retryable: true, charged: true } });
   });
 
-  test('any other end of a stream is the provider’s, and may be asked again', () => {
+  test('any other end of a stream is reported as the provider’s, and may be retried', () => {
     for (const [kind, code] of [['PROVIDER_ERROR', 'provider_error'], ['RATE_LIMITED', 'provider_error'], ['DISCONNECTED', 'provider_disconnected'], ['TIMEOUT_IDLE', 'provider_timeout']] as const) {
       expect(cutToApiError(failed({ class: kind, publicMessage: 'words of the provider' }))).toMatchObject({ type: 'server_error', code, message: expect.not.stringContaining('words of') as unknown, metadata: { retryable: true } });
     }

@@ -7,7 +7,7 @@ const ascii = (value: unknown): string => JSON.stringify(value).replace(/[\u007f
 /** As JSON.stringify does, but for control characters and halves of pairs, which it escapes as well. */
 const plain = (value: unknown): string => JSON.stringify(value).replace(/(?<=(?<!\\)(?:\\\\)*)\\u([0-9a-f]{4})/g, (_all, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)));
 
-test('an escaped text counts as the same text unescaped, whatever it holds', () => {
+test('a text with escapes counts the same as without, whatever it contains', () => {
   fc.assert(
     fc.property(fc.array(fc.oneof(fc.string({ unit: 'binary' }), fc.string({ unit: 'grapheme' }), fc.constantFrom('\\u0041', '\\\\u', '\ud83d', '\udca9', 'Привет', '\ud83d\\', '"\\"'))), (texts) => {
       const expected = Buffer.byteLength(plain(texts));

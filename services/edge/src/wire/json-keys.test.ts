@@ -33,7 +33,7 @@ describe('the keys of open objects', () => {
     ['ok', ['{', '__proto_']],
   ])('%s: %j', (verdict, steps) => expect(last(...steps)).toBe(verdict));
 
-  test.each([2, 15, 16, 17, 200])('an object of %d finds any of them again, however it is spelled, and an object within it does not', (count) => {
+  test.each([2, 15, 16, 17, 200])('an object of %d keys finds each of them again, however it is written, and a nested object does not', (count) => {
     const keys = many(count, (at) => `é${String(at)}`);
     for (const again of [0, count - 1]) {
       expect(last('{', ...keys, `é${String(again)}`)).toBe('duplicate-key');
@@ -44,21 +44,21 @@ describe('the keys of open objects', () => {
     expect(last('{', ...keys, `é${String(count)}`)).toBe('ok');
   });
 
-  test('long keys are told apart by their last byte', () => {
+  test('long keys that differ in their last byte are different', () => {
     const long = 'x'.repeat(1_000);
     expect(verdicts(['{', `${long}a`, `${long}b`, `${long}a`])).toEqual(['ok', 'ok', 'duplicate-key']);
   });
 
-  test('a wrong escape is no key', () => expect(() => verdicts(['{', '\\x'])).toThrow(SyntaxError));
+  test('an invalid escape throws', () => expect(() => verdicts(['{', '\\x'])).toThrow(SyntaxError));
 
-  test('what was in one body is nothing to the next, wherever that one broke off', () => {
+  test('keys of one body do not count in the next, even if the first was aborted', () => {
     const keys = new KeyStack();
     verdicts(['{', 'a', '{', ...many(2_000, (at) => `k${String(at)}`), '\\u0061'], keys);
     expect(verdicts(['{', 'a', 'k7', '{', 'k7', 'a'], keys)).toEqual(['ok', 'ok', 'ok', 'ok']);
   });
 });
 
-describe('work', () => {
+describe('effort', () => {
   /** Texts made of bytes, and texts read as JSON, while `run` runs. */
   function textsOf(run: () => void): readonly [number, number] {
     const text = jest.spyOn(Buffer.prototype, 'toString');
@@ -69,12 +69,12 @@ describe('work', () => {
     return counts;
   }
 
-  test('no text is made of a key without escapes, in narrow objects or wide', () => {
+  test('no string is made for a key without escapes, in small and large objects', () => {
     const steps = ['{', ...many(20_000, (at) => `key${String(at)}`), '{', 'a', 'b'];
     expect(textsOf(() => verdicts(steps))).toEqual([0, 0]);
   });
 
-  test('a key of a wide object is compared with none but its like', () => {
+  test('a key of a large object is compared only with keys of the same hash', () => {
     const steps = ['{', ...many(5_000, (at) => String(at).padStart(100, 'x'))];
     const compared = jest.spyOn(Buffer.prototype, 'compare');
     expect(verdicts(steps).every((verdict) => verdict === 'ok')).toBe(true);
@@ -83,7 +83,7 @@ describe('work', () => {
     compared.mockRestore();
   });
 
-  test('beside a key with an escape, each is made a text once, with however many it is compared', () => {
+  test('beside a key with an escape, each key is made a string once, however often it is compared', () => {
     const object = many(15, (at) => `\\u0061bcdefgh${String(at)}`);
     const steps = many(200, () => '').flatMap(() => ['{', ...object, '}']);
     expect(textsOf(() => verdicts(steps))).toEqual([3_000, 3_000]);

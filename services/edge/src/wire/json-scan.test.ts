@@ -27,7 +27,7 @@ describe('scan of a JSON body', () => {
     [`{"a":[${'1,'.repeat(JSON_NODES_MAX)}1]}`, 'too-many-nodes'],
   ])('judges %.40s as %s', (text, reason) => expect(reasonOf(text)).toBe(reason));
 
-  test.each([0, 31, 32, 33, 34, 100])('ends a string of %d plain characters at its own quote, whatever is escaped in it', (length) => {
+  test.each([0, 31, 32, 33, 34, 100])('ends a string of %d plain characters at its own quote, whatever escapes it has', (length) => {
     const plain = 'x'.repeat(length);
     for (const text of [plain, `${plain}"`, `"${plain}`, `${plain}\\`, `${plain}\\"${plain}\\\\`, `${plain}"${plain}é`, `\\${plain}"x"${plain}`]) {
       const body = Buffer.from(JSON.stringify({ a: text, b: [text, { c: text }], d: 1 }));
@@ -46,7 +46,7 @@ describe('scan of a JSON body', () => {
     expect(parseJsonObject(Buffer.from([0x7b, 0x22, 0xff, 0x22, 0x3a, 0x31, 0x7d]))).toEqual({ kind: 'invalid', reason: 'bad-utf8' });
   });
 
-  test('finds a key twice however it is spelled and whatever was compared before', () => {
+  test('finds a duplicate key however it is written, and whatever was compared before', () => {
     const wide = Array.from({ length: 15 }, (_, i) => `"\\u0061${String(i)}":0`).join(',');
     expect(reasonOf(`{"x":[{${wide}},{${wide}},{"a1":0,"b":{${wide}}}]}`)).toBe('ok');
     expect(reasonOf(`{"x":[{${wide}},{${wide},"a14":0}]}`)).toBe('duplicate-key');
@@ -55,7 +55,7 @@ describe('scan of a JSON body', () => {
     expect(reasonOf('{"b0":0,"b1":0,"\\u0062":0}')).toBe('ok');
   });
 
-  test('finds a key twice in a wide object, whichever of the two has escapes', () => {
+  test('finds a duplicate key in a large object, even if one of the two has escapes', () => {
     const wide = Array.from({ length: 5_000 }, (_, i) => `"k${String(i)}é":0`).join(',');
     expect(reasonOf(`{"x":{${wide},"\\u006b4999\\u00e9":0}}`)).toBe('duplicate-key');
     expect(reasonOf(`{"x":{"\\u006b4999é":0,${wide}}}`)).toBe('duplicate-key');
@@ -65,7 +65,7 @@ describe('scan of a JSON body', () => {
     expect(reasonOf(`{"x":{${wide},"a":{"k1é":0}}}`)).toBe('ok');
   });
 
-  test('tells the byte range of every top-level value', () => {
+  test('returns the byte range of every top-level value', () => {
     const body = Buffer.from('{ "é" : {"a":[1, 2]} ,"b":"x\\"y", "c" : -1.5 ,"d":null}');
     const scan = parseJsonObject(body);
     if (scan.kind !== 'ok') throw new Error('expected a scan');

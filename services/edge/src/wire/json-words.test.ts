@@ -8,7 +8,7 @@ function problemOf(text: string, shortens = false): string {
   return read.kind === 'ok' ? '' : jsonProblem(read, body.length);
 }
 
-describe('what is wrong with a body', () => {
+describe('the message for an invalid body', () => {
   test.each([
     ['', 'The body is empty: it must be a JSON object.'],
     ['{', 'The body is not valid JSON: it ends too soon, after 1 byte.'],
@@ -37,17 +37,17 @@ describe('what is wrong with a body', () => {
     ['of a key behind one', (text: string) => `{"messages":[{"content":"é${text}"}],"\\x":1}`, 100_033],
     ['behind many that are parsed in pieces', (text: string) => `{"messages":[${`{"content":"é${text.slice(0, 10_000)}"},`.repeat(10)}{"content":"\\x"}]}`, 100_196],
     ['behind one that was shortened, too soon', (text: string) => `{"messages":[{"content":"é${text}"},`, -1],
-  ])('the byte is that of the body where long texts are not parsed: %s', (_where, of, byte) => {
+  ])('gives the byte position in the body even if long texts are not parsed: %s', (_where, of, byte) => {
     const text = of('x'.repeat(100_000));
     expect(problemOf(text, true)).toBe(problemOf(text));
     expect(problemOf(text)).toContain(byte === -1 ? `it ends too soon, after ${Buffer.byteLength(text)} bytes.` : `See byte ${byte} `);
   });
 
-  test.each(['my secret words', 'sk-live-1', 'a'.repeat(33), 'é', ''])('a key that is no plain name is not said again: %s', (key) => {
+  test.each(['my secret words', 'sk-live-1', 'a'.repeat(33), 'é', ''])('does not repeat a key that is not a plain name: %s', (key) => {
     expect(problemOf(JSON.stringify({ x: 1 }).replace('"x":1', `"${key}":"value","${key}":2`))).toMatch(/^The body holds the same key twice in one object\. See byte \d+ \(the first is 0\)\.$/);
   });
 
-  test('no value is said again, wherever it breaks', () => {
+  test('does not repeat any value, wherever the body breaks', () => {
     const whole = '{"model":"auto","messages":[{"role":"user","content":"hunter2 \\n x"}],"model":2}';
     for (let end = 1; end < whole.length; end += 1) {
       expect(problemOf(whole.slice(0, end))).not.toMatch(/hunter|auto|user/);

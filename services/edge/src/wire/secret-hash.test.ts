@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals';
 import { secretHash } from './secret-hash.js';
 
-test('bytes that are alike hash alike, wherever they stand; others hardly ever', () => {
+test('equal bytes have equal hashes, wherever they are; different ones almost never', () => {
   const body = Buffer.from('xkey12345,key12345');
   expect(secretHash(body, 1, 9)).toBe(secretHash(body, 10, 18));
   const hashes = new Set<number>();
@@ -12,7 +12,7 @@ test('bytes that are alike hash alike, wherever they stand; others hardly ever',
   expect(hashes.size).toBeGreaterThan(19_990);
 });
 
-test('every byte counts, the first as well as the last, and so does their number', () => {
+test('every byte counts, from the first to the last, and so does the length', () => {
   const hashes = new Set<number>();
   for (let length = 0; length <= 12; length += 1) {
     const key = Buffer.alloc(length, 0);

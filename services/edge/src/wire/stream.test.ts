@@ -23,12 +23,12 @@ describe('streamed answers', () => {
     expect(wire(false).finish([], FINISH, end).toString()).toBe(`${HEAD},"choices":${FINISH.toString()},${USAGE},${X_ROUTER}}\n\n${DONE}`);
   });
 
-  test('chunks of one turn are each an event of their own, in their order', () => {
+  test('chunks of one turn are separate events, in order', () => {
     const [a, b] = [Buffer.from('[{"index":0}]'), Buffer.from('[{"index":1}]')];
     expect(wire(false).chunks([a, b]).toString()).toBe(`${HEAD},"choices":[{"index":0}]}\n\n${HEAD},"choices":[{"index":1}]}\n\n`);
   });
 
-  test('what still waits goes ahead of the end', () => {
+  test('waiting chunks are sent before the end', () => {
     expect(wire(false).finish([FINISH], FINISH, end).toString().startsWith(`${HEAD},"choices":${FINISH.toString()}}\n\n${HEAD}`)).toBe(true);
   });
 
@@ -52,7 +52,7 @@ describe('streamed answers', () => {
 });
 
 describe('whole answers, headers, lists', () => {
-  test('a completion splices its choices and exact money', () => {
+  test('a completion contains its choices unchanged and exact money', () => {
     const text = renderCompletion({ id: 'x', created: 1, model: 'm', choices: Buffer.from('[]'), usage: { ...usage, cachedKnown: true, reasoningKnown: true }, xRouter: { provider: 'openai', costNanoUsd: 14_550n, savingsNanoUsd: -5n, routedFrom: 'auto' } }).toString();
     expect(text).toBe('{"id":"x","object":"chat.completion","created":1,"model":"m","choices":[],"usage":{"prompt_tokens":61,"completion_tokens":9,"total_tokens":70,"prompt_tokens_details":{"cached_tokens":0},"completion_tokens_details":{"reasoning_tokens":0}},"x_router":{"provider":"openai","cost_usd":0.00001455,"savings_usd":0,"routed_from":"auto"}}');
   });
@@ -62,13 +62,13 @@ describe('whole answers, headers, lists', () => {
     addRouterHeaders(headers, { ...end, model: 'm', basis: 'final' });
     expect(headers).toEqual(['X-Router-Provider', 'openai', 'X-Router-Cost', '0.000014550', 'X-Router-Savings', '0.000227950', 'X-Router-Cost-Basis', 'final']);
   });
-  test('a model with an end is announced with it, thirty days ahead of it', () => {
+  test('a model with a known end is announced, thirty days before', () => {
     const headers: HeaderList = [];
     addRouterHeaders(headers, { ...end, model: 'anthropic/claude-sonnet-4', basis: 'final', sunsetDate: '2026-05-14' });
     expect(headers.slice(8)).toEqual(['Deprecation', '@1776124800', 'Sunset', 'Thu, 14 May 2026 00:00:00 GMT', 'Link', '</v1/models/anthropic/claude-sonnet-4?detail=full>; rel="deprecation"']);
     expect(new Date(1_776_124_800_000).toISOString()).toBe('2026-04-14T00:00:00.000Z');
   });
-  test.each([[0, '0s'], [1, '1s'], [1_000, '1s'], [360_000, '6m0s'], [3_605_000, '1h0m5s']])('%d ms is shown as %s', (ms, text) => expect(formatReset(ms)).toBe(text));
+  test.each([[0, '0s'], [1, '1s'], [1_000, '1s'], [360_000, '6m0s'], [3_605_000, '1h0m5s']])('%d ms is written as %s', (ms, text) => expect(formatReset(ms)).toBe(text));
   test('names that could break a header are left out', () => expect(formatIgnoredParams(['foo', 'a\r\nb', 'é', 'bar'])).toBe('foo,bar'));
 
   test('the automatic model comes first, in both variants', () => {

@@ -21,7 +21,7 @@ test.each([
   ['/api/responses', 'There is nothing at this address.'],
   ['/v1/sk-secret', 'There is nothing at this address.'],
   ['/constructor', 'There is nothing at this address.'],
-])('at %s it says what is not offered, where that is known, and where to go', (path, words) => {
+])('at %s the message says what is not offered, if known, and where to go', (path, words) => {
   expect(unknownUrlMessage(path)).toBe(words + WHERE);
 });
 
@@ -30,10 +30,10 @@ test.each([
   ['/api/v1/responses', 'The Responses interface is not offered: set the client to chat completions.'],
   ['/anthropic/v1/messages', "Anthropic's Messages interface is not offered: its models answer at chat completions."],
   ['/api/v1/endpoints/zdr', 'There is nothing at this address.'],
-])('at %s, behind the base URL of another service, it says both', (path, words) => {
+])('at %s, below the base URL of another service, the message says both', (path, words) => {
   expect(unknownUrlMessage(path)).toBe(`${words}${WHERE} A client's base URL is this service's address with /v1 behind it, once and nothing more.`);
 });
 
-test.each(['/chat/completions', '/models', '/v1/v1/chat/completions', '/v1/chat/completions/chat/completions', '//v1/chat/completions', '/api/v1/models', '/openai/v1/chat/completions/', '/openai/deployments/x/chat/completions'])('at %s it says what base URL the client needs', (path) => {
+test.each(['/chat/completions', '/models', '/v1/v1/chat/completions', '/v1/chat/completions/chat/completions', '//v1/chat/completions', '/api/v1/models', '/openai/v1/chat/completions/', '/openai/deployments/x/chat/completions'])('at %s the message says which base URL the client needs', (path) => {
   expect(unknownUrlMessage(path)).toBe(`There is nothing at this address.${WHERE} A client's base URL is this service's address with /v1 behind it, once and nothing more.`);
 });

@@ -59,12 +59,12 @@ test.each([
   expect(unreconciled).toBe(difference.replace('-', ''));
 });
 
-test.each([['azure', 200, ['azure-openai']], ['google', 400, []]])("a report of %s's is kept under the catalog's name for it, or refused: under another it would be compared with nothing", async (provider, status, kept) => {
+test.each([['azure', 200, ['azure-openai']], ['google', 400, []]])('usage of %s is stored under the catalog’s name of the provider, or refused if the name is ambiguous', async (provider, status, kept) => {
   const answer = await door.call('POST', '/admin/provider-usage', { body: JSON.stringify({ provider, days: [{ day: '2026-11-21', cost_usd: '0.5', tokens: 3 }] }) });
   expect([answer.status, imported]).toEqual([status, kept]);
 });
 
-test('what finished and is not booked yet is no violation, and told', async () => {
+test('a finished request that is not booked yet is listed and is no violation', async () => {
   [ledgerTotal, countersTotal, finished] = ['1000', '1000', '20'];
   expect(await call('GET', '/admin/ledger/verify')).toMatchObject({
     ok: true, checks: [{ invariant: 'I5', violations: 0 }],
@@ -73,7 +73,7 @@ test('what finished and is not booked yet is no violation, and told', async () =
   expect(await call('POST', '/admin/reconcile')).toMatchObject({ unreconciled_nano_usd: '0', rows: [{ theirs_nano_usd: '1000', finished_nano_usd: '20', reserved_nano_usd: '3', status: 'matched' }] });
 });
 
-test('what finished and never came to the ledger is a violation, and so is what the ledger has and never settles', async () => {
+test('a finished request that never reaches the ledger is a violation, and so is one that the ledger never settles', async () => {
   [ledgerTotal, countersTotal, finished] = ['1000', '1000', '20'];
   overdue = [{ requestId: 'unknown', chargeNanoUsd: '9', silent: false }, { requestId: 'another-round-to-come', chargeNanoUsd: '6', silent: false }, { requestId: 'left', chargeNanoUsd: '2', silent: true }];
   booked = new Set(['another-round-to-come', 'left']);
@@ -88,14 +88,14 @@ test.each([
   ['one account, closed periods too', { account_id: 'acct_1', closed: true }, { accountId: 'acct_1', withClosed: true }, [{ usageDays: '3', attemptDays: '1' }], true, [{ account_id: 'acct_1', written: { usage_days: 3, attempt_days: 1, totals: 0 } }]],
   ['one with sums of a closed period, which are left', {}, { accountId: '', withClosed: false }, [{ totals: '2', closedPeriods: ['2026-10'] }], false, [{ account_id: 'acct_1', written: { usage_days: 0, attempt_days: 0, totals: 2 }, closed_periods_left: ['2026-10'] }]],
   ['rows that do not verify', {}, { accountId: '', withClosed: false }, [{ brokenInvariants: ['I9 chain'] }], false, [{ account_id: 'acct_1', written: { usage_days: 0, attempt_days: 0, totals: 0 }, broken_invariants: ['I9 chain'] }]],
-])('a recount of %s says what was written, and is well only when nothing is left', async (_what, body, told, found, ok, accounts) => {
+])('a recount of %s lists what was written, and is ok only if nothing is left', async (_what, body, told, found, ok, accounts) => {
   recounted = found;
   const answer = await door.call('POST', '/admin/ledger/recount', { body: JSON.stringify(body) });
   expect(recountsAsked).toEqual([told]);
   expect(await answer.json()).toEqual({ ok, accounts });
 });
 
-test('one request is found by its id alone, and told whose it is', async () => {
+test('a request is found by its id only, with its account', async () => {
   const asked: object[] = [];
   const told = await startAdmin((method, message) => {
     if (method !== 'GetRequest') return {};
@@ -123,7 +123,7 @@ test.each([
   ['calendar months, as counters name them', undefined, 'month:2026-11', '2026-11'],
   ['periods of a set length', 60, 'p29927667', 'p29927667'],
   ['periods of a set length, as counters name them', 60, 'month:p29927667', 'p29927667'],
-])('a statement is asked for by what %s are called', async (_what, periodSeconds, named, asked) => {
+])('a statement can be asked for by the names of %s', async (_what, periodSeconds, named, asked) => {
   const periods: string[] = [];
   const own = await startAdmin(
     (method, message) => {
@@ -140,7 +140,7 @@ test.each([
   expect([response.status, told]).toMatchObject([404, { error: { message: `The account has no statement of that period; the present one is ${periodSeconds === undefined ? '2026-11' : 'p29920320'}.` } }]);
 });
 
-test.each([[99, null], [100, 100]])('of %i events kept aside the next page begins behind %j', async (count, next) => {
+test.each([[99, null], [100, 100]])('with %i events kept aside the next page begins after %j', async (count, next) => {
   const own = await startAdmin((method) => (method === 'DeadEvents' ? { events: Array.from({ length: count }, (_, at) => ({ id: String(at + 1), subject: 's', reason: 'r', writer: 'w', atMs: '0', payloadBytes: '0', resolved: false })) } : {}));
   const page: unknown = await (await own.call('GET', '/admin/dead-events')).json();
   await own.stop();

@@ -24,7 +24,7 @@ async function changed(what: 'accounts' | 'keys', before: readonly CostCapSettin
   return { status: response.status, error, caps: told[0]?.account?.costCaps ?? told[0]?.limits?.costCaps };
 }
 
-test.each<['accounts' | 'keys']>([['accounts'], ['keys']])('another amount for the one cap of %s keeps its period, and a first cap is of a month', async (what) => {
+test.each<['accounts' | 'keys']>([['accounts'], ['keys']])('a new amount for the only cap of %s keeps its period, and a first cap is monthly', async (what) => {
   const to = (period: string): object => ({ status: 200, caps: [{ capNanoUsd: '120000000000', period }] });
   expect(await changed(what, [TOTAL], { cost_cap_usd: '120' })).toMatchObject(to('total'));
   await door.stop();
@@ -33,10 +33,10 @@ test.each<['accounts' | 'keys']>([['accounts'], ['keys']])('another amount for t
   expect(await changed(what, [TOTAL], { cost_cap_usd: '120', cost_cap_period: 'week' })).toMatchObject(to('week'));
 });
 
-test.each<['accounts' | 'keys']>([['accounts'], ['keys']])('an amount alone is refused where several caps of %s leave open which is meant, and changes none', async (what) => {
+test.each<['accounts' | 'keys']>([['accounts'], ['keys']])('an amount without a period is refused if %s has several caps, and changes nothing', async (what) => {
   expect(await changed(what, [DAILY, TOTAL], { cost_cap_usd: '120' })).toMatchObject({ status: 400, error: { param: 'cost_cap_usd', message: expect.stringMatching(/^cost_cap_usd: there are several caps/) }, caps: undefined });
 });
 
-test.each<['accounts' | 'keys']>([['accounts'], ['keys']])('none takes all caps of %s off', async (what) => {
+test.each<['accounts' | 'keys']>([['accounts'], ['keys']])('null removes all caps of %s', async (what) => {
   expect(await changed(what, [DAILY, TOTAL], { cost_cap_usd: null })).toMatchObject({ status: 200, caps: [] });
 });

@@ -57,12 +57,12 @@ async function compare(): Promise<{ readonly account: CountedAccount | undefined
   return { account: found?.[0], tookMs: clock.monotonicMs() };
 }
 
-test('counters that are even with the ledger are right at once, whatever was booked that changes no total', async () => {
+test('counters that are even with the ledger match at once, even if later bookings changed no total', async () => {
   rows.push({ kind: 'attempt', amount: 8 }, { kind: 'adjustment', amount: -3, appliesTo: 'cost' });
   expect(await compare()).toMatchObject({ account: { oursNanoUsd: 15n, theirsNanoUsd: 15n, differenceNanoUsd: 0n }, tookMs: 0 });
 });
 
-test('counters that hear of each charge a little later are right, however fast the ledger grows', async () => {
+test('counters that hear of each charge a little later match, however fast the ledger grows', async () => {
   afterShow = () => {
     rows.push(charge(3), { kind: 'attempt', amount: 1 }, { kind: 'adjustment', amount: -1, appliesTo: 'charge' }, { kind: 'adjustment', amount: -1, appliesTo: 'cost' });
     hear(rows.length - 3);
@@ -76,7 +76,7 @@ test('counters that hear of each charge a little later are right, however fast t
 test.each([
   ['less', -1],
   ['more', 1],
-])('counters that hold %s than the ledger had at their sequence are wrong at once', async (_what, off) => {
+])('counters that hold %s than the ledger had at their sequence differ at once', async (_what, off) => {
   settled.nanoUsd += off;
   expect(await compare()).toMatchObject({ account: { differenceNanoUsd: BigInt(-off) }, tookMs: 0 });
   // Nor does it help them that the ledger goes on.
@@ -84,7 +84,7 @@ test.each([
   expect(await compare()).toMatchObject({ account: { oursNanoUsd: 15n, differenceNanoUsd: BigInt(-off) }, tookMs: 0 });
 });
 
-test('counters that never hear of a charge are wrong in the end', async () => {
+test('counters that never hear of a charge differ in the end', async () => {
   rows.push(charge(7));
   expect(await compare()).toMatchObject({ account: { oursNanoUsd: 22n, theirsNanoUsd: 15n, differenceNanoUsd: 7n }, tookMs: 30_000 });
 });
@@ -97,14 +97,14 @@ test('counters that hear of it late are waited for', async () => {
   expect(await compare()).toMatchObject({ account: { differenceNanoUsd: 0n }, tookMs: 29_200 });
 });
 
-test('counters of a ledger that went back are waited for, and wrong if they do not follow', async () => {
+test('counters of a ledger that went back are waited for, and differ if they do not follow', async () => {
   rows.pop();
   expect(await compare()).toMatchObject({ account: { differenceNanoUsd: -5n }, tookMs: 30_000 });
   afterShow = () => hear(rows.length);
   expect((await compare()).account).toMatchObject({ differenceNanoUsd: 0n });
 });
 
-test('an account of which nothing was ever booked is right', async () => {
+test('an account without bookings matches', async () => {
   rows = [];
   hear(0);
   expect(await compare()).toMatchObject({ account: { oursNanoUsd: 0n, theirsNanoUsd: 0n, differenceNanoUsd: 0n }, tookMs: 0 });
@@ -113,7 +113,7 @@ test('an account of which nothing was ever booked is right', async () => {
 test.each([
   ['several pages', 4_500, 0],
   ['more than is worth reading', 6_000, 30_000],
-])('of counters that are behind by %s of rows it is said that they are wrong', async (_what, count, tookMs) => {
+])('counters that are behind by %s of rows are reported as different', async (_what, count, tookMs) => {
   const behind = rows.length;
   for (let i = 0; i < count; i += 1) rows.push(charge(1));
   settled = { nanoUsd: sumOf(rows.slice(0, behind)) + 1, seq: behind };

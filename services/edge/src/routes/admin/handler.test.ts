@@ -23,8 +23,8 @@ async function call(method: string, path: string, body?: string, headers?: Reado
   return { status: answer.status, message: error.message };
 }
 
-describe('the operator’s door', () => {
-  test.each([[{}], [{ authorization: 'Bearer ' }], [{ authorization: ADMIN_TOKEN }], [{ authorization: `Bearer ${ADMIN_TOKEN} ` + 'x' }], [{ cookie: `signalbox=${ADMIN_TOKEN}` }]])('is shut for %j, whatever is asked', async (headers) => {
+describe('the admin port', () => {
+  test.each([[{}], [{ authorization: 'Bearer ' }], [{ authorization: ADMIN_TOKEN }], [{ authorization: `Bearer ${ADMIN_TOKEN} ` + 'x' }], [{ cookie: `signalbox=${ADMIN_TOKEN}` }]])('refuses requests with %j on every path', async (headers) => {
     for (const [method, path] of [['GET', '/admin/accounts'], ['POST', '/admin/keys'], ['GET', '/nothing'], ['GET', '/admin/accounts/%00']] as const) expect((await call(method, path, undefined, headers)).status).toBe(401);
     expect(asked).toEqual([]);
   });
@@ -49,24 +49,24 @@ describe('the operator’s door', () => {
     ['a path that cannot be decoded', 'GET', '/admin/accounts/%E0%A4%A', undefined, 400, /percent-encode/],
     ['a body that is too large', 'POST', '/admin/accounts', JSON.stringify({ name: 'a'.repeat(1_100_000) }), 413, /too large/],
     ['a body that is no JSON', 'POST', '/admin/accounts', '{', 400, /not JSON/],
-  ])('tells the operator of %s, and asks nobody', async (_what, method, path, body, status, message) => {
+  ])('tells the operator about %s, and calls no other service', async (_what, method, path, body, status, message) => {
     expect(await call(method, path, body)).toEqual({ status, message: expect.stringMatching(message) });
     expect(asked).toEqual([]);
   });
 
   test.each([
     ['GET', '/admin/accounts', 'accounts', 503], ['GET', '/admin/watermarks', 'billing', 503], ['GET', '/admin/providers', 'routing', 503], ['GET', '/admin/sources', 'plugins', 503], ['POST', '/admin/reconcile', 'billing', 503],
-  ])('%s %s says that %s is away', async (method, path, service, status) => {
+  ])('answers %s %s with the name of %s if that is away', async (method, path, service, status) => {
     fault = new Fault('peer_unavailable', 'no connection');
     expect(await call(method, path)).toEqual({ status, message: `${service} does not answer (peer_unavailable). See whether it is up, and try again.` });
   });
 
-  test('says of a bug no more than that', async () => {
+  test('tells nothing of a bug', async () => {
     fault = new Error('something inside');
     expect(await call('GET', '/admin/accounts')).toEqual({ status: 500, message: 'An internal error occurred.' });
   });
 
-  test('says that nothing was rolled back where there is nothing', async () => {
+  test('says that nothing was rolled back if there is nothing', async () => {
     const state = { artefactId: 'qua_1', canaryId: '', canaryShare: 0, previousId: '' };
     for (const [problems, status] of [[['Nothing is there.'], 409], [[], 200]] as const) {
       const own = await startAdmin(() => ({ ...state, problems }));
@@ -77,7 +77,7 @@ describe('the operator’s door', () => {
     }
   });
 
-  test('leaves a document that holds a NUL to plugins', async () => {
+  test('passes a document with a NUL on to plugins', async () => {
     expect(await call('POST', '/admin/sources', '{"corpus":"books","text":"a\\u0000b"}')).toEqual({ status: 400, message: 'refused by the neighbour' });
     expect(asked).toEqual(['AddSource']);
   });

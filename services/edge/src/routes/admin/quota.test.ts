@@ -32,6 +32,6 @@ test.each<[string, Partial<Account__Output>, readonly object[], 'A' | 'B', strin
   ['trial credit', { tier: 'free' }, [bucket('total', '1000000000')], 'A', '4000000000'],
   ['none where the variant has none', { tier: 'free' }, [], 'B', null],
   ['trial credit by the account’s own variant', { tier: 'free', variant: 'A' }, [], 'B', '5000000000'],
-])('tells what is left of the limits of now: %s', async (_case, account, buckets, variant, left) => {
+])('tells what the present limits leave: %s', async (_case, account, buckets, variant, left) => {
   expect(await leftOf(account, buckets, variant)).toBe(left);
 });

@@ -24,7 +24,7 @@ beforeEach(async () => {
 });
 afterEach(() => door.stop());
 
-test('who costs how much: sums of all accounts, with their names and an exact total', async () => {
+test('gives the usage of all accounts, with their names and an exact total', async () => {
   const response = await door.call('GET', '/admin/usage?order=cost&from=2026-11-01&to=2026-11-02&limit=7');
   expect(response.status).toBe(200);
   const text = await response.text();
@@ -33,12 +33,12 @@ test('who costs how much: sums of all accounts, with their names and an exact to
   expect(asked).toEqual([{ accountId: '', groupBy: 'account', order: 'cost', after: '', fromMs: String(Date.UTC(2026, 10, 1)), toMs: String(Date.UTC(2026, 10, 3)), model: '', provider: '', keyId: '', limit: 7 }]);
 });
 
-test('an end at the beginning of time is no missing end', async () => {
+test('takes 1970 as an end of the span, and not as a missing one', async () => {
   expect((await door.call('GET', '/admin/usage?to=0')).status).toBe(200);
   expect(asked).toMatchObject([{ fromMs: '0', toMs: '1' }]);
 });
 
-test('narrowed to one account, by model', async () => {
+test('can be narrowed to one account, by model', async () => {
   const response = await door.call('GET', '/admin/usage?account=acct_1&group_by=model&model=m&provider=p&key=key_1&after=a');
   expect(await response.json()).toMatchObject({ rows: [{ model: 'acct_1' }, { model: 'acct_gone' }] });
   expect(asked).toMatchObject([{ accountId: 'acct_1', groupBy: 'model', order: '', after: 'a', model: 'm', provider: 'p', keyId: 'key_1', limit: 100 }]);
@@ -46,24 +46,24 @@ test('narrowed to one account, by model', async () => {
 
 test.each([
   ['group_by=team', 'group_by'], ['limit=0', 'limit'], ['limit=1001', 'limit'], ['limit=x', 'limit'], ['from=yesterday', 'from'], ['order=name', 'order'], ['order=cost&after=a', 'after'], ['model=a&model=b', 'model'], ['from=2026-11-03&to=2026-11-02', 'from must not be after to'],
-])('%s is refused, and names what is wrong', async (query, name) => {
+])('%s is refused, and the error names what is wrong', async (query, name) => {
   const response = await door.call('GET', `/admin/usage?${query}`);
   expect([response.status, ((await response.json()) as { error: { message: string } }).error.message]).toEqual([400, expect.stringContaining(name)]);
   expect(asked).toEqual([]);
 });
 
-test('a provider goes by any name that lists of providers take, and one of no provider is refused', async () => {
+test('a provider can have any name that provider lists accept, and an unknown one is refused', async () => {
   expect((await door.call('GET', '/admin/usage?provider=azure')).status).toBe(200);
   expect(asked).toMatchObject([{ provider: 'azure-openai' }]);
   const response = await door.call('GET', '/admin/usage?provider=azzure');
   expect([response.status, ((await response.json()) as { error: { message: string } }).error.message]).toEqual([400, 'provider: "azzure" is the name of no provider.']);
 });
 
-test('an account that does not exist is 404', async () => {
+test('an unknown account is 404', async () => {
   expect((await door.call('GET', '/admin/usage?account=acct_gone')).status).toBe(404);
 });
 
-test('a model is named as a request names it, and one of no name is told', async () => {
+test('a model can have any name that requests accept, and an unknown one is refused', async () => {
   expect(await (await door.call('GET', '/admin/usage?model=mini')).json()).toMatchObject({ total: { requests: 4 } });
   expect(asked).toMatchObject([{ model: 'mini' }, { model: 'm/mini' }]);
   const response = await door.call('GET', '/admin/usage?model=mimi');

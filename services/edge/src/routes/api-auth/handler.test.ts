@@ -34,11 +34,11 @@ const BY = { ref: REF, actorKeyId: 'key_1' };
 /** Past every check: the accounts of these tests keep nothing. */
 const TAKEN = 503;
 
-describe('a key that is made under an Idempotency-Key', () => {
+describe('a key created under an Idempotency-Key', () => {
   const KEY = { id: 'key_9', accountId: 'acct_1', name: 'ci', prefix: 'sbx_live_abcd', status: 'active', scopes: [], createdAt: '1', limits: null };
   const make = (idempotencyKey?: string) => door.get('/api/auth', { method: 'POST', headers: { ...JSON_TYPE, ...(idempotencyKey === undefined ? {} : { 'idempotency-key': idempotencyKey }) }, body: '{"name":"ci"}' });
 
-  test('is made once where a try was cut off: each tells accounts the same, and the one that made it before is told without a secret', async () => {
+  test('is created once even if an attempt was cut off: a repeat gets it without the secret', async () => {
     const digests: (string | undefined)[] = [];
     const answers: (object | undefined)[] = [undefined, { key: KEY, secret: '', problem: '' }, { key: KEY, secret: 'sbx_live_new', problem: '' }, { key: KEY, secret: 'sbx_live_new', problem: '' }];
     const { unary } = door.accounts;
@@ -66,12 +66,12 @@ describe('a field that is null', () => {
     [{ name: null, disabled: true }, { ...BY, replaceLimits: false, disabled: true }],
     [{ limits: null }, { ...BY, replaceLimits: true }],
     [{ limits: { requests_per_minute: null } }, { ...BY, replaceLimits: true, limits: { costCaps: [], allowedModels: [] } }],
-  ])('of a change is as if it were absent, but for limits, which go: %j', async (body, message) => {
+  ])('counts as absent in a change, except for limits, which are removed: %j', async (body, message) => {
     expect([await send('PATCH', '/api/auth/key_2', JSON_TYPE, JSON.stringify(body)), asked]).toEqual([TAKEN, [['UpdateKey', message]]]);
   });
 });
 
-test.each(['\\u200b', '\\u2800 ', '\\u0007'])('a name that nobody sees is refused, and named: "%s"', async (name) => {
+test.each(['\\u200b', '\\u2800 ', '\\u0007'])('an invisible name is refused: "%s"', async (name) => {
   for (const [method, path] of [['POST', '/api/auth'], ['PATCH', '/api/auth/key_2']] as const) expect(await send(method, path, JSON_TYPE, `{"name":"${name}"}`)).toBe(400);
   expect(asked).toEqual([]);
 });
@@ -83,7 +83,7 @@ describe('a rotation', () => {
     ['nothing in its body', JSON_TYPE, '{}', 0],
     ['no body', {}, undefined, 0],
     ['a body of no bytes', { 'content-length': '0', ...JSON_TYPE }, undefined, 0],
-  ])('with %s keeps the old secret as long', async (_what, headers, body, graceSeconds) => {
+  ])('with %s keeps the old secret for the grace time that it gives', async (_what, headers, body, graceSeconds) => {
     expect([await send('POST', '/api/auth/key_2/rotate', headers, body), asked]).toEqual([TAKEN, [['RotateKey', { ...BY, graceSeconds }]]]);
   });
   test.each<[string, Readonly<Record<string, string>>, string | undefined, number]>([
@@ -91,10 +91,10 @@ describe('a rotation', () => {
     ['a body in pieces of no declared type', { 'transfer-encoding': 'chunked' }, '{}', 415],
     ['a type of its field that is wrong', JSON_TYPE, '{"grace_seconds":"60"}', 400],
     ['text where a body is declared', JSON_TYPE, 'null', 400],
-  ])('with %s rotates nothing', async (_what, headers, body, status) => {
+  ])('with %s is refused', async (_what, headers, body, status) => {
     expect([await send('POST', '/api/auth/key_2/rotate', headers, body), asked]).toEqual([status, []]);
   });
-  test('is the only change that takes no body for an empty one', async () => {
+  test('is the only change that may have an empty body', async () => {
     for (const [method, path] of [['POST', '/api/auth'], ['PATCH', '/api/auth/key_2'], ['PUT', '/api/policy']] as const) expect([method, path, await send(method, path, { 'content-length': '0' })]).toEqual([method, path, 415]);
   });
 });

@@ -36,7 +36,7 @@ async function signIn(host?: string): Promise<{ readonly cookie: string; readonl
 }
 
 describe('/api/session', () => {
-  test('exchanges a key for a cookie that no script can read, and never tells the token or the key', async () => {
+  test('exchanges a key for a cookie that scripts cannot read, and never returns the token or the key', async () => {
     const answer = await call('POST', '/api/session', BEARER());
     const [setCookie = ''] = answer.headers['set-cookie'] ?? [];
     expect(setCookie).toMatch(/^signalbox-\d+=[\w-]{43}; Path=\/; Max-Age=\d+; HttpOnly; SameSite=Strict$/);
@@ -45,10 +45,10 @@ describe('/api/session', () => {
     expect(text).not.toContain(setCookie.slice(setCookie.indexOf('=') + 1, setCookie.indexOf(';')));
     expect(answer.headers['cache-control']).toBe('no-store');
   });
-  test('is bound to the host and to TLS anywhere but on loopback', async () => {
+  test('binds the cookie to the host and to TLS, except on loopback', async () => {
     expect((await signIn('gateway.example')).setCookie).toMatch(/^__Host-signalbox=[\w-]{43}; Path=\/; Max-Age=\d+; HttpOnly; SameSite=Strict; Secure$/);
   });
-  test('is another one for each gateway of this machine: browsers send cookies of a host to all of its ports', async () => {
+  test('uses another cookie for each gateway on this machine, since browsers share cookies between ports', async () => {
     const { cookie } = await signIn();
     const { port } = new URL(door.url);
     expect(cookie.startsWith(`signalbox-${port}=`)).toBe(true);
@@ -57,17 +57,17 @@ describe('/api/session', () => {
     expect((await signIn('localhost')).setCookie).toMatch(/^signalbox=/);
     expect((await signIn('[::1]:81')).setCookie).toMatch(/^signalbox-81=/);
   });
-  test('keeps the cookie for as long as accounts keeps the session, whatever the clock here says', async () => {
+  test('keeps the cookie for as long as accounts keeps the session, whatever the clock here', async () => {
     // Far from the clock here.
     door.accounts.atMs = (9_000_000_000 - 43_200) * 1_000;
     expect((await signIn()).setCookie).toContain('; Max-Age=43200; ');
   });
-  test('says who is signed in, with the key’s own scopes', async () => {
+  test('shows who is signed in, with the key’s own scopes', async () => {
     const { cookie, csrf } = await signIn();
     expect((await call('GET', '/api/session', { cookie })).json).toMatchObject({ account: { id: 'acct_1' }, key: { id: 'key_1', scopes: ['inference', 'models:read', 'keys'] }, csrf_token: csrf, expires_at: 9_000_000_000 });
     expect((await call('GET', '/api/session', BEARER())).json).toMatchObject({ key: { id: 'key_1' }, csrf_token: null });
   });
-  test('makes no session from a session: it would never end', async () => {
+  test('creates no session from a session, which would then never end', async () => {
     const { cookie, csrf } = await signIn();
     expect(await call('POST', '/api/session', { cookie, 'x-csrf-token': csrf })).toMatchObject({ status: 401 });
   });
@@ -77,20 +77,20 @@ describe('/api/session', () => {
     ['a page of another site', (csrf) => ({ 'x-csrf-token': csrf, 'sec-fetch-site': 'cross-site' })],
     ['a page of a sibling host', (csrf) => ({ 'x-csrf-token': csrf, 'sec-fetch-site': 'same-site' })],
     ['another origin', (csrf) => ({ 'x-csrf-token': csrf, origin: 'https://evil.example' })],
-  ])('refuses a change with %s, and signs nobody out', async (_what, headersOf) => {
+  ])('refuses a change with %s, and keeps the session', async (_what, headersOf) => {
     const { cookie, csrf } = await signIn();
     const refused = await call('DELETE', '/api/session', { cookie, ...headersOf(csrf) });
     expect([refused.status, codeOf(refused.json)]).toEqual([403, 'invalid_csrf_token']);
     expect((await call('GET', '/api/session', { cookie })).status).toBe(200);
   });
-  test('ends at sign-out, at once and in the browser', async () => {
+  test('ends a session at the sign-out, here and in the browser', async () => {
     const { cookie, csrf } = await signIn();
     const gone = await call('DELETE', '/api/session', { cookie, 'x-csrf-token': csrf, 'sec-fetch-site': 'same-origin' });
     expect([gone.status, String(gone.headers['set-cookie'])]).toEqual([200, `${cookieName()}=; Path=/; Max-Age=0; HttpOnly; SameSite=Strict`]);
     const after = await call('GET', '/api/session', { cookie });
     expect([after.status, codeOf(after.json)]).toEqual([401, 'invalid_session']);
   });
-  test('opens the inference door too, behind the same token', async () => {
+  test('opens chat completions too, with the same CSRF token', async () => {
     const { cookie, csrf } = await signIn();
     expect((await call('POST', '/v1/chat/completions', { cookie })).status).toBe(403);
     expect((await call('POST', '/v1/chat/completions', { cookie, 'x-csrf-token': csrf })).status).toBe(415);
@@ -99,14 +99,14 @@ describe('/api/session', () => {
     const { cookie } = await signIn();
     expect((await call('GET', '/api/session', { cookie, authorization: `Bearer ${key}` })).status).toBe(status);
   });
-  test('failed authentications of the same address end no session that is in use', async () => {
+  test('failed authentications from the same address do not end a session in use', async () => {
     const { cookie } = await signIn();
     expect((await call('GET', '/api/session', { cookie })).status).toBe(200);
     for (let i = 0; i < 102; i += 1) await call('GET', '/api/session');
     expect((await call('GET', '/api/session', { cookie: `${cookieName()}=x` })).status).toBe(429);
     expect((await call('GET', '/api/session', { cookie })).status).toBe(200);
   });
-  test('nor keep out a session that is not known yet; tokens of no session are refused, and few are looked up', async () => {
+  test('nor do they lock out a session that is not cached yet; unknown tokens are refused, and few are looked up', async () => {
     for (let i = 0; i < 102; i += 1) await call('GET', '/api/plugins', { authorization: 'Bearer junk' });
     const { cookie } = await signIn();
     expect((await call('GET', '/api/session', { cookie })).status).toBe(200);
@@ -116,12 +116,12 @@ describe('/api/session', () => {
     expect([statuses.filter((status) => status === 401).length, statuses.at(-1)]).toEqual([20, 429]);
     expect((await call('GET', '/api/session', { cookie })).status).toBe(200);
   });
-  test('made-up tokens of an address keep no key out that is not known yet', async () => {
+  test('invented tokens from an address do not lock out a key that is not cached yet', async () => {
     for (let i = 0; i < 102; i += 1) await call('GET', '/api/plugins', { authorization: 'Bearer junk' });
     for (let i = 0; i < 30; i += 1) await call('GET', '/api/session', { cookie: `${cookieName()}=${String(i).padStart(43, 'A')}` });
     expect((await call('POST', '/api/session', BEARER())).status).toBe(201);
   });
-  test('a cookie that is no token, or stands twice, is no session', async () => {
+  test('a cookie without a token, or with two, is no session', async () => {
     const { cookie } = await signIn();
     for (const wrong of [`${cookieName()}=x`, `${cookie}; ${cookie}`, '__Host-signalbox=x']) expect((await call('GET', '/api/session', { cookie: wrong })).status).toBe(401);
   });

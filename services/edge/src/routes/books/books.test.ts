@@ -25,7 +25,7 @@ const bill = {
   usedTokens: '11000001', overageTokens: '1000001', overageNanoUsd: '400000', modelSpendNanoUsd: '12345678900', pluginsNanoUsd: '0', adjustmentsNanoUsd: '-1', trialCreditNanoUsd: '0', totalNanoUsd: '111346078899', lines: [line],
 };
 
-test.each(['/usage', '/requests', '/requests/chatcmpl-1', '/statements', '/statements/2026-11'])('%s needs the scope usage:read, has GET only, and is 503 while billing is away', async (path) => {
+test.each(['/usage', '/requests', '/requests/chatcmpl-1', '/statements', '/statements/2026-11'])('%s needs the scope usage:read, has only GET, and is 503 while billing is away', async (path) => {
   expect((await get(path)).status).toBe(503);
   for (const method of ['POST', 'OPTIONS']) expect((await get(path, {}, method)).status).toBe(405);
   const other = makeApiKey(randomBytes);
@@ -36,7 +36,7 @@ test.each(['/usage', '/requests', '/requests/chatcmpl-1', '/statements', '/state
 });
 
 describe('usage', () => {
-  test('tells exact amounts, savings with their sign, latency where there is one, and asks for the caller\'s account only', async () => {
+  test('gives exact amounts, signed savings and latency if known, and only of the caller’s account', async () => {
     answer('Usage', { rows: [{ group: 'm', requests: '2', promptTokens: '3', completionTokens: '4', costNanoUsd: '9007199254740993', chargeNanoUsd: '10', savingsNanoUsd: '-5', totalMsP50: 900, totalMsP95: 4000, ttftMsP50: 0, ttftMsP95: 0 }], hasMore: true });
     const response = await get('/usage?group_by=model&from=2026-11-01&to=2026-11-30&limit=1&model=m&provider=p&key=key_1');
     expect(await response.text()).toBe('{"object":"list","data":[{"model":"m","requests":2,"prompt_tokens":3,"completion_tokens":4,"cost_usd":9007199.254740993,"charge_usd":0.00000001,"savings_usd":-0.000000005,"latency_ms_p50":900,"latency_ms_p95":4000,"time_to_first_token_ms_p50":null,"time_to_first_token_ms_p95":null}],"has_more":true,"first_id":"m","last_id":"m"}');
@@ -45,7 +45,7 @@ describe('usage', () => {
     expect(asked).toEqual([{ accountId: accountWith().id, fromMs: String(Date.UTC(2026, 10, 1)), toMs: String(Date.UTC(2026, 11, 1)), groupBy: 'model', after: '', limit: 1, model: 'm', provider: 'p', keyId: 'key_1', order: '' }]);
   });
 
-  test.each(['from=x', 'from=2026-02-31', 'to=-1', 'from=9999999999999', 'group_by=account', 'limit=0', 'limit=101', 'limit=1.5', 'after=a&after=b', 'after=a', 'after=2026-11-1', 'after=openai/gpt-4o&group_by=key', 'order=name', 'key=', 'model=', 'provider=', 'from=', 'to=', 'group_by=', 'after=a&order=cost', 'from=2026-11-03&to=2026-11-02', 'from=1793491201&to=1793491200', 'from=2026-11-03T00:00:01Z&to=2026-11-02'])('refuses %s and asks nobody', async (query) => {
+  test.each(['from=x', 'from=2026-02-31', 'to=-1', 'from=9999999999999', 'group_by=account', 'limit=0', 'limit=101', 'limit=1.5', 'after=a&after=b', 'after=a', 'after=2026-11-1', 'after=openai/gpt-4o&group_by=key', 'order=name', 'key=', 'model=', 'provider=', 'from=', 'to=', 'group_by=', 'after=a&order=cost', 'from=2026-11-03&to=2026-11-02', 'from=1793491201&to=1793491200', 'from=2026-11-03T00:00:01Z&to=2026-11-02'])('refuses %s without asking billing', async (query) => {
     answer('Usage', { rows: [], hasMore: false });
     const response = await get(`/usage?${query}`);
     expect([response.status, (await response.json()) as unknown]).toMatchObject([400, { error: { code: 'invalid_value', param: query.split('=')[0] } }]);
@@ -62,7 +62,7 @@ describe.each([['/usage', 'Usage', 'rows'], ['/requests', 'Requests', 'requests'
     door.accounts.unary = <Message extends object, Answer>(name: string, message: Message, options: never) => (name === 'GetKey' ? (looked.push(message), Promise.resolve({ found: isThere } as Answer)) : unary<Message, Answer>(name, message, options));
   };
 
-  test.each(['key_nobodys', 'ci', makeApiKey(randomBytes)])('by the id of none is refused, without a word of it', async (given) => {
+  test.each(['key_nobodys', 'ci', makeApiKey(randomBytes)])('by an unknown id is refused, and the error does not repeat it', async (given) => {
     known(false);
     const response = await get(`${path}?key=${given}`);
     const body = await response.text();
@@ -70,7 +70,7 @@ describe.each([['/usage', 'Usage', 'rows'], ['/requests', 'Requests', 'requests'
     expect(looked).toEqual([{ accountId: accountWith().id, keyId: given }]);
   });
 
-  test('that was not used has nothing, which is no mistake; nor is it while accounts is away', async () => {
+  test('that was not used is empty and no error, also while accounts is away', async () => {
     known(true);
     expect(await (await get(`${path}?key=key_2`)).json()).toMatchObject({ data: [] });
     answer(method, { [list]: [], hasMore: false, afterUnknown: false });
@@ -80,14 +80,14 @@ describe.each([['/usage', 'Usage', 'rows'], ['/requests', 'Requests', 'requests'
 });
 
 describe('requests', () => {
-  test('an unknown one is 404, as is another account\'s', async () => {
+  test('an unknown request, or one of another account, is 404', async () => {
     answer('GetRequest', { found: false, request: null, attempts: [], adjustments: [], period: '' });
     const response = await get('/requests/chatcmpl-1');
     expect([response.status, (await response.json()) as unknown]).toMatchObject([404, { error: { code: 'request_not_found' } }]);
     expect(asked).toEqual([{ accountId: accountWith().id, requestId: 'chatcmpl-1' }]);
   });
 
-  test('each attempt tells what of its cost were fees of plugins', async () => {
+  test('each attempt shows the fees of plugins within its cost', async () => {
     const attempt = { attempt: 1, provider: 'p', model: 'm', endpointId: 'p:m', httpStatus: 200, failure: '', charged: true, byok: false, source: 'provider', flags: [], costNanoUsd: '10000345', savingsNanoUsd: '0', cardId: 'p:m@1+plugins.10000300+bought.p.10000000', totalMs: 2, ttftMs: 1, finishReason: 'stop', startedAtMs: '1', endedAtMs: '2' };
     const request = { id: 'chatcmpl-1', startedAtMs: '1', atMs: '2', keyId: '', model: 'm', provider: 'p', status: 'completed', byok: false, promptTokens: '1', completionTokens: '1', costNanoUsd: '10000345', chargeNanoUsd: '10000345', savingsNanoUsd: '0', totalMs: 2, ttftMs: 1, finishReason: 'stop', routedFrom: 'm', decisionId: '', source: 'provider' };
     answer('GetRequest', { found: true, request, attempts: [attempt, { ...attempt, attempt: 2, costNanoUsd: '45', cardId: 'p:m@1' }, { ...attempt, attempt: 3, costNanoUsd: '0' }], adjustments: [], period: '2026-11' });
@@ -95,31 +95,31 @@ describe('requests', () => {
     expect(attempts.map(({ cost_usd, plugins_usd }) => [cost_usd, plugins_usd])).toEqual([[0.010000345, 0.0100003], [0.000000045, 0], [0, 0]]);
   });
 
-  test.each(['key=', 'model=', 'provider=', 'status=', 'from=', 'to='])('refuses %s, which would narrow nothing, and asks nobody', async (query) => {
+  test.each(['key=', 'model=', 'provider=', 'status=', 'from=', 'to='])('refuses %s, which would filter nothing, without asking billing', async (query) => {
     answer('Requests', { requests: [], hasMore: false, afterUnknown: false });
     const response = await get(`/requests?${query}`);
     expect([response.status, (await response.json()) as unknown]).toMatchObject([400, { error: { code: 'invalid_value', param: query.slice(0, -1), message: expect.stringContaining('must not be empty') } }]);
     expect(asked).toEqual([]);
   });
 
-  test.each(['from=2026-11-03&to=2026-11-02', 'from=1793491201&to=1793491200'])('refuses %s and asks nobody', async (query) => {
+  test.each(['from=2026-11-03&to=2026-11-02', 'from=1793491201&to=1793491200'])('refuses %s without asking billing', async (query) => {
     answer('Requests', { requests: [], hasMore: false, afterUnknown: false });
     const response = await get(`/requests?${query}`);
     expect([response.status, (await response.json()) as unknown]).toMatchObject([400, { error: { code: 'invalid_value', param: 'from', message: 'from must not be after to.' } }]);
     expect(asked).toEqual([]);
   });
 
-  test('says of an offset that lost its sign on the way how to write it', async () => {
+  test('explains how to write an offset whose plus sign was lost', async () => {
     expect(await (await get('/requests?from=2026-11-28T17:00:00+05:30')).json()).toMatchObject({ error: { param: 'from', message: 'from must be Unix seconds or an ISO 8601 date; in a query the + of an offset is written %2B.' } });
     expect(await (await get('/requests?from=yesterday')).json()).toMatchObject({ error: { param: 'from', message: 'from must be Unix seconds or an ISO 8601 date.' } });
   });
 
-  test('one day, and one instant, are spans', async () => {
+  test('one day, and one instant, are valid spans', async () => {
     answer('Requests', { requests: [], hasMore: false, afterUnknown: false });
     for (const query of ['from=2026-11-02&to=2026-11-02', 'from=1793491200&to=1793491200']) expect((await get(`/requests?${query}`)).status).toBe(200);
   });
 
-  test('a page after nothing known is refused', async () => {
+  test('a page after an unknown id is refused', async () => {
     answer('Requests', { requests: [], hasMore: false, afterUnknown: true });
     for (const query of ['after=x', 'after=x&model=unknown']) expect(await (await get(`/requests?${query}`)).json()).toMatchObject({ error: { param: 'after' } });
     expect((await get('/requests?status=odd')).status).toBe(400);
@@ -135,20 +135,20 @@ describe.each([['/usage', 'Usage', 'rows'], ['/requests', 'Requests', 'requests'
     door.routes.set('UnknownNames', ({ allowProviders }) => (looked.push(allowProviders), { allowModels: [], denyModels: [], allowProviders: unknown, denyProviders: [], models: [] }));
   };
 
-  test.each([['azure', 'azure-openai'], ['OpenAI', 'openai'], ['vertex_ai', 'google-vertex'], ['Amazon%20Bedrock', 'amazon-bedrock'], ['my_host', 'my_host']])('takes the name that another gateway has: %s', async (name, provider) => {
+  test.each([['azure', 'azure-openai'], ['OpenAI', 'openai'], ['vertex_ai', 'google-vertex'], ['Amazon%20Bedrock', 'amazon-bedrock'], ['my_host', 'my_host']])('accepts the name that another gateway uses: %s', async (name, provider) => {
     found([row]);
     expect((await get(`${path}?provider=${name}`)).status).toBe(200);
     expect([asked, looked]).toMatchObject([[{ provider }], []]);
   });
 
-  test('by a name of two providers is refused with both, and nobody is asked', async () => {
+  test('by a name of two providers is refused, naming both, without asking billing', async () => {
     found([row]);
     const response = await get(`${path}?provider=Google`);
     expect([response.status, (await response.json()) as unknown]).toMatchObject([400, { error: { code: 'invalid_value', param: 'provider', message: expect.stringContaining('google-vertex, google-ai-studio') } }]);
     expect(asked).toEqual([]);
   });
 
-  test('by the name of none is refused, where nothing was found under it', async () => {
+  test('by an unknown name is refused if nothing was found under it', async () => {
     found([], ['azzure']);
     const response = await get(`${path}?provider=azzure`);
     expect([response.status, (await response.json()) as unknown]).toMatchObject([400, { error: { code: 'invalid_value', param: 'provider', message: 'provider: "azzure" is the name of no provider.' } }]);
@@ -177,26 +177,26 @@ describe.each(['/usage', '/requests'])('%s of one model', (path) => {
   });
   const found = async (query: string): Promise<unknown> => ((await (await get(`${path}?${query}`)).json()) as { readonly data: readonly object[] }).data.length;
 
-  test('takes a name that a request may have, page after page', async () => {
+  test('accepts any name that a request may use, page after page', async () => {
     const after = path === '/usage' ? '2026-11-09' : 'chatcmpl-9';
     expect(await found(`model=gpt-4o-mini&after=${after}`)).toBe(1);
     expect(asked).toMatchObject([{ model: 'gpt-4o-mini', after }, { model: 'openai/gpt-4o-mini', after, accountId: accountWith().id }]);
   });
 
-  test('by its id costs no look-up where it was used, also where a catalog has dropped it', async () => {
+  test('by its id needs no look-up if it was used, even if the catalog no longer has it', async () => {
     expect([await found('model=openai/gpt-4o-mini'), await found('model=gone/model'), looked]).toEqual([1, 1, []]);
   });
 
-  test('that was not used then has nothing, and is no mistake: one of the catalog, and one that was used at another time', async () => {
+  test('that was not used then is empty and no error, whether it is in the catalog or was used at another time', async () => {
     expect([await found('model=openai/gpt-4o'), await found('model=gone/lately&from=2026-11-01')]).toEqual([0, 0]);
   });
 
-  test.each(['opnai/gpt-4o', 'gpt-4o-mni', 'auto', 'router-auto'])('by the name of none is refused: %s', async (name) => {
+  test.each(['opnai/gpt-4o', 'gpt-4o-mni', 'auto', 'router-auto'])('by an unknown name is refused: %s', async (name) => {
     const response = await get(`${path}?model=${name}&from=2026-11-01`);
     expect([response.status, (await response.json()) as unknown]).toMatchObject([400, { error: { code: 'invalid_value', param: 'model', message: expect.stringContaining(name) } }]);
   });
 
-  test('while routing is away: an id is answered, and of a name nobody guesses that it was not used', async () => {
+  test('while routing is away is answered for an id, and refused for a name that cannot be looked up', async () => {
     door.routes.set('FindModel', () => { throw new Fault('routing_unavailable', 'away'); });
     expect(await found('model=openai/gpt-4o')).toBe(0);
     const response = await get(`${path}?model=gpt-4o-mini`);
@@ -205,7 +205,7 @@ describe.each(['/usage', '/requests'])('%s of one model', (path) => {
 });
 
 describe('statements', () => {
-  test('as JSON, to the nano', async () => {
+  test('as JSON, exact to the nano-dollar', async () => {
     answer('Statement', bill);
     const response = await get('/statements/2026-11');
     expect(response.headers.get('vary')).toContain('Accept');
@@ -221,17 +221,17 @@ describe('statements', () => {
     );
   });
 
-  test('behind nothing known there is no page', async () => {
+  test('a page after an unknown id is refused', async () => {
     answer('Periods', { periods: [], hasMore: false, afterUnknown: true });
     const response = await get('/statements?after=zzz');
     expect([response.status, (await response.json()) as unknown]).toMatchObject([400, { error: { code: 'invalid_value', param: 'after' } }]);
   });
 
-  test('no cell is read as a formula', () => {
+  test('no cell can be read as a formula', () => {
     expect(statementCsv('2026-11', { ...bill, lines: [{ ...line, description: '=1+1', model: '@x' }] } as never)).toContain(",'=1+1,'@x,");
   });
 
-  test('a period that is none is 404, without a question', async () => {
+  test('an invalid period is 404, without asking billing', async () => {
     answer('Statement', bill);
     const response = await get('/statements/..%2f2026');
     expect([response.status, (await response.json()) as unknown]).toMatchObject([404, { error: { code: 'statement_not_found' } }]);

@@ -22,7 +22,7 @@ const hello = { model: 'auto', messages: [{ role: 'user', content: 'a prompt' }]
 beforeEach(() => void lines.splice(0));
 afterEach(() => door.stop());
 
-test('each request leaves a line without a word of it', async () => {
+test('a request leaves a line without any of its text', async () => {
   await open(1_000);
   const answered = await ask(hello);
   const refused = await ask({ model: 'auto' });
@@ -33,7 +33,7 @@ test('each request leaves a line without a word of it', async () => {
   expect(JSON.stringify(lines)).not.toMatch(/a prompt|an answer|sbx_/);
 });
 
-test.each([[250, 2], [1, 0], [0, 0]])('%d in a thousand: of eight requests %d leave one', async (perMille, expected) => {
+test.each([[250, 2], [1, 0], [0, 0]])('with %d in a thousand, eight requests leave %d lines', async (perMille, expected) => {
   await open(perMille);
   for (let i = 0; i < 8; i += 1) await ask(hello);
   expect(lines).toHaveLength(expected);

@@ -42,7 +42,7 @@ const factsOf = ({ object, wholeLengths }: ParsedJson): Omit<MessageFacts, 'whol
 const sizeOf = (value: unknown): number => JSON.stringify(value).length;
 
 describe('long strings of messages', () => {
-  test('are read as whole ones are, whatever they hold', () => {
+  test('are read like whole ones, whatever they contain', () => {
     const next = numbers(7);
     for (let round = 0; round < 20; round += 1) {
       const long = longJson(next, LONG_STRING_BYTES + next(60_000));
@@ -62,7 +62,7 @@ describe('long strings of messages', () => {
     }
   });
 
-  test('are refused where the parser refuses them', () => {
+  test('are refused if the parser refuses them', () => {
     const next = numbers(11);
     const spoilers = ['\n', '\u0000', '\u001f', '\\', '\\x', '\\u12g4', '\\u00', '\t', '"', '\u007f', '\u2028', '\\\\', 'é'];
     let refused = 0;
@@ -82,7 +82,7 @@ describe('long strings of messages', () => {
     expect(refused).toBeGreaterThan(60);
   });
 
-  test('are not copied: what is parsed of a megabyte is its ends, and of media nothing', () => {
+  test('are not copied: of a megabyte only both ends are parsed, and of media nothing', () => {
     const text = 'a line of text\n'.repeat(70_000);
     const data = 'QUJD'.repeat(250_000);
     const messages = [
@@ -95,7 +95,7 @@ describe('long strings of messages', () => {
     expect(checkMessages(short.object['messages'], short.wholeLengths).inlineMediaChars).toBe(3 * data.length + 'data:image/png;base64,'.length);
   });
 
-  test('are told from others that look like what is parsed of them', () => {
+  test('are not confused with strings that look like their shortened form', () => {
     const long = `data:${'x'.repeat(40_000)}`;
     const ends = parsed(JSON.stringify({ messages: [{ role: 'user', content: long }] }), true).object['messages'] as readonly { content: string }[];
     const look = ends[0]?.content ?? '';
@@ -106,7 +106,7 @@ describe('long strings of messages', () => {
     expect(factsOf(parsed(JSON.stringify({ messages }), true))).toEqual(factsOf(parsed(JSON.stringify({ messages }), false)));
   });
 
-  test('go to the provider as they came, and whole where nulls beside them are left out', () => {
+  test('are sent to the provider unchanged, also if nulls beside them are removed', () => {
     const content = 'say "this"\n'.repeat(5_000);
     const nameSession = (_id: string | undefined, opening: string): string => opening;
     for (const refusal of [undefined, null]) {
@@ -119,7 +119,7 @@ describe('long strings of messages', () => {
     }
   });
 
-  test('of many messages are parsed in pieces, which come to the same', () => {
+  test('of many messages are parsed in pieces with the same result', () => {
     const next = numbers(23);
     for (let round = 0; round < 10; round += 1) {
       const messages: string[] = [];
@@ -139,7 +139,7 @@ describe('long strings of messages', () => {
     }
   });
 
-  test.each([['no JSON in a late message', '"\\x"', 'syntax'], ['a key twice', '{"a":1,"a":2}', 'duplicate-key'], ['no value', '', 'syntax'], ['two values', '1 2', 'syntax'], ['a bracket', ']', 'syntax']])('refuse %s in a large body as in a small one', (_name, spoiler, reason) => {
+  test.each([['no JSON in a late message', '"\\x"', 'syntax'], ['a key twice', '{"a":1,"a":2}', 'duplicate-key'], ['no value', '', 'syntax'], ['two values', '1 2', 'syntax'], ['a bracket', ']', 'syntax']])('with %s are refused in a large body as in a small one', (_name, spoiler, reason) => {
     const message = JSON.stringify({ role: 'user', content: 'x'.repeat(20_000) });
     for (const count of [0, 12]) {
       const messages = Array.from({ length: count }, () => message);
@@ -149,7 +149,7 @@ describe('long strings of messages', () => {
     }
   });
 
-  test('elsewhere are parsed whole', () => {
+  test('in other fields are parsed whole', () => {
     const text = 'y'.repeat(40_000);
     const body = { user: text, tools: [{ content: text }], messages: [{ role: 'user', content: 'x', name: text, extra: { content: text } }], content: text };
     expect(parsed(JSON.stringify(body), true).object).toEqual(body);

@@ -2,7 +2,7 @@ import { describe, expect, test } from '@jest/globals';
 import { promptWindow } from './prompt-window.js';
 
 describe('the window of a prompt', () => {
-  test('begins with the last user turn and goes on with the turns around it, latest first', () => {
+  test('begins with the last user turn, followed by the other turns, latest first', () => {
     const window = promptWindow([
       { role: 'system', content: 'Be brief.' },
       { role: 'user', content: 'First' },
@@ -13,14 +13,14 @@ describe('the window of a prompt', () => {
     expect(window).toBe('Second\nand more\nAnswer\nFirst\nBe brief.');
   });
 
-  test('holds at most 8,192 characters, with both ends of a long turn', () => {
+  test('has at most 8,192 characters, with both ends of a long turn', () => {
     const window = promptWindow([{ role: 'system', content: 'x'.repeat(9_000) }, { role: 'user', content: `A${'b'.repeat(20_000)}Z` }]);
     expect(window).toHaveLength(8_192);
     expect([window[0], window.at(-1)]).toEqual(['A', 'Z']);
     expect(promptWindow([...Array.from({ length: 40 }, () => ({ role: 'assistant', content: 'y'.repeat(1_000) })), { role: 'user', content: 'Q' }]).length).toBeLessThanOrEqual(1 + 2_048);
   });
 
-  test('is empty where no message has text', () => {
+  test('is empty if no message has text', () => {
     expect(promptWindow([{ role: 'user', content: [{ type: 'image_url', image_url: { url: 'https://example.com/a.png' } }] }])).toBe('');
   });
 });

@@ -24,7 +24,7 @@ const schemaOf = (levels: number, isNullable: boolean): object => {
 test.each([
   ['objects', 14, false],
   ['objects or null', 7, true],
-])('a schema of %s in each other may have %d levels; of a deeper one the message says how to write it', (_what, levels, isNullable) => {
+])('%s schemas nested in each other may have %d levels; for a deeper one the message explains how to write it', (_what, levels, isNullable) => {
   const ask = (more: number) => read({ response_format: { type: 'json_schema', json_schema: { name: 'deep', schema: schemaOf(levels + more, isNullable) } } });
   expect(ask(0).kind).toBe('ok');
   expect(ask(1)).toMatchObject({ kind: 'invalid', error: { status: 400, code: null, message: expect.stringMatching(/more than 32 levels deep\. In a JSON schema .* \$defs, and \$ref them/) } });
@@ -55,18 +55,18 @@ describe('chat request', () => {
     expect(result.kind === 'invalid' ? [result.error.status, result.error.code, result.error.param] : 'ok').toEqual([400, code, param]);
   });
 
-  test('an empty list of calls, which hosts refuse, is none', () => {
+  test('an empty list of calls, which hosts refuse, is removed', () => {
     const messages = [...base.messages, { role: 'assistant', content: 'Well.', tool_calls: [] }, { role: 'user', content: 'So?' }];
     expect(JSON.parse(requestOf({ messages }).fields.find(({ name }) => name === 'messages')?.value.toString() ?? '')).toEqual([...base.messages, { role: 'assistant', content: 'Well.' }, { role: 'user', content: 'So?' }]);
     expect(read({ messages: [...base.messages, { role: 'assistant', content: null, tool_calls: [] }] })).toMatchObject({ kind: 'invalid', error: { param: 'messages.[1].content' } });
   });
 
-  test('an empty user is none', () => {
+  test('an empty user is removed', () => {
     const { fields, user: name } = requestOf({ user: '', stop: [] });
     expect([fields.map((field) => field.name), name]).toEqual([['messages'], undefined]);
   });
 
-  test('images that were made for the user do not go back to a model, and count as no prompt', () => {
+  test('images made for the user are not sent back to a model, and do not count as prompt', () => {
     const answer = { role: 'assistant', content: 'Here.', reasoning_content: 'hm' };
     const images = [{ type: 'image_url', image_url: { url: `data:image/png;base64,${'A'.repeat(10_000)}` } }];
     const messages = [...base.messages, { ...answer, images }, { role: 'user', content: 'Another' }];
@@ -76,14 +76,14 @@ describe('chat request', () => {
     expect([promptBytes, promptTokens, imageCount, needs.vision, session]).toEqual([plain.promptBytes, plain.promptTokens, 0, false, plain.session]);
   });
 
-  test('of parts that are no text the tokens are a guess, and told apart', () => {
+  test('the tokens of parts that are not text are an estimate, given separately', () => {
     const plain = requestOf({ messages: [{ role: 'user', content: [{ type: 'text', text: 'What?' }] }] });
     const { promptTokens, mediaTokens } = requestOf({ messages: [{ role: 'user', content: [{ type: 'text', text: 'What?' }, ...['a', 'b'].map((name) => ({ type: 'image_url', image_url: { url: `https://x/${name}.png` } }))] }] });
     expect([plain.mediaTokens, mediaTokens]).toEqual([0, 2_000]);
     expect(promptTokens - mediaTokens).toBeLessThan(plain.promptTokens + 50);
   });
 
-  test('a prompt counts alike, whether its client escapes what is not ASCII or not', () => {
+  test('a prompt counts the same whether its client escapes non-ASCII text or not', () => {
     const body = JSON.stringify({ ...base, messages: [{ role: 'user', content: 'Привет, мир! 🚂'.repeat(100) }] });
     const escaped = body.replace(/[\u0080-\uffff]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`);
     expect(escaped.length).toBeGreaterThan(2 * Buffer.byteLength(body));
@@ -92,24 +92,24 @@ describe('chat request', () => {
     expect(counted).toEqual(plain);
   });
 
-  test('takes an empty list of stop sequences, which hosts refuse, as none', () => {
+  test('an empty list of stop sequences, which hosts refuse, is removed', () => {
     expect(requestOf({ stop: [] }).fields.map(({ name }) => name)).toEqual(['messages']);
     expect(requestOf({ stop: ['a'] }).needs.params).toEqual(['stop']);
   });
 
-  test('takes null for every optional field as absent, and forwards none of them', () => {
+  test('null counts as absent for every optional field, and is not forwarded', () => {
     const names = ['temperature', 'max_tokens', 'stream', 'stream_options', 'stop', 'n', 'tools', 'tool_choice', 'response_format', 'plugins', 'provider', 'zdr', 'data_collection', 'min_quantization', 'models', 'session_id', 'user', 'metadata', 'logit_bias'];
     expect(requestOf(Object.fromEntries(names.map((name) => [name, null]))).fields.map(({ name }) => name)).toEqual(['messages']);
   });
 
-  test('leaves nulls out of messages that hosts would refuse for them, and content as it is', () => {
+  test('nulls that hosts refuse are removed from messages, except for content', () => {
     const dumped = { refusal: null, annotations: [], audio: null, function_call: null, tool_calls: null };
     const messages = [{ role: 'user', content: 'Hi', name: null }, { role: 'assistant', content: 'a', ...dumped }, { role: 'assistant', content: null, refusal: null, tool_calls: [call] }, { role: 'tool', tool_call_id: 'c1', content: 'r' }];
     const [sent] = requestOf({ messages }).fields;
     expect(JSON.parse(sent?.value.toString() ?? '')).toEqual([{ role: 'user', content: 'Hi' }, { role: 'assistant', content: 'a', annotations: [] }, { role: 'assistant', content: null, tool_calls: [call] }, { role: 'tool', tool_call_id: 'c1', content: 'r' }]);
   });
 
-  test('forwards the bytes as they were sent, and never what steers the gateway', () => {
+  test('fields are forwarded byte for byte, but never those that control the gateway', () => {
     const body = Buffer.from('{"model":"m", "messages" : [ {"role":"user","content":"é"} ],"temperature":1.0,"max_tokens":5,"stream":true,"foo":1,"zdr":true}');
     const result = readChatRequest(body, 'A', nameSession);
     if (result.kind !== 'ok') throw new Error('expected a request');
@@ -117,7 +117,7 @@ describe('chat request', () => {
     expect(result.request).toMatchObject({ stream: true, maxTokens: 5, zdr: true, ignoredParams: ['foo'], needs: { params: ['temperature', 'max_tokens'] } });
   });
 
-  test.each([['\n', true], [['END', ' '], true], ['', true], ['END', false], [['END', '\nEND'], false]])('tells whether one of its stop sequences is blank: %j', (stop, isBlank) => {
+  test.each([['\n', true], [['END', ' '], true], ['', true], ['END', false], [['END', '\nEND'], false]])('notes whether a stop sequence is blank: %j', (stop, isBlank) => {
     expect(requestOf({ stop }).needs.params?.filter((name) => name !== 'stop.second')).toEqual(isBlank ? ['stop', 'stop.blank'] : ['stop']);
   });
 
@@ -125,7 +125,7 @@ describe('chat request', () => {
     ['9223372036854775807', 'ok'], ['-9223372036854775808', 'ok'], ['9007199254740993', 'ok'], ['1e3', 'ok'], ['-0', 'ok'],
     ['9223372036854775808', 'invalid_value'], ['-9223372036854775809', 'invalid_value'], ['1e19', 'invalid_value'], ['9223372036854775808.0', 'invalid_value'], ['1e400', 'invalid_value'], ['1000000000000000000000000000000', 'invalid_value'],
     ['1.5', 'invalid_type'], ['"1"', 'invalid_type'], ['true', 'invalid_type'],
-  ])('a seed is an integer of 64 bits, and goes on with every digit: %s', (seed, expected) => {
+  ])('a seed is a 64-bit integer, and is forwarded with every digit: %s', (seed, expected) => {
     const result = readChatRequest(Buffer.from(`${JSON.stringify(base).slice(0, -1)},"seed":${seed}}`), 'A', nameSession);
     if (result.kind === 'ok') expect(['ok', result.request.fields.find(({ name }) => name === 'seed')?.value.toString()]).toEqual([expected, seed]);
     else expect([result.error.code, result.error.param]).toEqual([expected, 'seed']);
@@ -143,7 +143,7 @@ describe('chat request', () => {
     [sampling, []],
     [{ stop: ['a', 'b'] }, ['stop.second']],
     [{ stop: ['a'] }, []],
-  ])('tells of sampling beside thoughts, and of several stop sequences: %j', (body, names) => {
+  ])('notes sampling beside reasoning, and several stop sequences: %j', (body, names) => {
     expect((requestOf(body).needs.params ?? []).filter((name) => /\.(thinking|second)$/.test(name) && name !== 'top_p.second')).toEqual(names);
   });
 
@@ -166,36 +166,36 @@ describe('chat request', () => {
     [{ tools: [tool], parallel_tool_calls: false }, ['parallel_tool_calls.single']],
     [{ tools: [tool], parallel_tool_calls: true }, []],
     [{ parallel_tool_calls: false }, []],
-  ])('tells of values that not every host takes: %j', (body, names) => {
+  ])('notes values that not all hosts accept: %j', (body, names) => {
     expect((requestOf(body).needs.params ?? []).filter((name) => name.includes('.'))).toEqual(names);
   });
 
-  test('the limit of tokens is known by the name that it was sent under', () => {
+  test('the token limit keeps the name under which it was sent', () => {
     for (const [body, name] of [[{ max_tokens: 5 }, 'max_tokens'], [{ max_completion_tokens: 5, max_tokens: null }, 'max_completion_tokens'], [{}, undefined]] as const) expect(requestOf(body).maxTokensParam).toBe(name);
   });
 
-  test.each([{ user: 'a\ud800' }, { user: '\udfffa' }, { user: 'a\0' }, { session_id: 'a\ud800' }, { model: 'm\ud800' }, { models: ['a', 'm\ud800'] }, { provider: { ignore: ['a\ud800'] } }])('a name that would be kept as another is refused: %j', (body) => {
+  test.each([{ user: 'a\ud800' }, { user: '\udfffa' }, { user: 'a\0' }, { session_id: 'a\ud800' }, { model: 'm\ud800' }, { models: ['a', 'm\ud800'] }, { provider: { ignore: ['a\ud800'] } }])('a name that cannot be stored exactly is refused: %j', (body) => {
     const result = read(body);
     const [field = ''] = Object.keys(body);
     expect(result.kind === 'invalid' ? [result.error.code, result.error.param?.split('.')[0]] : 'ok').toEqual(['invalid_value', field]);
     expect(read({ user: '\ud83d\ude00', session_id: '\ufffd' }).kind).toBe('ok');
   });
 
-  test.each([['web', "'web-search' does"], ['file-parser', "'pdf-reader' does"], ['response-healing', 'by itself']])('of the plugin %s of OpenRouter it is told what does the same here', (id, hint) => {
+  test.each([['web', "'web-search' does"], ['file-parser', "'pdf-reader' does"], ['response-healing', 'by itself']])('for the plugin %s of OpenRouter the error names the equivalent here', (id, hint) => {
     for (const body of [{ plugins: [{ id }] }, { plugins: [id] }, { plugin_options: { [id]: {} } }]) expect(read(body)).toMatchObject({ kind: 'invalid', error: { code: 'unknown_plugin', message: expect.stringContaining(hint) } });
     expect(read({ plugins: ['nope'] })).toMatchObject({ error: { message: expect.stringMatching(/memory\.$/) } });
   });
 
-  test.each<[object, boolean]>([[{ temperature: 1, top_p: 1 }, true], [{ top_p: 0.5, temperature: 0 }, true], [{ top_p: 1 }, false], [{ temperature: 1, top_p: null }, false]])('tells whether both ways of sampling are set: %j', (body, hasBoth) => {
+  test.each<[object, boolean]>([[{ temperature: 1, top_p: 1 }, true], [{ top_p: 0.5, temperature: 0 }, true], [{ top_p: 1 }, false], [{ temperature: 1, top_p: null }, false]])('notes whether both ways of sampling are set: %j', (body, hasBoth) => {
     expect((requestOf(body).needs.params ?? []).includes('top_p.second')).toBe(hasBoth);
   });
 
-  test('accepts a tool turn and tells what the request needs', () => {
+  test('accepts a tool turn and notes what the request needs', () => {
     const request = requestOf({ tools: [tool], tool_choice: 'required', messages: [...base.messages, { role: 'assistant', content: null, tool_calls: [call] }, { role: 'tool', tool_call_id: 'c1', content: '4' }, { role: 'user', content: [{ type: 'image_url', image_url: { url: 'https://x/y' } }] }] });
     expect(request).toMatchObject({ messageCount: 4, imageCount: 1, hasUnboundedParts: false, needs: { tools: true, forcedToolChoice: true, vision: true } });
   });
 
-  test('tells what the definitions of tools that earlier turns called may take, each tool once', () => {
+  test('notes the size of the definitions of tools that earlier turns called, each tool once', () => {
     const calling = (content: string | null, names: readonly string[]): object => ({ role: 'assistant', content, tool_calls: names.map((name, index) => ({ id: `c${index}`, type: 'function', function: { name, arguments: '{}' } })) });
     const bytesOf = (...messages: readonly object[]): number => requestOf({ messages: [...base.messages, ...messages] }).calledToolBytes;
     const one = bytesOf(calling(null, ['add']));
@@ -212,12 +212,12 @@ describe('chat request', () => {
     ['web-search', { include_domains: ['a.example'], max_results: 2 }, { max_results: 4 }, { include_domains: ['a.example'], max_results: 4 }],
     ['memory', { write: false }, { write: null, namespace: 'private' }, { write: false, namespace: 'private' }],
     ['memory', { write: true }, { write: false }, { write: false }],
-  ])('every option of %s is kept, whichever of the two forms names it; plugin_options wins', (id, inObject, beside, merged) => {
+  ])('every option of %s is kept, in either form; plugin_options wins', (id, inObject, beside, merged) => {
     expect(requestOf({ plugins: [{ id, ...inObject }], plugin_options: { [id]: beside } }).pluginOptions).toEqual({ [id]: merged });
     expect(requestOf({ plugins: [{ id, ...inObject }, id, { id, ...beside }] })).toMatchObject({ pluginIds: [id], pluginOptions: { [id]: merged } });
   });
 
-  test('a null under a name that no other form has is kept, so that an unknown option is told', () => {
+  test('a null under a name that the other form lacks is kept, so that an unknown option is reported', () => {
     const request = requestOf({ plugins: [{ id: 'memory', write: false }], plugin_options: { memory: { constructor: null } } });
     expect(Object.entries(request.pluginOptions['memory'] as object)).toEqual([['write', false], ['constructor', null]]);
   });
@@ -226,14 +226,14 @@ describe('chat request', () => {
     expect(requestOf({ plugins: ['web-search', { id: 'web-search', max_results: 3 }], provider: { max_price: { prompt: 0.15 } } })).toMatchObject({ pluginIds: ['web-search'], pluginOptions: { 'web-search': { max_results: 3 } }, provider: { maxPricePrompt: '150000000' } });
   });
 
-  test('an option of healing that is none is refused and named', () => {
+  test('an unknown option of healing is refused by name', () => {
     const off = { 'json-healing': { enabled: false } };
     expect(requestOf({ plugin_options: off }).pluginOptions).toEqual(off);
     expect(read({ plugin_options: { 'json-healing': { enabld: false } } })).toMatchObject({ kind: 'invalid', error: { code: 'invalid_value', param: 'plugin_options.json-healing.enabld' } });
     expect(read({ plugin_options: { 'json-healing': { enabled: 'no' } } })).toMatchObject({ kind: 'invalid', error: { code: 'invalid_type' } });
   });
 
-  test('of a body of thousands of fields variant B copies those that it has', () => {
+  test('for a body with thousands of fields variant B copies only those that it has', () => {
     const body = Buffer.from(JSON.stringify({ ...base, ...Object.fromEntries(Array.from({ length: 10_000 }, (_, at) => [`x${String(at)}`, 1])) }));
     const copied = [jest.spyOn(Object, 'fromEntries'), jest.spyOn(Object, 'entries')];
     const result = readChatRequest(body, 'B', nameSession);
@@ -243,29 +243,29 @@ describe('chat request', () => {
     expect(result.kind === 'ok' ? result.request.ignoredParams.length : 0).toBe(10_000);
   });
 
-  test('variant B ignores and names what only variant A has, but honours privacy', () => {
+  test('variant B ignores and names fields that only variant A has, but applies privacy', () => {
     expect(requestOf({ plugins: ['nope'], min_quantization: 'x', zdr: true, data_collection: 'deny' }, 'B')).toMatchObject({ pluginIds: [], minQuantization: '', zdr: true, dataCollection: 'deny', ignoredParams: ['plugins', 'min_quantization'] });
   });
 
   test.each<[object, { zdr: boolean; dataCollection: string }]>([
     [{ provider: { zdr: true, data_collection: 'deny' } }, { zdr: true, dataCollection: 'deny' }], [{ zdr: false, data_collection: 'allow', provider: { zdr: true, data_collection: 'deny' } }, { zdr: true, dataCollection: 'deny' }],
     [{ zdr: true, data_collection: 'deny', provider: { zdr: false, data_collection: 'allow' } }, { zdr: true, dataCollection: 'deny' }], [{ provider: { data_collection: 'allow' } }, { zdr: false, dataCollection: 'allow' }], [{}, { zdr: false, dataCollection: '' }],
-  ])('a wish for privacy counts wherever it stands, the stricter one first: %j', (over, wishes) => {
+  ])('a privacy wish counts wherever it is, the stricter one first: %j', (over, wishes) => {
     for (const variant of ['A', 'B'] as const) expect(requestOf(over, variant)).toMatchObject(wishes);
   });
 
-  test('preferences that mean nothing here are named', () => {
+  test('preferences without a meaning here are named', () => {
     expect(requestOf({ provider: { order: ['a'], zdr: true, quantizations: ['int4'], foo: 1, max_price: { prompt: 1, request: 2 } } }).ignoredParams).toEqual(['provider.quantizations', 'provider.foo', 'provider.max_price.request']);
   });
 
-  test('one conversation keeps its name as it grows', () => {
+  test('a conversation keeps its name as it grows', () => {
     const grown = requestOf({ messages: [...base.messages, { role: 'assistant', content: 'Yes?' }, { role: 'user', content: 'Bye' }] });
     expect(grown.session).toBe(requestOf({}).session);
     expect(requestOf({ messages: [{ role: 'user', content: 'Other' }] }).session).not.toBe(grown.session);
     expect(requestOf({ session_id: 's', messages: [{ role: 'user', content: 'Other' }] }).session).toContain('"s"');
   });
 
-  test('never throws, whatever stands in any field', () => {
+  test('never throws, whatever value a field has', () => {
     const odd: unknown[] = [null, 0, -1, 1.5, 1e21, '', 'x', true, [], [null], [[]], {}, [{}], { type: null }, { type: 'function' }, [{ type: 'text' }], { constructor: 1 }, { id: {} }, ['toString'], { max_price: { prompt: 0.1234567891234 } }];
     const names = ['model', 'messages', 'temperature', 'max_tokens', 'stream', 'stream_options', 'stop', 'n', 'seed', 'logit_bias', 'metadata', 'modalities', 'tools', 'tool_choice', 'response_format', 'plugins', 'plugin_options', 'provider', 'models', 'session_id', 'min_quantization', 'constructor', 'toString'];
     for (const name of names) for (const value of odd) for (const variant of ['A', 'B'] as const) expect(['ok', 'invalid']).toContain(read({ [name]: value }, variant).kind);
@@ -277,19 +277,19 @@ describe('chat request', () => {
 test.each<[object, string, string]>([
   [{ modalities: ['text', 'audio'], audio: { voice: 'alloy', format: 'wav' } }, 'invalid_value', 'modalities.[1]'], [{ modalities: ['text', 1] }, 'invalid_type', 'modalities.[1]'],
   [{ logit_bias: { 5: 101 } }, 'invalid_value', 'logit_bias.5'], [{ logit_bias: { 5: '1' } }, 'invalid_type', 'logit_bias.5'], [{ metadata: { a: 'x', b: 1 } }, 'invalid_type', 'metadata.b'], [{ metadata: { a: null } }, 'invalid_type', 'metadata.a'],
-])('names the member that is wrong in %j', (over, code, param) => {
+])('names the wrong member in %j', (over, code, param) => {
   const result = read(over);
   expect(result.kind === 'invalid' ? [result.error.code, result.error.param] : 'ok').toEqual([code, param]);
 });
 
-test('a plugin of another gateway is refused with the names of those that are', () => {
+test('an unknown plugin is refused with the names of the known ones', () => {
   const refused = read({ plugins: [{ id: 'web', max_results: 3 }] });
   expect(refused.kind === 'invalid' ? refused.error.message : '').toBe("There is no plugin 'web'; known are web-search, gutenberg, code-exec, image-gen, pdf-reader, memory. What it does, 'web-search' does here.");
   const options = read({ plugin_options: { 'response-healing': {} } });
   expect(options.kind === 'invalid' ? options.error.message : '').toMatch(/ memory, json-healing\. Leave it out/);
 });
 
-test('a large body is read like any other, with turns for others between scan, parser and checks', async () => {
+test('a large body is read like a small one, with other turns of the loop between scan, parser and checks', async () => {
   const turns: string[] = [];
   const readInSteps = async (text: string) => {
     turns.length = 0;
@@ -306,7 +306,7 @@ test('a large body is read like any other, with turns for others between scan, p
   expect(await readInSteps('{"a":1,"a":2}')).toBe(0);
 });
 
-test('a choice of tool without tools waits for those of plugins, and is nothing without either', () => {
+test('a tool choice without tools waits for plugins, and is ignored without either', () => {
   const named = { type: 'function', function: { name: 'code_exec' } };
   const request = requestOf({ plugins: ['code-exec'], tool_choice: named, parallel_tool_calls: false });
   expect(request.waitingToolFields?.map(({ name, value }) => [name, JSON.parse(value.toString('utf8'))])).toEqual([['tool_choice', named], ['parallel_tool_calls', false]]);
@@ -324,12 +324,12 @@ test.each<[string, object, string, unknown]>([
   ['an image', user({ type: 'image_url', image_url: { url: 'https://x/y.png', detail: null } }), 'messages', [{ role: 'user', content: [{ type: 'image_url', image_url: { url: 'https://x/y.png' } }] }]],
   ['a file', user({ type: 'file', file: { file_data: 'x', filename: null, file_id: null } }), 'messages', [{ role: 'user', content: [{ type: 'file', file: { file_data: 'x' } }] }]],
   ['an answer that came back as a client wrote it out', { messages: [...base.messages, { role: 'assistant', content: null, refusal: null, audio: null, function_call: null, tool_calls: [call] }, { role: 'tool', tool_call_id: 'c1', content: 'x' }] }, 'messages', [...base.messages, { role: 'assistant', content: null, tool_calls: [call] }, { role: 'tool', tool_call_id: 'c1', content: 'x' }]],
-])('null is absent in %s too, and goes to nobody', (_what, over, name, sent) => {
+])('null is absent in %s too, and is not forwarded', (_what, over, name, sent) => {
   const field = requestOf(over).fields.find((one) => one.name === name);
   expect(JSON.parse(field?.value.toString('utf8') ?? '')).toEqual(sent);
 });
 
-test('an object by a schema is asked for as every host takes it, digit for digit', () => {
+test('an object by a schema is sent in the form that every host takes, digit for digit', () => {
   const schema = '{"type":"object","properties":{"n":{"maximum":1.0e400}}, "type2":9007199254740993}';
   const result = readChatRequest(Buffer.from(`{"model":"auto","messages":[{"role":"user","content":"hi"}],"response_format":{"schema" : ${schema} ,"type":"json_object"}}`), 'A', nameSession);
   if (result.kind === 'invalid') throw new Error(result.error.message);
@@ -354,11 +354,11 @@ test.each<[string, object, string | undefined]>([
   ['none where the id is empty', user({ type: 'file', file: { file_data: DATA, file_id: '' } }), undefined],
   ['none in sound without an id', spoken({ transcript: 'Hello' }), undefined],
   ['none in text', { ...user({ type: 'text', text: 'file_id: file-1' }), metadata: { file_id: 'file-1' } }, undefined],
-])('finds the id of what lies at a provider: %s', (_what, over, param) => {
+])('finds the id of something stored at a provider: %s', (_what, over, param) => {
   for (const variant of ['A', 'B'] as const) expect(requestOf(over, variant)).toMatchObject({ storedParam: param, needs: { ownCredential: param !== undefined } });
 });
 
-test('no field that names what lies at a provider is sent on', () => {
+test('no field that names something stored at a provider is forwarded otherwise', () => {
   const names = { store: true, previous_response_id: 'resp_1', conversation: 'conv_1', prompt: { id: 'pmpt_1' }, container: 'cntr_1', audio: { voice: { id: 'voice_1' } }, web_search_options: { vector_store_ids: ['vs_1'] }, file_ids: ['file-1'], cached_content: 'cachedContents/1', cache_salt: 'x', prediction: {} };
   const { fields, ignoredParams } = requestOf(names);
   expect([fields.map(({ name }) => name), ignoredParams]).toEqual([['messages'], Object.keys(names)]);

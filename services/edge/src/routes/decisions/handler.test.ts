@@ -59,7 +59,7 @@ const internal = (): never => {
 describe('GET /v1/decisions/{id}', () => {
   const get = (id = ID, options: Parameters<typeof call>[2] = {}): Promise<Answered> => call('GET', `/v1/decisions/${id}`, options);
 
-  test('200: the record in the contract’s words, asked for the caller’s account alone', async () => {
+  test('200: the record in the API’s form, of the caller’s account only', async () => {
     billing('GetDecision', { decision: { ...STORED, score: 0.5 } });
     const { status, body } = await get();
     expect(status).toBe(200);
@@ -72,14 +72,14 @@ describe('GET /v1/decisions/{id}', () => {
     expect(asked).toEqual([['GetDecision', { accountId: ACCOUNT, id: ID }]]);
   });
 
-  test('200: one that is still with routing', async () => {
+  test('200: a decision that routing has not sent to billing yet', async () => {
     billing('GetDecision', { decision: null });
     recently({ found: true, ...STORED });
     expect(await get()).toMatchObject({ status: 200, body: { id: ID, score: null } });
     expect(asked.map(([method, { accountId }]) => [method, accountId])).toEqual([['GetDecision', ACCOUNT], ['RecentDecision', ACCOUNT]]);
   });
 
-  test('401: without a key, and with one that is none', async () => {
+  test('401: without a key, and with an invalid one', async () => {
     expect(await get(ID, { as: '' })).toMatchObject({ status: 401, code: null });
     expect(await get(ID, { as: makeApiKey(randomBytes) })).toMatchObject({ status: 401, code: 'invalid_api_key' });
     expect(asked).toEqual([]);
@@ -89,13 +89,13 @@ describe('GET /v1/decisions/{id}', () => {
     expect(await get(ID, { as: keyWithout('usage:read') })).toMatchObject({ status: 403, code: 'insufficient_scope' });
   });
 
-  test('404: neither kept nor recent', async () => {
+  test('404: neither stored nor recent', async () => {
     billing('GetDecision', { decision: null });
     recently({ found: false });
     expect(await get()).toMatchObject({ status: 404, code: 'decision_not_found', param: 'id' });
   });
 
-  test.each(['x', 'chatcmpl-1', 'key_01JD0000000000000000000000', `${ID}0`, '%00', "'%20or%201=1"])('404: %s is no id of a decision, and nobody is asked', async (id) => {
+  test.each(['x', 'chatcmpl-1', 'key_01JD0000000000000000000000', `${ID}0`, '%00', "'%20or%201=1"])('404: %s is no decision id, and no other service is asked', async (id) => {
     expect(await get(id)).toMatchObject({ status: 404, code: 'decision_not_found' });
     expect(asked).toEqual([]);
   });
@@ -104,7 +104,7 @@ describe('GET /v1/decisions/{id}', () => {
     for (const method of ['POST', 'PUT', 'DELETE']) expect(await call(method, `/v1/decisions/${ID}`)).toMatchObject({ status: 405, code: 'method_not_allowed' });
   });
 
-  test('500: a bug of ours, and routing away after billing knew nothing', async () => {
+  test('500: a bug of ours, and routing away when billing does not know the decision', async () => {
     door.books.set('GetDecision', internal);
     expect(await get()).toMatchObject({ status: 500, code: 'internal_error' });
     billing('GetDecision', { decision: null });
@@ -123,20 +123,20 @@ describe('POST /v1/feedback', () => {
   const GIVEN = { request_id: 'chatcmpl-1', score: 0.25 };
   const post = (body: unknown = GIVEN, options: Parameters<typeof call>[2] = {}): Promise<Answered> => call('POST', '/v1/feedback', { body: typeof body === 'string' ? body : JSON.stringify(body), ...options });
 
-  test('204: kept beside the decision', async () => {
+  test('204: stored beside the decision', async () => {
     billing('Feedback', { known: true, kept: true });
     expect(await post()).toMatchObject({ status: 204, body: {} });
     expect(asked).toEqual([['Feedback', { accountId: ACCOUNT, requestId: 'chatcmpl-1', score: 0.25 }]]);
   });
 
-  test('204: a decision that is still with routing goes along, for the caller’s account', async () => {
+  test('204: a decision that is still with routing is sent along, for the caller’s account', async () => {
     billing('Feedback', { known: false, kept: false }, { known: true, kept: true });
     recently({ found: true, ...STORED, accountId: 'acct_other' });
     expect((await post()).status).toBe(204);
     expect(asked.at(-1)).toEqual(['Feedback', { accountId: ACCOUNT, requestId: 'chatcmpl-1', score: 0.25, decision: { ...STORED, accountId: ACCOUNT } }]);
   });
 
-  test('204: a booked request without a record: nothing is kept, and that is no error', async () => {
+  test('204: for a booked request without a record nothing is stored, without an error', async () => {
     billing('Feedback', { known: true, kept: false });
     recently({ found: false });
     expect((await post()).status).toBe(204);
@@ -154,7 +154,7 @@ describe('POST /v1/feedback', () => {
     ['an empty request', { ...GIVEN, request_id: '' }, 'invalid_value', 'request_id'],
     ['a request that is too long', { ...GIVEN, request_id: 'x'.repeat(201) }, 'invalid_value', 'request_id'],
     ['another account', { ...GIVEN, account_id: 'acct_other' }, 'invalid_value', 'account_id'],
-  ])('400: %s, and nobody is told', async (_what, body, code, param) => {
+  ])('400: %s, and billing is not told', async (_what, body, code, param) => {
     billing('Feedback', { known: true, kept: true });
     expect(await post(body)).toMatchObject({ status: 400, code, param });
     expect(asked).toEqual([]);
@@ -186,7 +186,7 @@ describe('POST /v1/feedback', () => {
     expect(await post(GIVEN, { headers: { 'content-type': 'text/plain' } })).toMatchObject({ status: 415, code: 'unsupported_media_type' });
   });
 
-  test('500: a bug of ours, and routing away for a request that billing does not know', async () => {
+  test('500: a bug of ours, and routing away when billing does not know the request', async () => {
     door.books.set('Feedback', internal);
     expect(await post()).toMatchObject({ status: 500, code: 'internal_error' });
     billing('Feedback', { known: false, kept: false });

@@ -14,14 +14,14 @@ const document = openApiDocument() as Document;
 const ELSEWHERE = ['/api/plugins', '/api/memory', '/v1/chat/completions'];
 
 describe('/openapi.json', () => {
-  test('every operation has its own id, and every schema is one', () => {
+  test('every operation has its own id, and every schema one definition', () => {
     const ids = Object.values(document.paths).flatMap((methods) => Object.values(methods).map(({ operationId }) => operationId));
     expect(new Set(ids).size).toBe(OPERATIONS.length);
     const ajv = new Ajv2020({ strict: false, validateFormats: false });
     ajv.addSchema({ $id: 'doc', components: document.components });
     for (const name of Object.keys(document.components.schemas)) expect(() => ajv.compile({ $ref: `doc#/components/schemas/${name}` })).not.toThrow();
   });
-  test('a request may hold null where it may leave a field out, and every refusal of a body is told', () => {
+  test('a field that may be absent may be null, and every refusal of a body is documented', () => {
     const ajv = new Ajv2020({ strict: false, validateFormats: false });
     ajv.addSchema({ $id: 'doc', components: document.components });
     const names = Object.keys((document.components.schemas['ChatCompletionRequest'] as { properties: object }).properties).filter((name) => name !== 'model' && name !== 'messages');
@@ -32,7 +32,7 @@ describe('/openapi.json', () => {
     for (const { method, path } of OPERATIONS) expect(Object.keys(document.paths[path]?.[method]?.responses ?? {})).toEqual(expect.arrayContaining(path.startsWith('/api/') ? ['400', '408', '417', '431'] : ['408', '417', '431']));
     for (const method of ['get', 'put', 'delete']) expect(Object.keys(document.paths['/api/providers/{provider}']?.[method]?.responses ?? {})).toEqual(expect.arrayContaining(['400', '404']));
   });
-  test('every path that it names is one of this door: without a key it is 401, not 404 or 405', async () => {
+  test('every documented path exists: without a key it is 401, not 404 or 405', async () => {
     const door = await startDoor();
     try {
       for (const { method, path, isPublic = false } of OPERATIONS) {
@@ -45,7 +45,7 @@ describe('/openapi.json', () => {
       await door.stop();
     }
   });
-  test('a decision is what it says one is, with a prediction and without', () => {
+  test('a decision matches its schema, with a prediction and without', () => {
     const candidate = { model: 'maker/m', endpoint: 'maker/m@a', quality: 0.7, effectiveCost: 1_200, latencyMsP75: null, successShare: 0.99, tier: 1, utility: null, propensity: 1 };
     const record = { snapshotId: 's', request: { model: 'auto', models: [], promptTokens: 12, mode: '', costWeight: 0.5 }, rejected: { context: 3 }, considered: [candidate], floor: null, reason: null, attempts: ['maker/m@a'], reference: null, sentence: 'It was the cheapest.' };
     for (const predicted of [{ artefactId: null, prediction: null }, { artefactId: 'a1', prediction: { cluster: 'c', difficulty: 0.2, familiarity: 0.9 } }]) {
@@ -54,7 +54,7 @@ describe('/openapi.json', () => {
       expect(Object.keys(body).sort()).toEqual(Object.keys(Decision.shape).sort());
     }
   });
-  test('is public, and told to be kept for an hour', async () => {
+  test('is public, and may be cached for an hour', async () => {
     const door = await startDoor();
     const answer = await fetch(`${door.url}/openapi.json`);
     expect([answer.status, answer.headers.get('cache-control')]).toEqual([200, 'public, max-age=3600']);

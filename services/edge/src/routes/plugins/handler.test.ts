@@ -17,7 +17,7 @@ test.each<[string, Partial<Account__Output>, readonly string[], readonly string[
   ['none, where chat models alone are allowed', { allowModels: ['openai/gpt-4o'] }, [], []],
   ['none of a provider that is denied', { denyProviders: ['Azure', 'simulator/fast'] }, [], ['openai/painter']],
   ['those of providers that are allowed', { allowProviders: ['azure'] }, [], ['x/painter']],
-])('tells which models a plugin may ask for this key: %s', async (_what, account, allowedModels, left) => {
+])('lists which models a plugin may use for this key: %s', async (_what, account, allowedModels, left) => {
   const key = allowedModels.length === 0 ? {} : { limits: { costCapPeriod: '', allowedModels: [...allowedModels], costCaps: [] } };
   const { data } = JSON.parse(await answerPlugins(plugins, callerWith({ account, key }))) as { readonly data: readonly { readonly id: string; readonly models?: readonly string[] }[] };
   expect(data.map(({ id, models }) => [id, models])).toEqual([['memory', undefined], ['image-gen', left]]);
@@ -33,13 +33,13 @@ describe('memory', () => {
     ['deleted', forgetMemory, { user: 'ada', namespace: '' }, 'namespace'],
     ['read', answerMemory, { user: '' }, 'user'],
     ['deleted', forgetMemory, { user: '' }, 'user'],
-  ] as const)('nothing is %s where a name is empty: it is none, and neither every one nor the account itself', async (_what, answer, query, param) => {
+  ] as const)('nothing is %s for an empty name, which means neither all nor the account itself', async (_what, answer, query, param) => {
     const refused = await answer(keeping, 'acct_1', query).catch((error: unknown) => error);
     expect(refused instanceof ApiErrorException ? refused.error : refused).toMatchObject({ status: 400, code: 'invalid_value', param });
     expect(asked).toEqual([]);
   });
 
-  test('is listed in pages, each of which names its ends and whether more follows', async () => {
+  test('is listed in pages with their first and last id, and whether more follow', async () => {
     const facts = ['f2', 'f1'].map((id) => ({ id, text: id, namespace: 'n', createdAtMs: '1000', updatedAtMs: '2000' }));
     const listing = { unary: (_method: string, request: object) => Promise.resolve((asked.push(['', request]), { facts, hasMore: true })) } as unknown as typeof plugins;
     expect(JSON.parse(await answerMemory(listing, 'acct_1', { user: 'ada', limit: '2', after: 'f3' }))).toMatchObject({ object: 'list', data: [{ id: 'f2' }, { id: 'f1' }], has_more: true, first_id: 'f2', last_id: 'f1' });
@@ -48,13 +48,13 @@ describe('memory', () => {
     expect(JSON.parse(await answerPlugins(plugins, callerWith()))).toMatchObject({ has_more: false, first_id: 'memory', last_id: 'image-gen' });
   });
 
-  test('behind a fact that is none, or is gone, is refused: an empty page would be taken for the end', async () => {
+  test('a page after an unknown or deleted fact is refused, since an empty page would look like the end', async () => {
     const lost = { unary: () => Promise.resolve({ facts: [], hasMore: false, afterUnknown: true }) } as unknown as typeof plugins;
     const refused = await answerMemory(lost, 'acct_1', { user: 'ada', after: 'f3' }).catch((error: unknown) => error);
     expect(refused instanceof ApiErrorException ? refused.error : refused).toMatchObject({ status: 400, code: 'invalid_value', param: 'after' });
   });
 
-  test('of every namespace is deleted where none is named', async () => {
+  test('is deleted in all namespaces if none is named', async () => {
     await forgetMemory(keeping, 'acct_1', { user: 'ada' });
     await forgetMemory(keeping, 'acct_1', { user: 'ada', namespace: 'work' });
     expect(asked).toEqual(['', 'work'].map((namespace) => ['DeleteMemory', { accountId: 'acct_1', user: 'ada', namespace }]));
