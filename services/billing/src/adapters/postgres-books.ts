@@ -9,7 +9,7 @@ import type { Database } from '@signalbox/sql/database';
 import type { RunPrepared } from '@signalbox/sql/prepared';
 import { sql } from 'kysely';
 import type { BooksStore, CostChange, ReconcileRow } from '../domain/books.js';
-import { dayOf } from '../domain/usage.js';
+import { dayOf, FURTHER_FLAG } from '../domain/usage.js';
 import { textArray } from './arrays.js';
 import { createRecounter } from './postgres-recount.js';
 import { createRequestReads } from './postgres-requests.js';
@@ -134,7 +134,7 @@ export function createPostgresBooks(database: Pick<Database<unknown>, 'db' | 'tr
           sum(byok_tokens)::bigint as byok_tokens, sum(charge_nano_usd)::bigint as charge, sum(fees_nano_usd)::bigint as fees, sum(adjusted_nano_usd)::bigint as adjusted from usage_days where account_id = ${accountId} and period = ${period} group by model, provider`.execute(transaction);
         const adjustments = await sql<{ request_id: string; amount_nano_usd: bigint; late_period: string | null }>`select e.request_id, e.amount_nano_usd,
           case when e.flags @> '{late}' then (select c.period from ledger_entries c where (c.kind = 'charge' or c.charge_hash is not null) and c.request_id = e.request_id) end as late_period
-          from ledger_entries e where e.account_id = ${accountId} and e.kind = 'adjustment' and e.period = ${period} and e.applies_to = 'charge' order by e.seq limit ${ADJUSTMENT_LINES_MAX}`.execute(transaction);
+          from ledger_entries e where e.account_id = ${accountId} and e.kind = 'adjustment' and e.period = ${period} and e.applies_to = 'charge' and not e.flags @> ${`{${FURTHER_FLAG}}`}::text[] order by e.seq limit ${ADJUSTMENT_LINES_MAX}`.execute(transaction);
         const charges = await sql<{ period: string; charge: bigint; terms: TermsJson | null }>`select u.period, charge, t.terms from
           (select period, sum(charge_nano_usd + adjusted_nano_usd)::bigint as charge from usage_days where account_id = ${accountId} group by period) u left join closed_terms t on t.account_id = ${accountId} and t.period = u.period`.execute(transaction);
         const closed = await sql<{ closed_at_ms: bigint }>`select closed_at_ms from closed_periods where period = ${period}`.execute(transaction);

@@ -70,6 +70,7 @@ export interface KnownRow {
   readonly card_id: string;
   readonly period: string;
   readonly at_ms: bigint;
+  readonly flags: readonly string[];
   /** A JSON object. */
   readonly detail: string;
   readonly has_charge: boolean;
@@ -78,7 +79,7 @@ export interface KnownRow {
 export function storedRows(row: KnownRow): StoredRow[] {
   const common = {
     requestId: row.request_id, accountId: row.account_id, keyId: row.key_id, attempt: row.attempt, amountNanoUsd: row.amount_nano_usd, tokens: row.tokens, byokTokens: row.byok_tokens,
-    source: row.source, provider: row.provider, cardId: row.card_id, period: row.period, atMs: row.at_ms,
+    source: row.source, provider: row.provider, cardId: row.card_id, period: row.period, atMs: row.at_ms, flags: row.flags,
   };
   if (row.kind !== 'attempt') return [{ ...common, kind: row.kind, detail: JSON.parse(row.detail) as ChargeDetail }];
   const attempt: StoredRow = { ...common, kind: 'attempt', detail: JSON.parse(row.detail) as AttemptDetail };

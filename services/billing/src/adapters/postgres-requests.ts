@@ -6,7 +6,7 @@ import type { AttemptView, BooksStore, Group, LatencyView, RequestsQuery, Reques
 import type { LedgerRowView } from '../domain/ports.js';
 import type { AttemptDetail } from '../domain/request.js';
 import { percentileMs } from '../domain/latency.js';
-import { dayOf } from '../domain/usage.js';
+import { dayOf, FURTHER_FLAG } from '../domain/usage.js';
 
 const DAY_MS = 86_400_000;
 /** End of the year 9999, the last date that has an ordinary text. */
@@ -70,7 +70,7 @@ function requestView(rows: readonly EntryRow[]): RequestView | undefined {
   return {
     id: charge.request_id, accountId: charge.account_id, atMs: Number(charge.at_ms), keyId: charge.key_id, period: charge.period, chargeNanoUsd: adjustments.reduce((sum, row) => sum + row.amount_nano_usd, charge.amount_nano_usd),
     attempts: rows.filter(({ kind }) => kind === 'attempt').map((row) => attemptView(row, charged.includes(row.attempt))).sort((a, b) => a.attempt - b.attempt),
-    adjustments: adjustments.map(adjustmentView),
+    adjustments: adjustments.filter(({ flags }) => !flags.includes(FURTHER_FLAG)).map(adjustmentView),
   };
 }
 

@@ -23,7 +23,7 @@ export const LOCK_HEADS: Prepared = {
   text: 'select account_id, seq, hash, totals_seq from account_heads where account_id = any($1::text[]) order by account_id for update',
 };
 
-const KNOWN_COLUMNS = ['request_id', 'account_id', 'key_id', 'kind', 'attempt', 'amount_nano_usd', 'tokens', 'byok_tokens', 'source', 'provider', 'card_id', 'period', 'at_ms', 'detail', 'seq'];
+const KNOWN_COLUMNS = ['request_id', 'account_id', 'key_id', 'kind', 'attempt', 'amount_nano_usd', 'tokens', 'byok_tokens', 'source', 'provider', 'card_id', 'period', 'at_ms', 'flags', 'detail', 'seq'];
 const ofKnown = `${KNOWN_COLUMNS.map((column) => `e.${column}`).join(', ')}, e.charge_hash is not null as has_charge`;
 /**
  * Reads all rows of these requests. A request without an attempt row has no other rows, so those are looked up only where one
@@ -37,7 +37,7 @@ export const READ_ROWS: Prepared = {
     select * from a
     union all select ${ofKnown} from known join ledger_entries e using (request_id) where e.kind = 'charge'
     union all select ${ofKnown} from known join ledger_entries e using (request_id) where e.kind = 'adjustment' and e.applies_to = 'charge'
-    union all select request_id, account_id, '', 'outcome', attempt, 0, 0, 0, '', '', '', '', 0, format('{"charged":[],"outcomes":[[%s,"%s",%s]]}', attempt, outcome, told_by_edge::text), 0, false
+    union all select request_id, account_id, '', 'outcome', attempt, 0, 0, 0, '', '', '', '', 0, '{}'::text[], format('{"charged":[],"outcomes":[[%s,"%s",%s]]}', attempt, outcome, told_by_edge::text), 0, false
       from outcomes where request_id = any($1::text[])
     order by seq`,
 };

@@ -1,4 +1,5 @@
 import { expect, test } from '@jest/globals';
+import { cardIdWith } from '@signalbox/kernel/card-fees';
 import { asNanoUsd } from '@signalbox/kernel/money';
 import { addAttempt, addOutcome, fold, NO_FACTS, type AttemptFact, type OutcomeFact } from '@signalbox/ledger-core/fold';
 import { brokenLink, CHAIN_START } from '@signalbox/ledger-core/hash-chain';
@@ -107,6 +108,25 @@ test('a correction has the time of its booking, and moves each figure from what 
   });
   expect(late.rows.map(({ kind, amountNanoUsd, atMs }) => [kind, amountNanoUsd, atMs])).toEqual([['attempt', 50n, 5n], ['adjustment', 30n, 9n]]);
   expect(late.accounts[0]?.usage).toMatchObject([{ requests: 0, tokens: 0, chargeNanoUsd: 0n, adjustedNanoUsd: 30n, costNanoUsd: 30n }]);
+});
+
+test('rounds whose logs come later are further spend; what takes back from a charge, or comes after its period was closed, is a correction', () => {
+  const round = (number: number, cost: bigint, retryOf: readonly number[] = [], cardId = 'card'): CheckedAttempt => ({ ...attempt('r1', { attempt: number, retryOf, costNanoUsd: asNanoUsd(cost), tokens: 3, byok: false }), cardId });
+  const told = (number: number, toldByEdge = true): CheckedOutcome => outcome('r1', { attempt: number, outcome: 'DELIVERED', toldByEdge });
+  const withFee = round(2, 50n, [], cardIdWith('card', { feeNanoUsd: 30n, bought: [] }));
+  const cases = [
+    ['the last round later', [round(1, 20n)], [withFee], undefined, ['further'], 5n, { chargeNanoUsd: 50n, feesNanoUsd: 30n, adjustedNanoUsd: 0n }],
+    ['the last round first', [withFee], [round(1, 20n)], undefined, ['further'], 5n, { chargeNanoUsd: 20n, feesNanoUsd: 0n, adjustedNanoUsd: 0n }],
+    ['another answer instead', [round(1, 20n)], [round(2, 50n, [1])], undefined, [], 9n, { chargeNanoUsd: 0n, feesNanoUsd: 0n, adjustedNanoUsd: 30n }],
+    ['after the close', [round(1, 20n)], [withFee], { closed: new Set(['2026-11']), open: '2026-12' }, ['late'], 9n, { chargeNanoUsd: 0n, feesNanoUsd: 0n, adjustedNanoUsd: 50n }],
+  ] as const;
+  for (const [name, early, late, books, flags, atMs, usage] of cases) {
+    const kept = newBook();
+    commit(kept, early, early.map(({ fact }) => told(fact.attempt, false)));
+    const booking = book({ attempts: late, outcomes: late.map(({ fact }) => told(fact.attempt)), requests: requestsOf(keptRows(kept.rows, kept.told)), heads: new Map(kept.head === undefined ? [] : [['acct_1', kept.head]]), nowMs: 9, books });
+    expect([name, booking.rows.filter(({ kind }) => kind === 'adjustment').map((row) => [row.flags, row.atMs])]).toEqual([name, [[flags, atMs]]]);
+    expect([name, booking.accounts[0]?.usage]).toMatchObject([name, [{ requests: 0, ...usage }]]);
+  }
 });
 
 test('a fact that names a different account than its request has is refused, and books nothing to either account', () => {

@@ -7,7 +7,7 @@ import type { ChargePeriods } from '@signalbox/ledger-core/totals';
 import type { CheckedAttempt, CheckedOutcome } from './check.js';
 import { NEW_HEAD, OpenAccount, type AccountHead, type BookedAccount, type DraftEntry, type LedgerEntry } from './open-account.js';
 import { chargeDetail, RequestState, sourceOf } from './request.js';
-import { usageOf } from './usage.js';
+import { FURTHER_FLAG, usageOf } from './usage.js';
 
 export interface Booking {
   /** New outcomes that no row contains; to be stored beside the rows. */
@@ -48,6 +48,8 @@ function bookedTo(periods: ChargePeriods, books: Books | undefined): ChargePerio
 /** Gives a reason, like the operator's own corrections. */
 const TOLD_DETAIL = JSON.stringify({ reason: 'told by the provider' });
 const NO_FLAGS: readonly string[] = [];
+const LATE_FLAGS: readonly string[] = [LATE_FLAG];
+const FURTHER_FLAGS: readonly string[] = [FURTHER_FLAG];
 
 const NONE: readonly never[] = [];
 
@@ -158,13 +160,16 @@ function charge(account: OpenAccount, requestId: string, state: RequestState, no
   const tokens = BigInt(correction.tokens);
   const byokTokens = BigInt(correction.byokTokens);
   const periods = bookedTo(state.periods, books);
+  let flags = NO_FLAGS;
+  if (!isCharge && periods !== state.periods) flags = LATE_FLAGS;
+  else if (!isCharge && state.bookedAttempts.every((booked) => charged.includes(booked))) flags = FURTHER_FLAGS;
   const row: DraftEntry = {
-    accountId: state.accountId, seq: 0n, kind: correction.kind, requestId, attempt, amountNanoUsd: correction.amountNanoUsd, tokens, byokTokens, source: source?.source ?? '', flags: !isCharge && periods !== state.periods ? [LATE_FLAG] : NO_FLAGS, provider: source?.provider ?? '',
-    period: periods.month, atMs: isCharge ? source?.endedAtMs ?? BigInt(nowMs) : BigInt(nowMs), appliesTo: isCharge ? '' : 'charge', cardId: source?.cardId ?? '', keyId: state.keyId,
+    accountId: state.accountId, seq: 0n, kind: correction.kind, requestId, attempt, amountNanoUsd: correction.amountNanoUsd, tokens, byokTokens, source: source?.source ?? '', flags, provider: source?.provider ?? '',
+    period: periods.month, atMs: (isCharge || flags === FURTHER_FLAGS ? source?.endedAtMs : undefined) ?? BigInt(nowMs), appliesTo: isCharge ? '' : 'charge', cardId: source?.cardId ?? '', keyId: state.keyId,
     detail: chargeDetail(state.facts, charged), hash: '',
   };
   account.append(row);
-  account.charge(row, periods, correction, source?.usage.model ?? '', usageOf(state, correction, charged));
+  account.charge(row, periods, correction, source?.usage.model ?? '', usageOf(state, correction, charged, flags));
   if (isWhole(state.facts)) account.settled(requestId);
   return true;
 }

@@ -93,6 +93,7 @@ export interface RequestView {
   readonly chargeNanoUsd: bigint;
   /** Ascending. */
   readonly attempts: readonly AttemptView[];
+  /** Corrections of the charge; rounds that were booked after it are none. */
   readonly adjustments: readonly LedgerRowView[];
 }
 

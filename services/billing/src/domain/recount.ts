@@ -63,7 +63,7 @@ export class Recount {
       const { charged } = row.detail;
       const correction = { kind: row.kind, amountNanoUsd: asNanoUsd(row.amountNanoUsd), tokens: Number(row.tokens), byokTokens: Number(row.byokTokens) };
       const key = { period: row.period, day: dayOf(row.atMs), model: sourceOf(state, row.attempt)?.usage.model ?? '', provider: row.provider, keyId: row.keyId };
-      this.#usage.add(key, usageOf({ facts: state.facts, sources: state.sources, bookedAttempts }, correction, charged));
+      this.#usage.add(key, usageOf({ facts: state.facts, sources: state.sources, bookedAttempts }, correction, charged, row.flags));
       bookedAttempts = charged;
       this.#addTotals(row, state);
     }

@@ -123,6 +123,8 @@ export type StoredRow = {
   readonly cardId: string;
   readonly period: string;
   readonly atMs: bigint;
+  /** Of a packed charge, those of its attempt. */
+  readonly flags: readonly string[];
 } & ({ readonly kind: 'attempt'; readonly detail: AttemptDetail } | { readonly kind: 'charge' | 'adjustment' | 'outcome'; readonly detail: ChargeDetail });
 
 function usageOfDetail({ model = '', tokens = {}, savings = '0', total_ms: totalMs = 0, ttft_ms: ttftMs = 0 }: AttemptDetail): AttemptUsage {

@@ -48,7 +48,7 @@ test('the fees of a charge are those of its charged attempts, without those on o
   const cardId = cardIdWith('card', { feeNanoUsd: 30n, bought: [] });
   const attempts = [1, 2, 3, 4].map((attempt) => ({ attempt, retryOf: [], costNanoUsd: asNanoUsd(attempt === 3 ? 0n : 50n), tokens: 1, byok: attempt === 4 }));
   const state = { facts: { attempts, outcomes: [] }, bookedAttempts: [], sources: attempts.map((fact) => ({ fact, cardId, usage: NO_USAGE })) };
-  const feesOf = (...charged: number[]): bigint => usageOf(state, { kind: 'charge', amountNanoUsd: asNanoUsd(50n), tokens: 1, byokTokens: 0 }, charged).feesNanoUsd;
+  const feesOf = (...charged: number[]): bigint => usageOf(state, { kind: 'charge', amountNanoUsd: asNanoUsd(50n), tokens: 1, byokTokens: 0 }, charged, []).feesNanoUsd;
   expect([feesOf(), feesOf(1), feesOf(1, 2), feesOf(2, 3), feesOf(4)]).toEqual([0n, 30n, 60n, 30n, 0n]);
-  expect(usageOf(state, { kind: 'adjustment', amountNanoUsd: asNanoUsd(50n), tokens: 1, byokTokens: 0 }, [1]).feesNanoUsd).toBe(0n);
+  expect(usageOf(state, { kind: 'adjustment', amountNanoUsd: asNanoUsd(50n), tokens: 1, byokTokens: 0 }, [1], []).feesNanoUsd).toBe(0n);
 });

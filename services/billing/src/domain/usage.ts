@@ -26,11 +26,11 @@ export interface UsageFigures {
   readonly completionTokens: number;
   /** At the price cards, whoever pays the provider. */
   readonly costNanoUsd: bigint;
-  /** From charge rows. */
+  /** From charge rows, and from adjustments with the flag `further`. */
   readonly chargeNanoUsd: bigint;
   /** The part of `chargeNanoUsd` that is plugin fees. */
   readonly feesNanoUsd: bigint;
-  /** From adjustment rows. */
+  /** From all other adjustment rows. */
   readonly adjustedNanoUsd: bigint;
   readonly savingsNanoUsd: bigint;
   /** Durations of the attempt that answered, in milliseconds; 0 = unknown, or the row is not the charge of an answered request. */
@@ -91,8 +91,14 @@ function sumsOf(state: CountedRequest, charged: readonly number[]): Sums {
   return sums;
 }
 
-/** The figures of the row that brings a request from what was booked to `charged`. */
-export function usageOf(state: CountedRequest, { kind, amountNanoUsd, tokens, byokTokens }: Correction, charged: readonly number[]): UsageFigures {
+/**
+ * Flag of an adjustment that only adds attempts to what is charged, within the period of the charge: their logs came later, as those of
+ * rounds at other replicas do. It corrects nothing, so reports and bills count it as spend.
+ */
+export const FURTHER_FLAG = 'further';
+
+/** The figures of the row that brings a request from what was booked to `charged`. `flags`: of that row. */
+export function usageOf(state: CountedRequest, { kind, amountNanoUsd, tokens, byokTokens }: Correction, charged: readonly number[], flags: readonly string[]): UsageFigures {
   const after = sumsOf(state, charged);
   if (kind === 'charge') {
     // The duration of a request is that of the attempt whose end its client saw.
@@ -102,6 +108,7 @@ export function usageOf(state: CountedRequest, { kind, amountNanoUsd, tokens, by
     };
   }
   const before = sumsOf(state, state.bookedAttempts);
+  const isFurther = flags.includes(FURTHER_FLAG);
   return {
     requests: 0,
     tokens,
@@ -109,9 +116,9 @@ export function usageOf(state: CountedRequest, { kind, amountNanoUsd, tokens, by
     promptTokens: after.promptTokens - before.promptTokens,
     completionTokens: after.completionTokens - before.completionTokens,
     costNanoUsd: after.costNanoUsd - before.costNanoUsd,
-    chargeNanoUsd: 0n,
-    feesNanoUsd: 0n,
-    adjustedNanoUsd: amountNanoUsd,
+    chargeNanoUsd: isFurther ? amountNanoUsd : 0n,
+    feesNanoUsd: isFurther ? feesCharged(state, charged) - feesCharged(state, state.bookedAttempts) : 0n,
+    adjustedNanoUsd: isFurther ? 0n : amountNanoUsd,
     savingsNanoUsd: after.savingsNanoUsd - before.savingsNanoUsd,
     totalMs: 0,
     ttftMs: 0,

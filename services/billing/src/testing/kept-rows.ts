@@ -7,7 +7,7 @@ import type { AttemptDetail, ChargeDetail, StoredRow } from '../domain/request.j
 export function keptRows(entries: readonly LedgerEntry[], outcomes: readonly CheckedOutcome[]): StoredRow[] {
   const told = outcomes.map(({ requestId, accountId, fact }): StoredRow => ({
     requestId, accountId, kind: 'outcome', attempt: fact.attempt, detail: { charged: [], outcomes: [[fact.attempt, fact.outcome, fact.toldByEdge]] },
-    keyId: '', amountNanoUsd: 0n, tokens: 0n, byokTokens: 0n, source: '', provider: '', cardId: '', period: '', atMs: 0n,
+    keyId: '', amountNanoUsd: 0n, tokens: 0n, byokTokens: 0n, source: '', provider: '', cardId: '', period: '', atMs: 0n, flags: [],
   }));
   // Cost corrections do not concern a request's charge.
   const rows = entries.filter(({ appliesTo }) => appliesTo !== 'cost').map((entry): StoredRow =>
