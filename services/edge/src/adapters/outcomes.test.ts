@@ -30,7 +30,8 @@ function story(fails: (method: string, count: number) => FaultCode | undefined =
   };
   const outcomes = createOutcomes(clock);
   const tell = (requestId: string, over: Partial<OutcomeRequest> = {}, ...peers: readonly (object | undefined)[]): Promise<boolean> => outcomes.tell(client, { requestId, attempt: 1, outcome: 'DELIVERED', followed: false, reserve: false, ...over }, peers.length === 0 ? PEER : peers[0]);
-  return { clock, sent, heard, outcomes, tell };
+  const tellGoingOn = (requestId: string): void => void outcomes.tell(client, { requestId, attempt: 1, outcome: 'DELIVERED', followed: false, reserve: false }, PEER, true);
+  return { clock, sent, heard, outcomes, tell, tellGoingOn };
 }
 
 test('in a busy moment the first outcome is sent at once, and the following ones together with the first that comes 10 ms later', async () => {
@@ -86,6 +87,35 @@ test('this holds also for a replica with several links', async () => {
   const replica = {};
   await Promise.all([tell('r1', { followed: true }, { name: 'first', replica }), tell('r1', { attempt: 2 }, { name: 'second', replica }), tell('r2', { followed: true }, { name: 'other', replica: {} })]);
   expect(sent).toEqual(['0 first Outcomes r1,r1', '0 other Outcome r2']);
+});
+
+test('the rounds of a request stay in one message, however many outcomes wait, and at an edge that stops', async () => {
+  const { clock, sent, outcomes, tell } = story();
+  for (let at = 0; at < 128; at += 1) void tell(`w${String(at)}`);
+  await Promise.all([tell('r1', { followed: true }), tell('r1', { attempt: 2, followed: true }), tell('r1', { attempt: 3 })]);
+  await clock.advanceAsync(30);
+  const settled = outcomes.settle(1_000);
+  await Promise.all([tell('r2', { followed: true }), tell('r2', { attempt: 2 }), tell('r3')]);
+  expect(await settled).toBe(0);
+  // 127 had gathered behind the first.
+  expect(sent).toEqual(['0 a Outcome w0', '0 a Outcomes 130', '30 a Outcomes r2,r2,r3']);
+});
+
+test('an outcome whose worker answers only after the attempt has ended delays no other', async () => {
+  const { clock, sent, tellGoingOn, tell } = story();
+  void tell('r1');
+  void tell('r2');
+  tellGoingOn('left');
+  await clock.advanceAsync(20);
+  expect(sent).toEqual(['0 a Outcome r1', '0 a Outcome left', '20 a Outcome r2']);
+});
+
+test('if a message fails, each outcome is told again over the link of its own attempt', async () => {
+  const { clock, sent, tell } = story((_method, count) => (count === 0 ? 'deadline_exceeded' : undefined));
+  const replica = {};
+  const told = [tell('r1', { followed: true }, { name: 'dead', replica }), tell('r1', { attempt: 2 }, { name: 'alive', replica })];
+  await clock.advanceAsync(250);
+  expect([await Promise.all(told), sent]).toEqual([[true, true], ['0 dead Outcomes r1,r1', '250 dead Outcome r1', '250 alive Outcome r1']]);
 });
 
 test('rounds are told one by one to an older worker, and again if the message fails', async () => {

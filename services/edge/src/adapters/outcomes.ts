@@ -18,16 +18,17 @@ const WAITING_MAX = 10_000;
 const GATHER_MS = 10;
 /** The same where no further outcome comes. On a busy edge the timer never fires, since waking up costs more than the message. */
 const GATHER_MS_MAX = 20;
-/** Outcomes in one message. */
+/** Outcomes in one message; the rounds of a request are not divided, and may exceed it. */
 const TOGETHER_MAX = 128;
 
 export interface Outcomes {
   /**
    * Retried in the background for a while. Resolves with true when the worker has taken the outcome (and has written it to its
    * log if it would not conclude the same by itself), with false when the last retry failed; never rejects. `peer`: the
-   * replica that has the attempt, undefined = not known.
+   * replica that has the attempt, undefined = not known. `goesOn`: the attempt runs on for a while and its worker answers only
+   * once it has ended, so that no other outcome may wait for this one.
    */
-  tell(client: RpcClient, request: OutcomeRequest, peer: object | undefined): Promise<boolean>;
+  tell(client: RpcClient, request: OutcomeRequest, peer: object | undefined, goesOn?: boolean): Promise<boolean>;
   /**
    * For an edge that stops: sends all waiting outcomes at once and then every quarter of a second. Resolves when all are told
    * (those that may never have reached their worker are given up), or after `limitMs`. The value is the number of outcomes
@@ -46,8 +47,14 @@ interface Line {
   isOld: boolean;
 }
 
+/** An outcome, and the replica that has its attempt, over the link that the attempt ran over. */
+interface Addressed {
+  readonly request: OutcomeRequest;
+  readonly peer: object;
+}
+
 interface Gathered {
-  readonly requests: OutcomeRequest[];
+  readonly outcomes: Addressed[];
   /** Monotonic milliseconds of the first. */
   readonly sinceMs: number;
   /** Resolves when all of them are told (true), or one is given up. */
@@ -108,22 +115,23 @@ export function createOutcomes(clock: Clock): Outcomes {
   };
 
   /** All in one message; if that fails, each is retried by itself. */
-  const tellTogether = async (client: RpcClient, requests: readonly OutcomeRequest[], peer: object, line: Line, sinceMs: number): Promise<boolean> => {
-    const [first] = requests;
-    if (requests.length === 1 && first !== undefined) return tellOne(client, first, peer, sinceMs);
+  const tellTogether = async (client: RpcClient, outcomes: readonly Addressed[], line: Line, sinceMs: number): Promise<boolean> => {
+    const [first] = outcomes;
+    if (outcomes.length === 1 && first !== undefined) return tellOne(client, first.request, first.peer, sinceMs);
     try {
-      await client.unary<OutcomesRequest, object>('Outcomes', { outcomes: [...requests] }, { deadlineMs: DEADLINE_MS, requestId: first?.requestId ?? '', peer });
+      await client.unary<OutcomesRequest, object>('Outcomes', { outcomes: outcomes.map(({ request }) => request) }, { deadlineMs: DEADLINE_MS, requestId: first?.request.requestId ?? '', peer: first?.peer });
     } catch (error) {
       line.isOld = toFault(error).code === 'unknown_method';
       const retry = line.isOld ? tellOne : tellAgain;
-      return (await Promise.all(requests.map((request) => retry(client, request, peer, sinceMs)))).every(Boolean);
+      // Each over its own link again: only one of them may be dead.
+      return (await Promise.all(outcomes.map(({ request, peer }) => retry(client, request, peer, sinceMs)))).every(Boolean);
     }
-    requests.forEach(ended);
+    outcomes.forEach(ended);
     return true;
   };
 
-  const gather = (client: RpcClient, peer: object, line: Line, sinceMs: number): Gathered => {
-    const requests: OutcomeRequest[] = [];
+  const gather = (client: RpcClient, line: Line, sinceMs: number): Gathered => {
+    const outcomes: Addressed[] = [];
     let resolve: (isTold: boolean) => void = () => undefined;
     const told = new Promise<boolean>((resolved) => (resolve = resolved));
     const send = (): void => {
@@ -132,10 +140,10 @@ export function createOutcomes(clock: Clock): Outcomes {
       waiting.delete(send);
       line.gathered = undefined;
       line.lastMs = clock.monotonicMs();
-      void tellTogether(client, requests, peer, line, sinceMs).then(resolve);
+      void tellTogether(client, outcomes, line, sinceMs).then(resolve);
     };
     const timer = clock.setTimer(GATHER_MS_MAX, send, { unref: true });
-    const gathered: Gathered = { requests, sinceMs, told, send, sendSoon: () => queueMicrotask(send) };
+    const gathered: Gathered = { outcomes, sinceMs, told, send, sendSoon: () => queueMicrotask(send) };
     waiting.add(send);
     return gathered;
   };
@@ -146,21 +154,20 @@ export function createOutcomes(clock: Clock): Outcomes {
   };
 
   return {
-    tell: (client, request, peer) => {
+    tell: (client, request, peer, goesOn = false) => {
       untold += 1;
       const nowMs = clock.monotonicMs();
       const isOfRound = isRound(request);
-      if (peer === undefined || isSettling || !(isOfRound || isOrdinary(request))) return tellOne(client, request, peer, nowMs);
+      if (peer === undefined || goesOn || !(isOfRound || isOrdinary(request))) return tellOne(client, request, peer, nowMs);
       const line = lineTo(replicaOf(peer));
-      if (line.isOld || (!isOfRound && line.gathered === undefined && nowMs - line.lastMs >= GATHER_MS)) {
+      if (line.isOld || (!isOfRound && line.gathered === undefined && (isSettling || nowMs - line.lastMs >= GATHER_MS))) {
         line.lastMs = nowMs;
         return tellOne(client, request, peer, nowMs);
       }
-      const gathered = (line.gathered ??= gather(client, peer, line, nowMs));
-      const count = gathered.requests.push(request);
+      const gathered = (line.gathered ??= gather(client, line, nowMs));
+      const count = gathered.outcomes.push({ request, peer });
       if (isOfRound) gathered.sendSoon();
-      else if (nowMs - gathered.sinceMs >= GATHER_MS) gathered.send();
-      if (count >= TOGETHER_MAX) gathered.send();
+      else if (count >= TOGETHER_MAX || nowMs - gathered.sinceMs >= GATHER_MS) gathered.send();
       return gathered.told;
     },
     settle: async (limitMs) => {

@@ -59,13 +59,13 @@ export function createWorkerClients(clients: ReadonlyMap<string, RpcClient>, clo
       learn();
       return call;
     },
-    tellOutcome: (provider, requestId, attempt, outcome, { isFollowed = false, isReserve = false } = {}) => {
+    tellOutcome: (provider, requestId, attempt, outcome, { isFollowed = false, isReserve = false, goesOn = false } = {}) => {
       const client = clients.get(provider);
       if (client === undefined) return NOBODY_THERE;
       const name = nameOf(requestId, attempt);
       const peer = peerOf(name);
       forget(name);
-      return outcomes.tell(client, { requestId, attempt, outcome, followed: isFollowed, reserve: isReserve }, peer);
+      return outcomes.tell(client, { requestId, attempt, outcome, followed: isFollowed, reserve: isReserve }, peer, goesOn);
     },
     tend: (provider, requestId, attempt) => {
       // A worker of an older version that does not know the call waits longer by itself.

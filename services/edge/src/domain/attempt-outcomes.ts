@@ -84,11 +84,11 @@ export class AttemptOutcomes {
     if (isTraced) this.isJournaled = true;
   }
 
-  /** Resolves with true when the worker has taken the outcome. */
-  tell(provider: string, attempt: number, outcome: Outcome): Promise<boolean> {
+  /** Resolves with true when the worker has taken the outcome. `goesOn`: the attempt runs on for a while. */
+  tell(provider: string, attempt: number, outcome: Outcome, goesOn = false): Promise<boolean> {
     const { neighbours: { workers }, turn: { requestId, keepClaim } } = this;
     // After an answered round, a failed attempt leaves the hold to the attempt that answered.
-    const telling = workers.tellOutcome(provider, requestId, attempt, outcome, { isFollowed: this.before.length > 0 && outcome === 'DISCARDED', isReserve: attempt === this.reserve?.number });
+    const telling = workers.tellOutcome(provider, requestId, attempt, outcome, { isFollowed: this.before.length > 0 && outcome === 'DISCARDED', isReserve: attempt === this.reserve?.number, goesOn });
     if (keepClaim !== undefined) this.allTold.push(telling);
     return telling;
   }

@@ -319,7 +319,7 @@ describe('attempts', () => {
   test.each([
     ['of a stream hung up by itself', true, true, 'client_left', ['a#1 DELIVERED']],
     ['of a stream was cut off by us', true, false, undefined, ['a#1 DISCARDED']],
-    ['of a whole answer hung up by itself', false, true, 'client_left', ['a#1 DELIVERED']],
+    ['of a whole answer hung up by itself', false, true, 'client_left', ['a#1 DELIVERED once ended']],
     ['of a whole answer was cut off by us', false, false, undefined, ['a#1 DISCARDED']],
   ] as const)('a worker is told whether its client %s', async (_case, stream, byItself, why, outcomes) => {
     const { neighbours, answer, run } = story({ a: () => undefined }, { request: { stream } });
@@ -355,7 +355,7 @@ describe('attempts', () => {
       await neighbours.clock.settle();
       answer.leave();
       expect(await running).toMatchObject({ result: 'gone' });
-      expect(neighbours.outcomes).toEqual(['b#2 DELIVERED', 'a#1 SUPERSEDED']);
+      expect(neighbours.outcomes).toEqual(['b#2 DELIVERED once ended', 'a#1 SUPERSEDED']);
       await neighbours.clock.advanceAsync(60_000);
       expect(neighbours.tended).toEqual(['a#1']);
     });
@@ -366,7 +366,7 @@ describe('attempts', () => {
       await neighbours.clock.settle();
       answer.leave();
       await running;
-      expect(neighbours.outcomes).toEqual(['b#2 DELIVERED']);
+      expect(neighbours.outcomes).toEqual(['b#2 DELIVERED once ended']);
     });
 
     test('pays for the answer in reserve if no other attempt began', async () => {

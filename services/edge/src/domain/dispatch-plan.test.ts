@@ -92,7 +92,7 @@ describe('an answer that does not match what was asked for', () => {
     while (neighbours.calls.length < 2) await new Promise(setImmediate);
     answer.leave();
     expect((await running).result).toBe('gone');
-    expect([...neighbours.outcomes].sort()).toEqual(['a#1 SUPERSEDED', 'b#2 DELIVERED']);
+    expect([...neighbours.outcomes].sort()).toEqual(['a#1 SUPERSEDED', 'b#2 DELIVERED once ended']);
   });
 
   test('is given if the further attempt was never begun, and no worker is told about an unknown attempt', async () => {

@@ -103,7 +103,7 @@ async function tryPlan(neighbours: Neighbours, turn: Turn, plan: DecideResponse_
         outcomes.reports.push(report);
         return { attempts: outcomes.all(), result: result.kind === 'cut' ? 'cut' : 'answered' };
       case 'gone':
-        return await clientGone(outcomes, report, number, result, start !== undefined, isJournaled);
+        return await clientGone(outcomes, report, number, result, { isRound: start !== undefined, isJournaled, isStream: request.stream });
       case 'failed':
         wasSent = result.trace !== 'none';
         outcomes.noteFailed(number, report, wasSent);
@@ -144,10 +144,11 @@ function healingOf({ checkSchema, retries, unhealedAnswers }: Neighbours, { call
  * the cancel only if its last event had not been sent before. Earlier attempts are superseded only if this one is known to
  * be in a journal; else their workers conclude by themselves.
  */
-async function clientGone(outcomes: AttemptOutcomes, report: AttemptReport, number: number, { wasSent, isOwed }: AttemptResult & { readonly kind: 'gone' }, isRound: boolean, isJournaled: boolean): Promise<Conducted> {
+async function clientGone(outcomes: AttemptOutcomes, report: AttemptReport, number: number, { wasSent, isOwed }: AttemptResult & { readonly kind: 'gone' }, { isRound, isJournaled, isStream }: { readonly isRound: boolean; readonly isJournaled: boolean; readonly isStream: boolean }): Promise<Conducted> {
   if (wasSent) {
     // A client that was cut off before any content got nothing, even if the worker had generated text that was on its way or held back to be healed.
-    if (isOwed) void outcomes.tell(report.provider, number, 'DELIVERED');
+    // A whole answer is fetched to its end although its client has left.
+    if (isOwed) void outcomes.tell(report.provider, number, 'DELIVERED', !isStream);
     else if (!isRound) void outcomes.tell(report.provider, number, 'DISCARDED');
     if (isJournaled) outcomes.supersedeAll();
   } else if (outcomes.settleReserve() === undefined) void outcomes.discard();

@@ -71,6 +71,8 @@ export interface OutcomeTerms {
   readonly isFollowed?: boolean;
   /** Its answer was kept in reserve while another attempt was tried. */
   readonly isReserve?: boolean;
+  /** The attempt goes on for a while, as a whole answer does whose client left; only then has its worker written the outcome down. */
+  readonly goesOn?: boolean;
 }
 
 export interface WorkersPort {

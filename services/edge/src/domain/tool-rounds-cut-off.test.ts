@@ -41,7 +41,7 @@ test.each<[string, Setting, readonly string[]]>([
 });
 
 test.each<[string, Setting, readonly string[]]>([
-  ['a whole answer', { rounds: [callsWhole, begins] }, ['a#2 DELIVERED', 'a#1 DELIVERED followed']],
+  ['a whole answer', { rounds: [callsWhole, begins] }, ['a#2 DELIVERED once ended', 'a#1 DELIVERED followed']],
   ['a stream that had no word yet', { request: stream, rounds: [callsStreamed, begins] }, ['a#2 DELIVERED', 'a#1 DELIVERED followed']],
 ])('so does a client that leaves %s by itself', async (_what, setting, outcomes) => {
   expect((await heard(setting, true)).outcomes).toEqual(outcomes);

@@ -79,3 +79,9 @@ test.each([
   await run();
   expect(answer.said.at(-1)).toBe(end);
 });
+
+test('of a round that breaks off its worker is told after those before it, so that one message can name all of them', async () => {
+  const { fake, run } = story({ ...stream, rounds: [(call) => call.play(...talking), (call) => call.play(...streaming(ours())), (call) => call.play(events.role(), events.text('It is'), cut)] });
+  await run();
+  expect(fake.outcomes.map((outcome) => outcome.replace(/^.*#/, ''))).toEqual(['1 DELIVERED followed', '2 DELIVERED followed', '3 DELIVERED']);
+});

@@ -234,11 +234,12 @@ class Rounds {
   /**
    * Tells all workers that their rounds were delivered, and resolves once those that would conclude otherwise have written it
    * down. To be awaited before the client gets the end of its answer, since nobody else knows the outcome if this edge
-   * crashes. `besides`: promises for a round that is not among `answered`.
+   * crashes. `besides` tells of a round that is not among `answered`; it is awaited, too, unless `isAwaited` is false.
    */
-  private deliver(isFollowed: boolean, besides: readonly Promise<boolean>[] = []): Promise<boolean> {
+  private deliver(isFollowed: boolean, besides?: () => readonly Promise<boolean>[], isAwaited = true): Promise<boolean> {
     const told = this.tellAll('DELIVERED', isFollowed);
-    return writtenAsGiven(this.options.turn.answer, [...besides, ...told.filter((_, at) => this.answered[at]?.isUnseen === true)], this.options.clock);
+    const toldBesides = besides?.() ?? [];
+    return writtenAsGiven(this.options.turn.answer, [...(isAwaited ? toldBesides : []), ...told.filter((_, at) => this.answered[at]?.isUnseen === true)], this.options.clock);
   }
 
   /** The last round's settlement with the sums of all rounds. `figures` already counts that round. */
@@ -300,7 +301,8 @@ class Rounds {
     const last = this.before.at(-1);
     const isUnderWay = conducted !== undefined && this.isUnderWay(conducted) && last !== undefined;
     this.figures.forgiveUnpaid();
-    await this.deliver(false, isUnderWay ? [tell(last.provider, this.before.length, 'DISCARDED', true)] : []);
+    const discarded = isUnderWay ? [tell(last.provider, this.before.length, 'DISCARDED', true)] : [];
+    await this.deliver(false, () => discarded);
     if (answer.isGone()) return { attempts: this.before, result: 'gone' };
     if (this.shown.route !== undefined) this.showImages(this.shown.route);
     answer.refuse({ kind: 'stopping', isCharged: true }, this.lastSettlement());
@@ -338,10 +340,11 @@ class Rounds {
       answer.refuse({ kind: 'attempts', attempts: this.before });
       return { attempts: this.before, result: 'refused' };
     }
-    const told = last === undefined ? [] : [tell(last.provider, attempt, 'DELIVERED', false)];
+    // Told after the earlier rounds, in one message with them.
+    const told = (): readonly Promise<boolean>[] => (last === undefined ? [] : [tell(last.provider, attempt, 'DELIVERED', false)]);
     // If it broke off within calls of our tools, its worker would by itself conclude that it is not charged. (Not awaited for a lost worker, whose cost is not reported.)
     const isUnseen = end.settlement !== undefined && !gathering.hasShownWords && !gathering.hasClientCalls();
-    await this.deliver(true, isUnseen ? told : []);
+    await this.deliver(true, told, isUnseen);
     // What was delivered of it is charged, with the whole fee.
     this.figures.payCalls();
     this.showImages(end.route);

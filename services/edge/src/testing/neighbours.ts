@@ -193,8 +193,8 @@ export function createFakeNeighbours(plan: DecideResponse__Output, clock: FakeCl
         neighbours.stopped.push(`${provider}#${attempt}`);
         neighbours.onStop?.();
       },
-      tellOutcome: (provider, _requestId, attempt, outcome, { isFollowed = false } = {}) => {
-        neighbours.outcomes.push(`${provider}#${attempt} ${outcome}${isFollowed ? ' followed' : ''}`);
+      tellOutcome: (provider, _requestId, attempt, outcome, { isFollowed = false, goesOn = false } = {}) => {
+        neighbours.outcomes.push(`${provider}#${attempt} ${outcome}${isFollowed ? ' followed' : ''}${goesOn ? ' once ended' : ''}`);
         return neighbours.heard.then(() => neighbours.isHeard);
       },
     },
