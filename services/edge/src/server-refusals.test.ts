@@ -117,6 +117,17 @@ describe('refuses', () => {
     expect(await readRaw(door.raw(`GET /v1/models HTTP/1.1\r\nhost: x\r\nconnection: close\r\n${line}${line}\r\n`))).toMatch(/^HTTP\/1\.1 401/);
   });
 
+  test.each([
+    ['Idempotency-Key', '/v1/chat/completions', JSON.stringify(hello)],
+    ['Idempotency-Key', '/api/auth', '{"name":"ci"}'],
+    ['x-session-id', '/v1/chat/completions', JSON.stringify(hello)],
+  ])('two headers %s of one request to %s, which would be read as a third', async (name, path, body) => {
+    const lines = `connection: close\r\n${name}: a\r\n${name.toLowerCase()}: b\r\n`;
+    const [head = '', told = ''] = (await readRaw(door.raw(chatText(door.key, body, { lines }).replace('/v1/chat/completions', path)))).split('\r\n\r\n');
+    expect([head.slice(0, 12), JSON.parse(told)]).toMatchObject(['HTTP/1.1 400', { error: { code: 'invalid_value', param: name, message: expect.stringContaining('sent once') as unknown } }]);
+    expect([door.neighbours.calls, door.claims.kept.size]).toEqual([[], 0]);
+  });
+
   test.each(['sk-1', 'Basic a2V5Og==', 'Bearer'])('a header without a bearer key (%s), and says what it should contain', async (authorization) => {
     const response = await door.chat(hello, { authorization });
     expect([response.status, await response.json()]).toMatchObject([401, { error: { code: 'invalid_api_key', message: expect.stringContaining('"Authorization: Bearer <key>"') as unknown } }]);

@@ -9,6 +9,7 @@ import { createFloodGuard } from '../domain/flood.js';
 import type { Caller } from '../domain/ports.js';
 import type { OpenClaim, Repeats } from '../domain/repeats.js';
 import { apiError, faultToApiError, retryHeaders, type ApiError } from '../wire/errors.js';
+import { isGivenTwice } from '../wire/given-twice.js';
 import type { HeaderList } from '../wire/headers.js';
 import { unpackAnswer, type KeptAnswer } from '../wire/kept-answer.js';
 import type { Gate } from './gate.js';
@@ -79,6 +80,7 @@ export function createRepeatGate({ repeats, gate, clock, pepper }: { readonly re
         gate.fail(response, requestId, error, caller);
         return undefined;
       };
+      if (isGivenTwice(request.rawHeaders, 'idempotency-key')) return refuse(gate.noteInvalid(caller, apiError('invalid_value', { param: 'Idempotency-Key', message: 'Idempotency-Key must be sent once.' })));
       if (!KEY_PATTERN.test(key)) return refuse(gate.noteInvalid(caller, apiError('invalid_value', { param: 'Idempotency-Key', message: 'Idempotency-Key must be 1 to 255 printable ASCII characters.' })));
       flood.note(caller.account.id);
       const floodMs = flood.waitMs(caller.account.id);

@@ -19,6 +19,7 @@ import type { SessionNames } from '../../domain/session-name.js';
 import type { Turn } from '../../domain/turn.js';
 import type { EdgeMetrics } from '../../metrics.js';
 import { apiError, faultToApiError, type ApiError } from '../../wire/errors.js';
+import { isGivenTwice } from '../../wire/given-twice.js';
 import { AnswerRecorder } from '../../wire/kept-answer.js';
 import type { Gate } from '../gate.js';
 import { keepsAnswers, type RepeatGate } from '../repeat-gate.js';
@@ -172,7 +173,10 @@ class ChatExchange {
   /** The request after all checks; undefined when it was refused. */
   private checked(parsed: ChatRequestResult, caller: Caller): ChatRequest | undefined {
     if (parsed.kind === 'invalid') return this.refuseInvalid(caller, parsed.error);
-    if ((this.sessionHeader()?.length ?? 0) <= SESSION_ID_MAX) return parsed.request;
+    const session = this.sessionHeader();
+    if (session === undefined) return parsed.request;
+    if (isGivenTwice(this.request.rawHeaders, 'x-session-id')) return this.refuseInvalid(caller, apiError('invalid_value', { param: 'x-session-id', message: "Invalid value for 'x-session-id': it must be sent once." }));
+    if (session.length <= SESSION_ID_MAX) return parsed.request;
     return this.refuseInvalid(caller, apiError('invalid_value', { param: 'x-session-id', message: `Invalid value for 'x-session-id': expected at most ${SESSION_ID_MAX} characters.` }));
   }
 
