@@ -5,7 +5,7 @@ import type { Socket } from 'node:net';
 import type { Clock } from '@signalbox/kernel/clock';
 import type { IdSource } from '@signalbox/kernel/ids';
 import { together } from '@signalbox/runtime/turn';
-import { breakOff, BROKEN_BY_CLIENT, STALLED_READER_MS, waitingOn } from './adapters/responses.js';
+import { breakOff, BROKEN_BY_CLIENT, holdInvitation, LINGER_MS, STALLED_READER_MS, waitingOn } from './adapters/responses.js';
 import type { ChatHandler } from './routes/chat-completions/handler.js';
 import type { Gate } from './routes/gate.js';
 import { apiError, renderErrorBody, type ApiError, type ApiErrorName } from './wire/errors.js';
@@ -17,8 +17,6 @@ const REQUEST_TIMEOUT_MS = 30_000;
 const KEEP_ALIVE_TIMEOUT_MS = 75_000;
 const CHAT_PATH = '/v1/chat/completions';
 const HEADER_BYTES_MAX = 16 * 1_024;
-/** Time for a client to read a refusal that ends its connection, and to close its side. */
-const LINGER_MS = 1_000;
 /** Pipelined requests that may wait on one connection for earlier answers. node:http accepts all that arrive, and would keep their answers in memory even for a client that reads none. */
 const PIPELINED_MAX = 32;
 const TIMED_OUT = 'ERR_HTTP_REQUEST_TIMEOUT';
@@ -86,7 +84,11 @@ export function createPublicServer({ chat, site, gate, makeId, clock, isFull, is
   const server = createServer({ maxHeaderSize: HEADER_BYTES_MAX, headersTimeout: HEADERS_TIMEOUT_MS, requestTimeout: REQUEST_TIMEOUT_MS, keepAliveTimeout: KEEP_ALIVE_TIMEOUT_MS, noDelay: true, connectionsCheckingInterval: 2_000, requireHostHeader: false }, listener);
   // By default, header lines above about a thousand are silently dropped; the limit of bytes bounds them instead.
   server.maxHeadersCount = 0;
-  // Without a listener node:http answers these events itself, or not at all.
+  // Without a listener node:http answers these events itself, or not at all; it would ask for a body before anybody had looked at the head.
+  server.on('checkContinue', (request: IncomingMessage, response: ServerResponse) => {
+    holdInvitation(response);
+    listener(request, response);
+  });
   server.on('checkExpectation', (request: IncomingMessage, response: ServerResponse) => {
     answering.set(request.socket, response);
     response.on('error', ignore);

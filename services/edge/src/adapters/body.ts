@@ -4,6 +4,7 @@ import { together } from '@signalbox/runtime/turn';
 import { noteBody } from '@signalbox/runtime/young-heap';
 import type { IncomingMessage } from 'node:http';
 import { totalmem } from 'node:os';
+import { inviteBody } from './responses.js';
 
 export type BodyRead = { readonly kind: 'ok'; readonly body: Buffer } | { readonly kind: 'too-large' } | { readonly kind: 'no-room' } | { readonly kind: 'aborted' };
 
@@ -13,7 +14,7 @@ const ABORTED: BodyRead = { kind: 'aborted' };
 const NOTHING = Buffer.alloc(0);
 
 /**
- * Never rejects. Above `bytesMax` it keeps nothing more and answers `too-large` at once. The rest is read and discarded,
+ * Never rejects. A client that waits for `100 Continue` gets it, unless it announces more than `bytesMax`. Above `bytesMax` it keeps nothing more and answers `too-large` at once. The rest is read and discarded,
  * within the server's request timeout, so that a client that sends everything before it reads still gets its 413, and the
  * connection can serve another request. `take` is told how many more bytes of memory the body needs; if it returns false,
  * the answer is `no-room` in the same way.
@@ -23,6 +24,7 @@ export function readBody(request: IncomingMessage, bytesMax: number, take: (byte
   if (request.destroyed) return ABORTED;
   const announced = Number(request.headers['content-length'] ?? 0);
   if (announced > bytesMax) return TOO_LARGE;
+  inviteBody(request);
   // The usual case: the body arrived together with the headers.
   if (request.complete) {
     const body = (request.read() as Buffer | null) ?? NOTHING;

@@ -1,5 +1,6 @@
-/** What node:http leaves to the application: clients that do not read, and pipelined answers that are aborted before their turn. */
-import type { ServerResponse } from 'node:http';
+/** What node:http leaves to the application: bodies that wait to be invited, clients that do not read, and pipelined answers that are aborted before their turn. */
+import type { Clock } from '@signalbox/kernel/clock';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 
 /** A client that takes nothing of its answer for this long is cut off. */
@@ -13,12 +14,35 @@ export function watchRest(response: ServerResponse): void {
   if (response.writableLength > 0) response.setTimeout(STALLED_READER_MS, () => response.destroy(BROKEN_BY_CLIENT));
 }
 
+/** A client whose connection ends with a refusal is given so long to read it and to close its side, or to send a body that nobody invited. */
+export const LINGER_MS = 1_000;
+
+/** Requests whose clients wait for a word before they send the body, with what answers them. */
+const uninvited = new WeakMap<IncomingMessage, ServerResponse>();
+
+/** Of a request with an expectation: nothing is said to its client before `inviteBody`. Refused first, it has its connection closed, since its body may come or not. */
+export function holdInvitation(response: ServerResponse): void {
+  uninvited.set(response.req, response);
+}
+
+/** To be called once everything that needs no body has passed: a client that waits to be asked for the body is asked, once. */
+export function inviteBody(request: IncomingMessage): void {
+  if (request.headers.expect === undefined) return;
+  const response = uninvited.get(request);
+  uninvited.delete(request);
+  if (response === undefined) return;
+  // node:http would put it behind the head of an answer that waits for those before it.
+  if (response.socket === null) response.once('socket', () => response.headersSent || response.writeContinue());
+  else response.writeContinue();
+}
+
 /**
  * Writes the whole answer. If the connection closes after it, the answer is ended only when the request's body has been
  * read to its end: node:http would close at once, and a client that is still sending would get a reset instead of the
- * answer. The server's request timeout bounds the wait. On a connection that stays open node:http discards the rest itself.
+ * answer. The server's request timeout bounds the wait; a body that
+ * was not invited and does not begin is waited for one second. On a connection that stays open node:http discards the rest itself.
  */
-export function endBehindBody(response: ServerResponse, body: Buffer): void {
+export function endBehindBody(response: ServerResponse, body: Buffer, clock: Pick<Clock, 'setTimer'>): void {
   const { req } = response;
   if (response.shouldKeepAlive || req.complete || req.destroyed) {
     response.end(body);
@@ -26,10 +50,16 @@ export function endBehindBody(response: ServerResponse, body: Buffer): void {
     return;
   }
   response.write(body);
-  req.once('close', () => {
+  const end = (): void => {
+    if (response.writableEnded) return;
     response.end();
     watchRest(response);
-  });
+  };
+  req.once('close', end);
+  if (uninvited.has(req)) {
+    const linger = clock.setTimer(LINGER_MS, end, { unref: true });
+    for (const heard of ['data', 'close']) req.once(heard, () => linger.cancel());
+  }
   req.resume();
 }
 

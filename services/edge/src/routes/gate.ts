@@ -102,7 +102,7 @@ export function createGate({ authenticator, quota, clock, variant, pepper, makeI
     if (caller !== undefined) addHeaders(headers, caller);
     for (const [name, value] of Object.entries(shown.headers ?? {})) headers.push(name, value);
     response.writeHead(shown.status, headers);
-    endBehindBody(response, body);
+    endBehindBody(response, body, clock);
   };
 
   const remember: Gate['remember'] = (caller, admission) => {
