@@ -59,7 +59,12 @@ describe('connections', () => {
     [401, '/v1/chat/completions', 'Bearer sbx', 'Bearer none'],
     [413, '/api/auth', '', ''],
     [404, '/v1/completions', '', ''],
-  ])('that close after an answer let a client read a %d of %s although it sends everything before it reads', async (status, path, from, to) => {
+    // By our wish alone.
+    [400, '/v1/chat/completions', 'connection: close', 'host: y'],
+    [417, '/v1/chat/completions', 'connection: close', 'expect: banana'],
+    [413, '/v1/chat/completions', 'connection: close\r\n', '', 'stops'],
+  ])('that close after an answer let a client read a %d of %s although it sends everything before it reads', async (status, path, from, to, edge = 'serves') => {
+    door.isOpen = edge === 'serves';
     const body = 'x'.repeat(16 * BODY_BYTES_MAX);
     const socket = connect(Number(new URL(door.url).port), '127.0.0.1');
     socket.pause();

@@ -36,6 +36,7 @@ test.each<[string, number, readonly [string, string], object]>([
   ['a path that is not there', 404, ['/v1/chat/completions', '/v1/completions'], {}],
   ['a method that is not allowed', 405, ['POST', 'PUT'], {}],
   ['a large body of another route', 413, ['/v1/chat/completions', '/api/auth'], { length: BODY_BYTES_MAX }],
+  ['another expectation', 417, ['100-continue', 'banana'], {}],
 ])('%s is refused with %i before the body is asked for, and the connection ends though it never comes', async (_what, status, change, over) => {
   const { served, told } = await hold(headOf(change, over));
   await until(() => told().endsWith('}'));

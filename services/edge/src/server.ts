@@ -60,13 +60,14 @@ export function createPublicServer({ chat, site, gate, makeId, clock, isFull, is
   const listener = (request: IncomingMessage, response: ServerResponse): void => {
     answering.set(request.socket, response);
     response.on('error', ignore);
-    if (!isOpen()) response.setHeader('connection', 'close');
+    // The header alone would have node:http close before the body is through.
+    if (!isOpen()) response.shouldKeepAlive = false;
     if (response.socket === null && !mayWait(request, response)) {
       gate.fail(response, makeId('call'), apiError('overloaded', { retryAfterMs: 1_000 }));
       return;
     }
     if (!namesOneHost(request)) {
-      response.setHeader('connection', 'close');
+      response.shouldKeepAlive = false;
       gate.fail(response, makeId('call'), apiError('bad_json', { message: 'A request needs one Host header.' }));
       return;
     }
@@ -93,7 +94,8 @@ export function createPublicServer({ chat, site, gate, makeId, clock, isFull, is
     answering.set(request.socket, response);
     response.on('error', ignore);
     // It is unknown whether the body follows, so the connection cannot be reused.
-    response.setHeader('connection', 'close');
+    holdInvitation(response);
+    response.shouldKeepAlive = false;
     gate.fail(response, makeId('call'), apiError('expectation_failed'));
   });
   server.on('connect', (_request: IncomingMessage, socket: Socket) => {

@@ -47,6 +47,8 @@ export interface Door {
   readonly booked: Map<string, Booked>;
   readonly takenOver: readonly string[];
   isHealthy: boolean;
+  /** False as while draining. */
+  isOpen: boolean;
   /** Cuts requests as for a compromised key; returns how many. */
   cutKey(keyId: string): number;
   /** Stops requests as at the end of a drain. */
@@ -97,7 +99,7 @@ export async function startDoor({ dashboardDir, accessLog, plugins, places = cre
       return answer === undefined ? Promise.reject(new Fault('peer_unavailable', 'billing is away')) : Promise.resolve(answer(message as Readonly<Record<string, unknown>>) as Answer);
     },
   };
-  const server = createPublicServer({ chat, site: createSite({ gate, repeats, accounts, routing, billing, plugins, providers: new Set(['a', 'google-vertex', 'google-ai-studio']), quota: routing, authenticator, pepper: new Secret(PEPPER), clock, randomBytes, dashboardDir, makeId }), gate, makeId, clock, isFull: places.isFull, isOpen: () => true, isHealthy: () => door.isHealthy });
+  const server = createPublicServer({ chat, site: createSite({ gate, repeats, accounts, routing, billing, plugins, providers: new Set(['a', 'google-vertex', 'google-ai-studio']), quota: routing, authenticator, pepper: new Secret(PEPPER), clock, randomBytes, dashboardDir, makeId }), gate, makeId, clock, isFull: places.isFull, isOpen: () => door.isOpen, isHealthy: () => door.isHealthy });
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   const { port } = server.address() as AddressInfo;
@@ -116,6 +118,7 @@ export async function startDoor({ dashboardDir, accessLog, plugins, places = cre
     routes,
     metrics,
     isHealthy: true,
+    isOpen: true,
     cutKey: (keyId) => running.cut(keyId),
     stopRunning: () => running.stop(),
     get: (path, init = {}) => fetch(url + path, { ...init, headers: { authorization, ...init.headers } }),
