@@ -52,6 +52,23 @@ describe('an answer is', () => {
     expect(await response.json()).toMatchObject({ object: 'chat.completion', id: response.headers.get('x-request-id'), x_router: { provider: 'a' } });
   });
 
+  test('a byte order mark before the JSON is ignored, whether the body comes at once or late, and in a repeat', async () => {
+    const marked = `\ufeff${JSON.stringify(hello)}`;
+    expect((await door.chat(marked, { 'idempotency-key': 'k' })).status).toBe(200);
+    await until(() => [...door.claims.kept.values()][0]?.done !== undefined);
+    expect((await (await door.chat(hello, { 'idempotency-key': 'k' })).json()) as object).toMatchObject({ error: { code: 'idempotency_completed' } });
+    const length = Buffer.byteLength(marked);
+    const socket = door.raw(chatText(door.key, '', { lines: 'connection: close\r\n', length }));
+    await until(() => door.metrics.inFlight() === 1);
+    socket.write(marked);
+    expect(await readRaw(socket)).toMatch(/^HTTP\/1\.1 200/);
+    const [field] = door.neighbours.calls.at(-1)?.request.fields ?? [];
+    expect([field?.name, JSON.parse(String(field?.value))]).toEqual(['messages', hello.messages]);
+    const made = await door.get('/api/auth', { method: 'POST', headers: { 'content-type': 'application/json' }, body: '\ufeff{"nam":1}' });
+    expect(await made.json()).toMatchObject({ error: { param: 'nam' } });
+    expect(await (await door.chat(`\ufeff${marked}`)).json()).toMatchObject({ error: { code: null, message: 'The body is not valid JSON. See byte 0 (the first is 0).' } });
+  });
+
   test('a stream that ends with its figures and [DONE]', async () => {
     door.neighbours.scripts.set('a', streams);
     const response = await door.chat({ ...hello, stream: true });

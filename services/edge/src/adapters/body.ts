@@ -29,7 +29,7 @@ export function readBody(request: IncomingMessage, bytesMax: number, take: (byte
   if (request.complete) {
     const body = (request.read() as Buffer | null) ?? NOTHING;
     if (body.length > bytesMax) return TOO_LARGE;
-    return take(body.length) ? { kind: 'ok', body } : NO_ROOM;
+    return take(body.length) ? { kind: 'ok', body: unmarked(body) } : NO_ROOM;
   }
   return new Promise((resolve) => {
     const pieces = new Pieces();
@@ -54,12 +54,17 @@ export function readBody(request: IncomingMessage, bytesMax: number, take: (byte
       isWhole = true;
       const body = pieces.take();
       noteBody(body.length);
-      together(() => resolve({ kind: 'ok', body }));
+      together(() => resolve({ kind: 'ok', body: unmarked(body) }));
     });
     // Needed even after the end: node:http emits an error on the request when the client leaves later.
     request.on('error', onCut);
     request.on('close', onCut);
   });
+}
+
+/** Without a byte order mark, which some editors and shells put before JSON (RFC 8259, section 8.1, lets a reader ignore it). */
+function unmarked(body: Buffer): Buffer {
+  return body[0] === 0xef && body[1] === 0xbb && body[2] === 0xbf ? body.subarray(3) : body;
 }
 
 /** 1 GiB: some 3,500 prompts of 300 kB at once. */
