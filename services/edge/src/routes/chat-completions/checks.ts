@@ -100,6 +100,17 @@ export function asInteger(value: unknown, param: string, min: number, max: numbe
   return value;
 }
 
+const WRITTEN = /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/;
+
+/** The digits of an integer that JSON may write as 1e2, 100.0 or -0 too. `value`: what `text` parses to, within 64 bits. */
+export function plainInteger(value: number, text: string): string {
+  if (Number.isSafeInteger(value)) return String(value);
+  const [, sign = '', whole = '', part = '', exponent = '0'] = WRITTEN.exec(text) ?? [];
+  const shift = Number(exponent) - part.length;
+  const digits = shift >= 0 ? `${whole}${part}${'0'.repeat(shift)}` : `${whole}${part}`.slice(0, shift);
+  return sign + digits.replace(/^0+/, '');
+}
+
 export function asOneOf<const Choice extends string>(value: unknown, param: string, choices: readonly Choice[]): Choice {
   if (typeof value !== 'string') throw wrongType(param, 'a string');
   const found = choices.find((choice) => choice === value);

@@ -122,14 +122,23 @@ describe('chat request', () => {
   });
 
   test.each([
-    ['9223372036854775807', 'ok'], ['-9223372036854775808', 'ok'], ['9007199254740993', 'ok'], ['1e3', 'ok'], ['-0', 'ok'],
-    ['9223372036854775808', 'invalid_value'], ['-9223372036854775809', 'invalid_value'], ['1e19', 'invalid_value'], ['9223372036854775808.0', 'invalid_value'], ['1e400', 'invalid_value'], ['1000000000000000000000000000000', 'invalid_value'],
+    ['9223372036854775807', 'ok'], ['-9223372036854775808', 'ok'], ['9007199254740993', 'ok'],
+    ['9223372036854775808', 'invalid_value'], ['-9223372036854775809', 'invalid_value'], ['1e19', 'invalid_value'], ['9223372036854775808.0', 'invalid_value'], ['9.223372036854775808e18', 'invalid_value'], ['1e400', 'invalid_value'], ['1000000000000000000000000000000', 'invalid_value'],
     ['1.5', 'invalid_type'], ['"1"', 'invalid_type'], ['true', 'invalid_type'],
   ])('a seed is a 64-bit integer, and is forwarded with every digit: %s', (seed, expected) => {
     const result = readChatRequest(Buffer.from(`${JSON.stringify(base).slice(0, -1)},"seed":${seed}}`), 'A', nameSession);
     if (result.kind === 'ok') expect(['ok', result.request.fields.find(({ name }) => name === 'seed')?.value.toString()]).toEqual([expected, seed]);
     else expect([result.error.code, result.error.param]).toEqual([expected, 'seed']);
     if (expected === 'invalid_value' && result.kind === 'invalid') expect(result.error.message).toContain('from -9223372036854775808 to 9223372036854775807');
+  });
+
+  test.each([
+    ['n', '1e0', '1'], ['n', '2.0', '2'], ['n', '127.99999999999999999', '128'], ['n', '100', '100'], ['n', '1E+2', '100'], ['n', '500e-1', '50'], ['top_logprobs', '-0', '0'], ['top_logprobs', '0.0e9', '0'], ['top_logprobs', '0.002e3', '2'],
+    ['seed', '1e3', '1000'], ['seed', '-0', '0'], ['seed', '-1.5e1', '-15'], ['seed', '1e18', '1000000000000000000'], ['seed', '9223372036854775807.0', '9223372036854775807'], ['seed', '-9.223372036854775808e18', '-9223372036854775808'], ['seed', '1.234567890123456789E18', '1234567890123456789'],
+  ])('an integer %s that is written as %s goes on as %s, which every host reads', (name, written, sent) => {
+    const result = readChatRequest(Buffer.from(`${JSON.stringify(base).slice(0, -1)},"${name}":${written}}`), 'A', nameSession);
+    if (result.kind !== 'ok') throw new Error(result.error.message);
+    expect(result.request.fields.find((field) => field.name === name)?.value.toString()).toBe(sent);
   });
 
   const sampling = { temperature: 1, top_p: 1 };

@@ -12,7 +12,7 @@ import { ALL_WHOLE } from '../../wire/json-long-text.js';
 import type { ByteRange } from '../../wire/json-pieces.js';
 import { parseJsonObject, parseScanned, scanJsonObject, type JsonObjectRead, type ParsedJson } from '../../wire/json-scan.js';
 import { jsonProblem } from '../../wire/json-words.js';
-import { asArray, asBoolean, asInteger, asName, asNumber, asObject, asOneOf, asString, asStrings, Invalid, isAbsent, isNullAt, isObject, own, required, withoutNulls, wrongType, wrongValue, type JsonObject } from './checks.js';
+import { asArray, asBoolean, asInteger, asName, asNumber, asObject, asOneOf, asString, asStrings, Invalid, isAbsent, isNullAt, isObject, own, plainInteger, required, withoutNulls, wrongType, wrongValue, type JsonObject } from './checks.js';
 import { checkMessages, sendableMessages, type MessageFacts } from './messages.js';
 import { readPlugins, readPositive, readPrivacy, readProvider, readQuantization, unknownPreferences } from './preferences.js';
 import { promptWindow } from './prompt-window.js';
@@ -44,7 +44,7 @@ const aString: Check = (value, name) => void asName(value, name, { min: 1, max: 
 const aBoolean: Check = (value, name) => void asBoolean(value, name);
 const within = (min: number, max: number): Check => (value, name) => void asNumber(value, name, min, max);
 
-/** Fields that are forwarded as they were sent, with their checks. `messages` and `seed` are checked elsewhere. */
+/** Fields that are forwarded as they were sent (but for `sendable`), with their checks. `messages` and `seed` are checked elsewhere. */
 const FORWARDED = new Map<string, Check>(Object.entries<Check>({
   messages: () => undefined,
   temperature: within(0, 2),
@@ -110,7 +110,7 @@ function isBlankStop(value: unknown): boolean {
 /** A 64-bit integer, read from its digits, since a large one loses precision as a number. */
 function checkSeed(value: unknown, text: string): void {
   const isHuge = typeof value === 'number' && !(Math.abs(value) <= 2 ** 63);
-  const seed = isHuge ? 2n ** 64n : BigInt(/^-?\d+$/.test(text) ? text : asInteger(value, 'seed', -(2 ** 63), 2 ** 63));
+  const seed = isHuge ? 2n ** 64n : BigInt(/^-?\d+$/.test(text) ? text : plainInteger(asInteger(value, 'seed', -(2 ** 63), 2 ** 63), text));
   if (BigInt.asIntN(64, seed) !== seed) throw wrongValue('seed', 'an integer from -9223372036854775808 to 9223372036854775807');
 }
 
@@ -362,7 +362,7 @@ function addMark(params: string[], name: string, value: unknown): void {
   }
 }
 
-/** The field without nulls that count as absent here but that hosts refuse as a wrong type; the content of schemas is unchanged. `raw`: the field's bytes. Undefined = sent as it is. */
+/** The field without nulls that count as absent here but that hosts refuse as a wrong type, and with an integer such as 1e2 written as 100; the content of schemas is unchanged. `raw`: the field's bytes. Undefined = sent as it is. */
 function sendable(name: string, value: unknown, raw: Buffer): Buffer | undefined {
   if (name === 'tools' && Array.isArray(value)) {
     const tools = value as readonly JsonObject[];
@@ -370,8 +370,13 @@ function sendable(name: string, value: unknown, raw: Buffer): Buffer | undefined
     return Buffer.from(JSON.stringify(tools.map((tool) => ({ ...tool, function: withoutNulls(own(tool, 'function'), 0) }))));
   }
   if (name === 'response_format' && isObject(value)) return sendableFormat(value, raw);
-  return undefined;
+  if (!INTEGERS.has(name) || typeof value !== 'number') return undefined;
+  const text = raw.toString('latin1');
+  return PLAIN.test(text) ? undefined : Buffer.from(plainInteger(value, text));
 }
+
+const INTEGERS = new Set(['n', 'seed', 'top_logprobs']);
+const PLAIN = /^(?:0|-?[1-9]\d*)$/;
 
 function readStream(body: JsonObject): { readonly stream: boolean; readonly includeUsage: boolean } {
   const value = own(body, 'stream');
