@@ -28,9 +28,10 @@ const isPlain = (message: string): boolean => /^(?:Invalid|Too (?:small|big)|Unr
 /** A phrase in lower case without a full stop; messages of the schema itself are unchanged. */
 export function wordsOf(issue: z.core.$ZodIssue | undefined): string {
   if (issue === undefined) return 'is not valid';
-  if (issue.code === 'unrecognized_keys') return 'there is no such field';
   if (!isPlain(issue.message)) return issue.message;
   switch (issue.code) {
+    case 'unrecognized_keys':
+      return 'there is no such field';
     case 'invalid_type':
       return `expected ${TYPES[issue.expected] ?? 'another type'}`;
     case 'invalid_value':

@@ -30,7 +30,7 @@ function isSlip(one: string, other: string): boolean {
 }
 
 /** The field that is probably meant: `key` for `key_id`, `group_by` for `group` or `groupBy`, `from` for `form`. */
-function likely(given: string, names: readonly string[]): string | undefined {
+export function likely(given: string, names: readonly string[]): string | undefined {
   const words = wordsOf(given);
   if (words.length === 0) return undefined;
   const isOf = (some: readonly string[], all: readonly string[]): boolean => some.every((word) => all.includes(word));

@@ -13,6 +13,7 @@ import { oneProvider, requestDetailBody, statementBody, statementCsv } from '../
 import { ANSWER_OPTIONS, bodyOf, digits, id, refuse, send, text } from './answers.js';
 import type { AdminChecks } from './checks.js';
 import { createCounters, type CountedAccount } from './counters.js';
+import { strictFields } from '../strict-fields.js';
 
 export interface AdminBooksDeps {
   readonly clock: Clock;
@@ -38,13 +39,13 @@ const amount = z.string().transform((text, context) => {
   context.addIssue({ code: 'custom', message: 'must be an amount of US dollars with at most nine decimals' });
   return z.NEVER;
 });
-const importSchema = z.strictObject({
+const importSchema = strictFields({
   provider: z.string().min(1).max(64),
-  days: z.array(z.strictObject({ day: z.string(), cost_usd: amount, tokens: z.number().int().min(0).default(0) })).min(1).max(10_000),
+  days: z.array(strictFields({ day: z.string(), cost_usd: amount, tokens: z.number().int().min(0).default(0) })).min(1).max(10_000),
 });
-const costSchema = z.strictObject({ request_id: z.string().min(1).max(200), attempt: z.number().int().min(0).max(1_000), cost_usd: amount, reason: z.string().min(1).max(200) });
-const recountSchema = z.strictObject({ account_id: z.string().min(1).max(64).optional(), closed: z.boolean().default(false) });
-const noteSchema = z.strictObject({ note: z.string().min(1).max(200) });
+const costSchema = strictFields({ request_id: z.string().min(1).max(200), attempt: z.number().int().min(0).max(1_000), cost_usd: amount, reason: z.string().min(1).max(200) });
+const recountSchema = strictFields({ account_id: z.string().min(1).max(64).optional(), closed: z.boolean().default(false) });
+const noteSchema = strictFields({ note: z.string().min(1).max(200) });
 
 const isCsv = (request: Request): boolean => text(request, 'format') === 'csv' || request.accepts(['application/json', 'text/csv']) === 'text/csv';
 

@@ -4,8 +4,9 @@ import type { RpcClient } from '@signalbox/rpc/call';
 import { Router } from 'express';
 import { z } from 'zod';
 import { ANSWER_OPTIONS, bodyOf, send } from './answers.js';
+import { strictFields } from '../strict-fields.js';
 
-const reloadSchema = z.strictObject({ take_prices: z.boolean().default(false) });
+const reloadSchema = strictFields({ take_prices: z.boolean().default(false) });
 const ASKS_FOR_WORD = 'Nothing was loaded, since prices moved by more than a factor of two: `catalog reload --take-prices` takes them.';
 
 export function createAdminCatalogRouter(routing: RpcClient): Router {

@@ -8,6 +8,7 @@ import { decisionBody } from '../decisions/body.js';
 import type { NamedFields } from '../known-names.js';
 import { ANSWER_OPTIONS, bodyOf, id, refuse, send } from './answers.js';
 import type { AdminChecks } from './checks.js';
+import { strictFields } from '../strict-fields.js';
 
 export interface AdminDecisionsDeps {
   readonly billing: RpcClient;
@@ -21,7 +22,7 @@ const COMPARED_DEFAULT = 5_000;
 const COMPARED_MAX = 50_000;
 
 const names = z.array(z.string().min(1).max(200)).max(200).optional();
-const whatIfSchema = z.strictObject({
+const whatIfSchema = strictFields({
   account: z.string().max(64).optional(),
   limit: z.number().int().min(1).max(COMPARED_MAX).default(COMPARED_DEFAULT),
   mode: z.enum(['quality', 'balanced', 'economy']).optional(),

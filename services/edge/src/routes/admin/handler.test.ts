@@ -35,7 +35,7 @@ describe('the admin port', () => {
     ['a name that nobody sees', 'POST', '/admin/accounts', '{"name":"\u200b","tier":"team"}', 400, /^name: must be one line that is not blank/],
     ['a name of two lines', 'PATCH', '/admin/accounts/acct_1', '{"name":"a\\nb"}', 400, /^name: must be one line that is not blank/],
     ['a name that moves the cursor', 'POST', '/admin/accounts', '{"name":"a\\u001b[2J","tier":"team"}', 400, /^name: must be one line that is not blank/],
-    ['a field that is not known', 'PATCH', '/admin/accounts/acct_1', '{"suspended":true}', 400, /^suspended: there is no such field\./],
+    ['a field that is not known', 'PATCH', '/admin/accounts/acct_1', '{"suspended":true}', 400, /^suspended: there is no such field\. It takes name, .*\bcost_caps\b.*\.$/],
     ['a compromised key that is not said to be one', 'DELETE', '/admin/keys/key_1?compromised=1', undefined, 400, /compromised/],
     ['a switch that is misspelt', 'DELETE', '/admin/keys/key_1?compromized=true', undefined, 400, /compromised/],
     ['a switch that is given twice', 'DELETE', '/admin/keys/key_1?compromised=true&compromised=true', undefined, 400, /compromised/],

@@ -6,6 +6,7 @@ import { z } from 'zod';
 import { usd } from '../api-auth/exact-json.js';
 import { capBodies, GRACE_SECONDS_MAX } from '../api-auth/schema.js';
 import { QueryError } from '../query-fields.js';
+import { strictFields } from '../strict-fields.js';
 
 const amount = z.string().transform((text, context) => {
   try {
@@ -20,7 +21,7 @@ const amount = z.string().transform((text, context) => {
 
 const capPeriod = z.enum(['day', 'week', 'month', 'total']);
 const caps = z
-  .array(z.strictObject({ cap_usd: amount, period: capPeriod }))
+  .array(strictFields({ cap_usd: amount, period: capPeriod }))
   .max(4)
   .refine((given) => new Set(given.map((cap) => cap.period)).size === given.length, 'must name each period once');
 
@@ -53,9 +54,9 @@ interface GivenCaps {
 /** A period needs its amount, and a list of caps excludes the single one. */
 const hasWholeCaps = (given: GivenCaps): boolean => !(given.cost_cap_period !== undefined && (given.cost_cap_usd === undefined || given.cost_cap_usd === null)) && !(given.cost_caps !== undefined && given.cost_cap_usd !== undefined);
 const WHOLE_CAPS = { path: ['cost_cap_usd'], message: 'is required with a period, and stands apart from a list of caps' };
-export const createAccountSchema = z.strictObject({ name: accountName, ...settings }).refine(hasWholeCaps, WHOLE_CAPS);
-export const setAccountSchema = z.strictObject({ name: accountName.optional(), ...settings, tier: settings.tier.optional() }).refine(hasWholeCaps, WHOLE_CAPS);
-export const providerKeySchema = z.strictObject({ account_id: z.string(), provider: z.string(), secret: z.string().min(1), zdr: z.boolean().optional(), base_url: z.string().max(2_048).optional() });
+export const createAccountSchema = strictFields({ name: accountName, ...settings }).refine(hasWholeCaps, WHOLE_CAPS);
+export const setAccountSchema = strictFields({ name: accountName.optional(), ...settings, tier: settings.tier.optional() }).refine(hasWholeCaps, WHOLE_CAPS);
+export const providerKeySchema = strictFields({ account_id: z.string(), provider: z.string(), secret: z.string().min(1), zdr: z.boolean().optional(), base_url: z.string().max(2_048).optional() });
 const keyLimits = {
   requests_per_minute: settings.requests_per_minute,
   cost_cap_usd: settings.cost_cap_usd,
@@ -63,12 +64,11 @@ const keyLimits = {
   cost_caps: settings.cost_caps,
   allowed_models: z.array(z.string().min(1).max(200)).min(1, 'must not be empty; null lets a key use all models').max(200).nullish(),
 };
-export const createKeySchema = z
-  .strictObject({ account_id: z.string(), name: z.string(), expires_in: z.number().int().min(1).max(315_360_000).optional(), scopes: z.array(z.string()).min(1, 'must not be empty; leave it out for all but admin').optional(), ...keyLimits })
+export const createKeySchema = strictFields({ account_id: z.string(), name: z.string(), expires_in: z.number().int().min(1).max(315_360_000).optional(), scopes: z.array(z.string()).min(1, 'must not be empty; leave it out for all but admin').optional(), ...keyLimits })
   .refine(hasWholeCaps, WHOLE_CAPS);
 /** Absent fields stay unchanged; null removes a limit. */
-export const setKeySchema = z.strictObject({ name: z.string().optional(), disabled: z.boolean().optional(), ...keyLimits }).refine(hasWholeCaps, WHOLE_CAPS);
-export const rotateKeySchema = z.strictObject({ grace_seconds: z.number().int().min(0).max(GRACE_SECONDS_MAX).default(0) });
+export const setKeySchema = strictFields({ name: z.string().optional(), disabled: z.boolean().optional(), ...keyLimits }).refine(hasWholeCaps, WHOLE_CAPS);
+export const rotateKeySchema = strictFields({ grace_seconds: z.number().int().min(0).max(GRACE_SECONDS_MAX).default(0) });
 
 type Settings = z.infer<typeof setAccountSchema>;
 
@@ -158,7 +158,7 @@ export function accountBody(account: Account__Output): object {
 }
 
 /** A document or book for the index that plugins search. A book's own header fills what is not given. */
-export const sourceSchema = z.strictObject({
+export const sourceSchema = strictFields({
   corpus: z.enum(['web', 'books']), key: z.string().max(2_048).default(''), title: z.string().max(512).default(''), author: z.string().max(512).default(''), url: z.string().max(2_048).default(''),
   language: z.string().regex(/^[a-z]{2}$/, 'must be two lower-case letters').or(z.literal('')).default(''), text: z.string().min(1).max(30 * 1_024 * 1_024),
 });

@@ -4,6 +4,7 @@ import { isBlank } from '@signalbox/kernel/blank';
 import { CAP_NANO_USD_MAX, usdNumberToNano } from '@signalbox/kernel/money';
 import { z } from 'zod';
 import { usd } from './exact-json.js';
+import { strictFields } from '../strict-fields.js';
 
 /** Ten years in seconds. */
 const EXPIRES_IN_MAX = 315_360_000;
@@ -25,7 +26,7 @@ export const capPeriod = z.enum(['day', 'week', 'month', 'total']);
 
 /** Caps of different periods hold at the same time. */
 export const costCaps = z
-  .array(z.strictObject({ cap_usd: amount, period: capPeriod }))
+  .array(strictFields({ cap_usd: amount, period: capPeriod }))
   .max(4)
   .refine((caps) => new Set(caps.map((cap) => cap.period)).size === caps.length, 'must name each period once')
   .transform((caps): CostCapSetting[] => caps.map((cap) => ({ capNanoUsd: cap.cap_usd.toString(), period: cap.period })));
@@ -40,8 +41,7 @@ const EMPTY = 'must not be empty; leave it out for no restriction of its own';
 
 export const isAbsent = (value: unknown): value is null | undefined => value === null || value === undefined;
 
-const limits = z
-  .strictObject({
+const limits = strictFields({
     requests_per_minute: z.number().int().min(1).max(10_000_000).nullish(),
     cost_cap_usd: amount.nullish(),
     cost_cap_period: capPeriod.nullish(),
@@ -75,10 +75,10 @@ function capsOf(given: GivenCaps): CostCapSetting[] {
 const name = z.string().refine((text) => [...text].length >= 1 && [...text].length <= 100, 'must have 1 to 100 characters').refine((text) => !isBlank(text), 'must not be blank');
 
 /** Unknown fields are refused: a misspelt restriction would otherwise give a key without it. */
-export const createSchema = z.strictObject({ name, expires_in: z.number().int().min(1).max(EXPIRES_IN_MAX).nullish(), scopes: z.array(z.string()).min(1, EMPTY).max(20).nullish(), limits: limits.nullish() });
+export const createSchema = strictFields({ name, expires_in: z.number().int().min(1).max(EXPIRES_IN_MAX).nullish(), scopes: z.array(z.string()).min(1, EMPTY).max(20).nullish(), limits: limits.nullish() });
 /** Null leaves the name and the state unchanged, and removes all limits. */
-export const updateSchema = z.strictObject({ name: name.nullish(), disabled: z.boolean().nullish(), limits: limits.nullish() });
-export const rotateSchema = z.strictObject({ grace_seconds: z.number().int().min(0).max(GRACE_SECONDS_MAX).nullish() });
+export const updateSchema = strictFields({ name: name.nullish(), disabled: z.boolean().nullish(), limits: limits.nullish() });
+export const rotateSchema = strictFields({ grace_seconds: z.number().int().min(0).max(GRACE_SECONDS_MAX).nullish() });
 
 const seconds = (text: string | undefined): number | null => (text === undefined ? null : Number(text));
 

@@ -7,11 +7,12 @@ import { capBodies, costCaps } from '../api-auth/schema.js';
 import { INVALID, sendJson, type Control } from '../control-route.js';
 import type { NameCheck, NamedFields } from '../known-names.js';
 import { takesQuery } from '../query-fields.js';
+import { strictFields } from '../strict-fields.js';
 
 const NAMES_MAX = 200;
 const names = z.array(z.string().min(1).max(200)).max(NAMES_MAX).nullish();
 
-const policySchema = z.strictObject({
+const policySchema = strictFields({
   mode: z.enum(['quality', 'balanced', 'economy']).nullish(),
   lambda: z.number().min(0).max(1_000_000).nullish(),
   baseline_model: z.string().min(1).max(200).nullish(),

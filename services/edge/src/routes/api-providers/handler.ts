@@ -5,12 +5,13 @@ import { Router, type Request, type Response } from 'express';
 import { z } from 'zod';
 import { INVALID, sendJson, type Control } from '../control-route.js';
 import { takesQuery } from '../query-fields.js';
+import { strictFields } from '../strict-fields.js';
 
 /** Characters of a credential at most; the key file of a service account fits. */
 const SECRET_LENGTH_MAX = 16_384;
 const LISTED_MAX = 100;
 
-const setSchema = z.strictObject({
+const setSchema = strictFields({
   secret: z.string().min(1).max(SECRET_LENGTH_MAX),
   zdr: z.boolean().nullish(),
   base_url: z.string().min(1).max(2_048).nullish(),

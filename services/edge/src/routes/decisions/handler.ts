@@ -9,10 +9,11 @@ import { z } from 'zod';
 import { apiError } from '../../wire/errors.js';
 import { sendJson, type Control } from '../control-route.js';
 import { decisionBody } from './body.js';
+import { strictFields } from '../strict-fields.js';
 
 const DEADLINE_MS = 5_000;
 
-const feedbackSchema = z.strictObject({ request_id: z.string().min(1).max(200), score: z.number().min(0).max(1) });
+const feedbackSchema = strictFields({ request_id: z.string().min(1).max(200), score: z.number().min(0).max(1) });
 
 export interface DecisionsDeps {
   readonly billing: RpcClient;
