@@ -82,6 +82,11 @@ describe('an answer', () => {
     ['a string with slashes in inner quotes', `{"a": "see "// x" y",\n 'b': 1}`],
     ['one with a number sign', '{"a": "x", #1 y",\n "b": 2}'],
     ['one whose first quote is missing before a number sign', '{"a": x #y z",\n "b": 2}'],
+    ['ended by a comma and a brace in a string that an inner quote ends', '{"a": "use ",}" here", "b": 1}'],
+    ['such within an object', '{"a": {"b": "use ",}" here"}, "c": 1}'],
+    ['such within a list', '{"a": ["x ",] y", "z"]}'],
+    ['ended by one brace too many behind a comma', '{"a":1,}}, "c":2}'],
+    ['cut off by itself behind a comma and a bracket', '{"a":[1,]\n'],
     ['cut off by itself', '{"a":1,"b":[2'],
     ['cut off and broken', '{"a":1,"b":tru'],
     ['beyond repair', '{"a" "b" {c} : 1}'],
@@ -250,6 +255,14 @@ describe('proof by fuzzing', () => {
       if (healed.isJson) expect(JSON.parse(healed.text)).toBeInstanceOf(Object);
       else expect(healed.text).toBe(text);
     }), { numRuns: 500 });
+  });
+
+  test('a stream that failed lacks what stood before its value, commas before a bracket that was one, and nothing else', () => {
+    const extra = /,(?=[ \t\r\n]*[}\]][ \t\r\n]*[,}\]])/g;
+    fc.assert(fc.property(fc.oneof(broken, fc.string({ unit: fc.constantFrom(...'{}[]",:\\ \n`tn1-e.') })), fc.boolean(), cuts, (text, isCut, at) => {
+      const told = streamed(cutAt(`Well: ${text}`, at), 'object', isCut);
+      if (!told.isJson) expect(`Well: ${text}`.replace(extra, '').endsWith(told.text.replace(extra, ''))).toBe(true);
+    }), { numRuns: 1_000 });
   });
 
   test('strings in single quotes keep all characters, brackets included, or nothing is reported as healed', () => {

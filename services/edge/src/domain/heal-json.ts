@@ -280,7 +280,8 @@ export class JsonHealer {
 
   private whole(text: string): Healed {
     const { waiting, scanner } = this;
-    if (goesOn(waiting)) return { text: text + waiting, steps: [], isJson: false };
+    if (goesOn(waiting)) return { text: text + scanner.heldEnd() + waiting, steps: [], isJson: false };
+    const end = scanner.settle();
     const isBlank = SPACES.test(waiting);
     if (!isBlank) {
       if (waiting.includes('```')) this.steps.add('fence');
@@ -288,7 +289,7 @@ export class JsonHealer {
     }
     if (scanner.hasDroppedComma) this.steps.add('syntax');
     const isRight = this.kind === 'any' || scanner.source.startsWith(this.kind === 'array' ? '[' : '{');
-    return { text: isBlank ? text + waiting : text, steps: this.told(), isJson: isRight };
+    return { text: text + end + (isBlank ? waiting : ''), steps: this.told(), isJson: isRight };
   }
 
   /** The repaired text, if it continues what was returned so far; else the model's own. */

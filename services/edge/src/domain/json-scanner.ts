@@ -38,7 +38,8 @@ const isHex = (code: number): boolean => isDigit(code) || (code >= 65 && code <=
  * value whatever follows. Held back are the quote that ends a string (it may turn out to be an inner one), a comma
  * (it may be one too many), a member's key until its value begins, blank space until the text after it is read, and
  * numbers and words until they end.
- * A comma before a closing bracket is left out, the only repair made here.
+ * A comma before a closing bracket is left out, the only repair made here; both are held back until what follows shows
+ * that the bracket is one, and no part of a string that an inner quote seemed to end.
  */
 export class JsonScanner {
   /** The text that was pushed. */
@@ -61,6 +62,8 @@ export class JsonScanner {
   private fresh = '';
   /** Position of a comma that is held back, or -1. */
   private comma = -1;
+  /** The comma before the bracket that seemed to end the value read last, or -1. */
+  private extraComma = -1;
   /** Where the present number or word begins, or -1: nothing from there on is certain. */
   private tokenStart = -1;
   private isKey = false;
@@ -77,6 +80,11 @@ export class JsonScanner {
   /** The text stopped being strict JSON; `push` returns nothing more. */
   get isStuck(): boolean {
     return this.state === 'stuck';
+  }
+
+  /** The part of a complete value that is held back. */
+  heldEnd(): string {
+    return this.buffer.slice(this.taken - this.base, this.at - this.base);
   }
 
   /** The text after the value that was pushed until the value was complete. */
@@ -104,6 +112,12 @@ export class JsonScanner {
     return this.give();
   }
 
+  /** Call when nothing after the value belongs to it: gives the part of its end that was held back. */
+  settle(): string {
+    this.dropExtraComma();
+    return this.give();
+  }
+
   /** The source ended: ends a number or word that is the whole value. */
   end(): string {
     if (this.stack.length === 0 && (this.state === 'number' || this.state === 'word') && this.endToken()) this.finish(this.at);
@@ -112,6 +126,7 @@ export class JsonScanner {
 
   /** Closes a text that was cut off: the open string, then the brackets. A member without a value and an unfinished escape are left out. Only to be called if not stuck. */
   close(): string {
+    this.dropExtraComma();
     const isValueString = (this.state === 'string' || this.state === 'string-ended') && !this.isKey;
     const token = this.tokenStart < 0 ? '' : this.buffer.slice(this.tokenStart - this.base);
     let tail = '';
@@ -141,7 +156,7 @@ export class JsonScanner {
       case 'string-ended':
         return this.isKey ? this.certain : this.valueEnd - 1;
       case 'after':
-        return this.valueEnd;
+        return this.extraComma >= 0 ? this.certain : this.valueEnd;
       default:
         return this.certain;
     }
@@ -231,6 +246,11 @@ export class JsonScanner {
 
   private behindValue(code: number): boolean {
     if (isSpace(code)) return true;
+    if (code === COMMA || code === this.closer()) this.dropExtraComma();
+    else if (this.extraComma >= 0) {
+      this.state = 'stuck';
+      return true;
+    }
     this.takeTo(this.valueEnd);
     if (code === COMMA) {
       this.comma = this.at;
@@ -248,24 +268,28 @@ export class JsonScanner {
       this.state = 'stuck';
       return;
     }
-    if (this.comma >= 0) {
-      this.takeTo(this.comma);
-      this.flush();
-      this.taken = this.comma + 1;
-      this.takeTo(this.taken);
-      this.comma = -1;
-      this.hasDroppedComma = true;
-    }
-    this.takeTo(this.at + 1);
+    if (this.comma < 0) this.takeTo(this.at + 1);
+    this.extraComma = this.comma;
+    this.comma = -1;
     this.stack.pop();
     this.valueEnd = this.at + 1;
     this.state = 'after';
     if (this.stack.length === 0) this.finish(this.valueEnd);
   }
 
+  private dropExtraComma(): void {
+    if (this.extraComma < 0) return;
+    this.takeTo(this.extraComma);
+    this.flush();
+    this.taken = this.extraComma + 1;
+    this.extraComma = -1;
+    this.hasDroppedComma = true;
+    this.takeTo(this.valueEnd);
+  }
+
   /** The value is complete and ends before `end`. */
   private finish(end: number): void {
-    this.takeTo(end);
+    if (this.extraComma < 0) this.takeTo(end);
     this.state = 'done';
     // `push` moves on by one after `step`.
     this.at = this.at < end ? end - 1 : end;
