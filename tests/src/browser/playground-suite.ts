@@ -31,11 +31,13 @@ export function describePlayground(site: () => Site): void {
     }, SLOW_MS);
 
     test('a question that no provider answered says whom it was asked of, and leads to its request', async () => {
-      const { account, visit } = site();
+      const { account, visit, complaints } = site();
       const page = await visit('/playground', { key: (await account()).key });
       await askIn(page, '[sim:status=500] What is a river?');
       await page.getByText('Tried: simulator (provider error)', { exact: false }).waitFor();
       await page.getByText('final', { exact: true }).waitFor();
+      // The answer itself, and nothing that was asked before it was booked.
+      expect(complaints).toEqual([expect.stringContaining('status of 503')]);
       await page.getByRole('link', { name: 'Open this request' }).click();
       await page.getByText('none answered', { exact: false }).waitFor();
     }, SLOW_MS);
@@ -46,7 +48,7 @@ export function describePlayground(site: () => Site): void {
       const page = await visit('/playground', { key });
       let release: () => void = () => undefined;
       const held = new Promise<void>((resolve) => (release = resolve));
-      await page.route('**/api/requests/*', async (route) => {
+      await page.route(/\/api\/requests\?/, async (route) => {
         await held;
         await route.continue();
       });

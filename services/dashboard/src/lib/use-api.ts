@@ -2,7 +2,8 @@
 import { QueryClient, useMutation, useQuery, useQueryClient, type UseMutationResult, type UseQueryResult } from '@tanstack/react-query';
 import { useEffect, useRef, useState } from 'react';
 import { ApiError, call, hasSessionHint, isOfSession, noteSession, onOtherTab, subjectOf, type CallOptions } from './api.js';
-import type { KeyRecord, ModelRecord, Page, RequestDetail, Session, UsageRow } from './types.js';
+import { bookedRow } from './booked.js';
+import type { KeyRecord, ModelRecord, Page, RequestRow, Session, UsageRow } from './types.js';
 
 export const SESSION_KEY = ['session'] as const;
 /** Why the session before ended, where nobody signed out: for the sign-in page. */
@@ -168,10 +169,10 @@ export function useApi<Answer>(path: string, options: ApiOptions = {}): UseQuery
 }
 
 /** What the ledger has of a request that has ended, as soon as it has it; undefined before, and where this key may not read it. */
-export function useBooked(id: string | undefined): RequestDetail | undefined {
+export function useBooked(id: string | undefined): RequestRow | undefined {
   const session = useSession().data;
   const isEnabled = id !== undefined && session !== null && session !== undefined && mayRead(session, 'usage');
-  return useApi<RequestDetail>(`/api/requests/${encodeURIComponent(id ?? '')}`, { isEnabled, isAwaited: true }).data;
+  return useRead([`/api/requests/${encodeURIComponent(id ?? '')}`, 'row'], ({ signal }) => bookedRow(id ?? '', signal), { isEnabled, isAwaited: true }).data;
 }
 
 const PAGES_MAX = 10;
