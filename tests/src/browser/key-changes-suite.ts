@@ -165,7 +165,7 @@ export function describeKeyChanges(site: () => Site): void {
       const page = await visit('/keys', { key: own.key });
       await button(page, 'Limits ci').click();
       await page.getByRole('textbox', { name: 'A week' }).fill('3');
-      await own.call(`/api/auth/${id}`, { method: 'PATCH', body: { limits: { requests_per_minute: 7 } } });
+      await own.call(`/api/auth/${id}`, { method: 'PATCH', body: { limits: { requests_per_minute: 7, cost_cap_usd: null } } });
       await button(page, 'Save').click();
       await page.getByText('Changed elsewhere').waitFor();
       expect((await recordOf(own, id)).limits).toMatchObject({ requests_per_minute: 7, cost_cap_usd: null });

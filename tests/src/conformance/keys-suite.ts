@@ -102,6 +102,15 @@ export function describeKeys(world: () => World): void {
       expect((await chat('simulator/fast')).status).toBe(429);
     });
 
+    test('changes the limits that are named and keeps the others', async () => {
+      const caps = [{ cap_usd: 1, period: 'day' }, { cap_usd: 5, period: 'month' }];
+      const { id } = await make({ limits: { requests_per_minute: 9, cost_caps: caps, allowed_models: ['simulator/fast'] } });
+      const set = async (limits: object | null): Promise<unknown> => keyOf(await auth({ method: 'PATCH', id, body: { limits } }))['limits'];
+      expect(await set({ requests_per_minute: 3 })).toMatchObject({ requests_per_minute: 3, cost_caps: caps, allowed_models: ['simulator/fast'] });
+      expect(await set({ cost_cap_usd: 2, cost_cap_period: 'week', allowed_models: null })).toEqual({ requests_per_minute: 3, cost_cap_usd: 2, cost_cap_period: 'week', allowed_models: null });
+      expect(await set(null)).toEqual({ requests_per_minute: null, cost_cap_usd: null, cost_cap_period: null, allowed_models: null });
+    });
+
     test('can be rotated: both secrets work in the grace period; without one the old secret is refused', async () => {
       const { id, secret } = await make();
       const rotated = await auth({ method: 'POST', id, path: '/rotate', body: { grace_seconds: 600 } });

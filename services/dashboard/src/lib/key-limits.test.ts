@@ -7,16 +7,16 @@ const none = { requests_per_minute: null, cost_cap_usd: null, cost_cap_period: n
 test('limits that are opened and saved are the same ones: each cap to its last digit, the rate and the models', () => {
   const limits = { requests_per_minute: 60, cost_cap_usd: 0.000000001, cost_cap_period: 'day' as const, cost_caps: [{ cap_usd: 0.000000001, period: 'day' as const }, { cap_usd: 4393092.087081594, period: 'total' as const }], allowed_models: ['a/one'] };
   expect(exactJson(limitsBody(draftOf(limits)))).toBe('{"cost_caps":[{"cap_usd":0.000000001,"period":"day"},{"cap_usd":4393092.087081594,"period":"total"}],"requests_per_minute":60,"allowed_models":["a/one"]}');
-  expect(exactJson(limitsBody(draftOf({ ...none, cost_cap_usd: 5, cost_cap_period: 'week' })))).toBe('{"cost_caps":[{"cap_usd":5,"period":"week"}]}');
+  expect(exactJson(limitsBody(draftOf({ ...none, cost_cap_usd: 5, cost_cap_period: 'week' })))).toBe('{"cost_caps":[{"cap_usd":5,"period":"week"}],"requests_per_minute":null,"allowed_models":null}');
 });
 
 test('a key without limits has none, and whoever empties all fields takes them off', () => {
   expect(draftOf(none)).toEqual(NO_LIMITS);
-  expect(limitsBody(NO_LIMITS)).toEqual({});
+  expect(limitsBody(NO_LIMITS)).toEqual({ cost_caps: null, requests_per_minute: null, allowed_models: null });
 });
 
 test('nothing may be spent where nothing is typed as an amount', () => {
-  expect(exactJson(limitsBody({ ...NO_LIMITS, caps: { ...NO_LIMITS.caps, day: '0' } }))).toBe('{"cost_caps":[{"cap_usd":0,"period":"day"}]}');
+  expect(exactJson(limitsBody({ ...NO_LIMITS, caps: { ...NO_LIMITS.caps, day: '0' } }))).toBe('{"cost_caps":[{"cap_usd":0,"period":"day"}],"requests_per_minute":null,"allowed_models":null}');
 });
 
 test.each([['', true], ['2', true], ['2.50', true], [' 0.000000001 ', true], ['9000000', true], ['9000000.1', false], ['0.0000000001', false], ['2,5', false], ['1,000', false], ['1e3', false], ['-1', false], ['$5', false], ['.5', false], ['5.', false], ['٣', false], ['Infinity', false]])('an amount of "%s" is one: %p', (text, isOne) => {

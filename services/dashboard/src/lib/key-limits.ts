@@ -50,13 +50,13 @@ export function isWellFormed({ caps, rate }: LimitsDraft): boolean {
   return Object.values(caps).every((text) => amountProblem(text) === undefined) && rateProblem(rate) === undefined;
 }
 
-/** `limits` as the interface takes them, for `exactJson`; of a draft that is well formed. */
+/** `limits` as the interface takes them, for `exactJson`; of a draft that is well formed. An empty field is null, which takes the limit off a key that has it. */
 export function limitsBody({ caps, rate, models }: LimitsDraft): object {
   const costCaps = CAP_PERIODS.flatMap(([period]) => {
     const nano = typedNano(caps[period]);
     return nano === undefined ? [] : [{ cap_usd: new Decimal(decimalOf(nano)), period }];
   });
-  return { ...(costCaps.length === 0 ? {} : { cost_caps: costCaps }), ...(rate.trim() === '' ? {} : { requests_per_minute: Number(rate) }), ...(models.length === 0 ? {} : { allowed_models: models }) };
+  return { cost_caps: costCaps.length === 0 ? null : costCaps, requests_per_minute: rate.trim() === '' ? null : Number(rate), allowed_models: models.length === 0 ? null : models };
 }
 
 /** However they are written. */

@@ -9,7 +9,7 @@ import { LimitFields } from '../parts/limit-fields.tsx';
 import { Failure } from '../parts/panel.tsx';
 import { useHold, type OfKey } from './key-dialogs.tsx';
 
-/** What is sent replaces all limits, so what was set elsewhere meanwhile must not be undone in silence. */
+/** All limits are sent, so what was set elsewhere meanwhile must not be undone in silence. */
 export function Limits({ record, onHold, onClose }: OfKey): ReactElement {
   const [base, setBase] = useState(() => draftOf(record.limits));
   const [draft, setDraft] = useState(base);

@@ -59,15 +59,41 @@ describe('a key created under an Idempotency-Key', () => {
   });
 });
 
-describe('a field that is null', () => {
+describe('a change', () => {
+  const LIMITS_NOW = { requestsPerMinute: 9, costCapPeriod: '', costCaps: [{ capNanoUsd: '5000000000', period: 'day' }], allowedModels: ['openai/gpt-4o-mini'] };
+  beforeEach(() => {
+    const { unary } = door.accounts;
+    door.accounts.unary = <Message extends object, Answer>(method: string, message: Message, options: never): Promise<Answer> =>
+      method === 'GetKey' ? Promise.resolve({ found: true, key: { id: 'key_2', limits: LIMITS_NOW }, problem: '' } as Answer) : unary<Message, Answer>(method, message, options);
+  });
+  const NOW = { requestsPerMinute: 9, costCaps: LIMITS_NOW.costCaps, allowedModels: LIMITS_NOW.allowedModels };
+  const { requestsPerMinute: _rate, ...UNRATED } = NOW;
+  const WEEK = [{ capNanoUsd: '7000000000', period: 'week' }];
+
   test.each([
     [{ name: null, disabled: null }, { ...BY, replaceLimits: false }],
     [{ name: 'ci', disabled: null }, { ...BY, replaceLimits: false, name: 'ci' }],
     [{ name: null, disabled: true }, { ...BY, replaceLimits: false, disabled: true }],
-    [{ limits: null }, { ...BY, replaceLimits: true }],
-    [{ limits: { requests_per_minute: null } }, { ...BY, replaceLimits: true, limits: { costCaps: [], allowedModels: [] } }],
-  ])('counts as absent in a change, except for limits, which are removed: %j', async (body, message) => {
+  ])('leaves a name and a state that are null: %j', async (body, message) => {
     expect([await send('PATCH', '/api/auth/key_2', JSON_TYPE, JSON.stringify(body)), asked]).toEqual([TAKEN, [['UpdateKey', message]]]);
+  });
+
+  test.each([
+    ['nothing', {}, { ...BY, replaceLimits: false }],
+    ['the rate', { requests_per_minute: 3 }, { ...BY, replaceLimits: true, limits: { ...NOW, requestsPerMinute: 3 }, limitNames: ['requestsPerMinute'] }],
+    ['no rate', { requests_per_minute: null }, { ...BY, replaceLimits: true, limits: UNRATED, limitNames: ['requestsPerMinute'] }],
+    ['the caps', { cost_caps: [{ cap_usd: 7, period: 'week' }] }, { ...BY, replaceLimits: true, limits: { ...NOW, costCaps: WEEK }, limitNames: ['costCaps'] }],
+    ['the only cap', { cost_cap_usd: 7, cost_cap_period: 'week' }, { ...BY, replaceLimits: true, limits: { ...NOW, costCaps: WEEK }, limitNames: ['costCaps'] }],
+    ['no cap', { cost_cap_usd: null }, { ...BY, replaceLimits: true, limits: { ...NOW, costCaps: [] }, limitNames: ['costCaps'] }],
+    ['no caps', { cost_caps: null }, { ...BY, replaceLimits: true, limits: { ...NOW, costCaps: [] }, limitNames: ['costCaps'] }],
+    ['no caps and no list', { cost_caps: [], allowed_models: null }, { ...BY, replaceLimits: true, limits: { ...NOW, costCaps: [], allowedModels: [] }, limitNames: ['costCaps', 'allowedModels'] }],
+    ['what a record says', { requests_per_minute: null, cost_cap_usd: null, cost_cap_period: null, allowed_models: null }, { ...BY, replaceLimits: true, limits: { costCaps: [], allowedModels: [] }, limitNames: ['requestsPerMinute', 'costCaps', 'allowedModels'] }],
+  ])('of limits that names %s keeps the others', async (_what, limits, message) => {
+    expect([await send('PATCH', '/api/auth/key_2', JSON_TYPE, JSON.stringify({ limits })), asked]).toEqual([TAKEN, [['UpdateKey', message]]]);
+  });
+
+  test('to limits of null takes them all off', async () => {
+    expect([await send('PATCH', '/api/auth/key_2', JSON_TYPE, '{"limits":null}'), asked]).toEqual([TAKEN, [['UpdateKey', { ...BY, replaceLimits: true }]]]);
   });
 });
 

@@ -9,7 +9,7 @@ import { exactJson } from './exact-json.js';
 import { INVALID, sendJson as send, type Control } from '../control-route.js';
 import type { NameCheck, UnknownName } from '../known-names.js';
 import { takesQuery } from '../query-fields.js';
-import { createSchema, isAbsent, keyBody, rotateSchema, updateSchema } from './schema.js';
+import { createSchema, isAbsent, keyBody, limitsWith, rotateSchema, updateSchema } from './schema.js';
 
 /** For JSON.stringify of a parsed body. */
 const bigintAsText = (_name: string, value: unknown): unknown => (typeof value === 'bigint' ? String(value) : value);
@@ -94,23 +94,29 @@ export function createApiAuthRouter({ call, parse, refuse, fail, callerOf }: Con
   router.patch('/:id', takesQuery(), async (request, response) => {
     const body = await parse(request, response, updateSchema);
     if (body === undefined) return;
-    if ((await unknownModel(request, body.limits?.allowedModels)) !== undefined) {
-      // A model that the key already lists may stay, even if the catalog no longer has it.
-      const before = await call<KeyRef, KeyAnswer__Output>(request, 'GetKey', refOf(request));
-      const unknown = await unknownModel(request, body.limits?.allowedModels, before.key?.limits?.allowedModels);
-      if (before.found && unknown !== undefined) {
-        refuseName(response, unknown);
-        return;
-      }
-    }
     const change: UpdateKeyRequest = {
       ref: refOf(request),
-      replaceLimits: body.limits !== undefined,
+      replaceLimits: body.limits === null,
       actorKeyId: callerOf(request).caller.key.id,
       ...(isAbsent(body.name) ? {} : { name: body.name }),
       ...(isAbsent(body.disabled) ? {} : { disabled: body.disabled }),
-      ...(isAbsent(body.limits) ? {} : { limits: body.limits }),
     };
+    if (!isAbsent(body.limits) && body.limits.limitNames.length > 0) {
+      const { limits, limitNames } = body.limits;
+      const before = await call<KeyRef, KeyAnswer__Output>(request, 'GetKey', refOf(request));
+      if (before.key === null) {
+        answer(response, before);
+        return;
+      }
+      // What the key has may have been in an earlier catalog.
+      const unknown = await unknownModel(request, limits.allowedModels, before.key.limits?.allowedModels);
+      if (unknown !== undefined) {
+        refuseName(response, unknown);
+        return;
+      }
+      // Accounts takes the limits that are named; a version before that takes them all, hence the present ones beside them.
+      Object.assign(change, { replaceLimits: true, limits: limitsWith(before.key.limits, limits, limitNames), limitNames });
+    }
     answer(response, await call<UpdateKeyRequest, KeyAnswer__Output>(request, 'UpdateKey', change));
   });
 

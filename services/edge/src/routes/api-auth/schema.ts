@@ -36,12 +36,16 @@ export function capBodies(caps: readonly CostCapSetting__Output[]): object[] {
   return caps.map((cap) => ({ cap_usd: usd(cap.capNanoUsd), period: cap.period }));
 }
 
+const LIMIT_NAMES = ['requestsPerMinute', 'costCaps', 'allowedModels'] as const;
+/** A limit, as accounts names it. */
+export type LimitName = (typeof LIMIT_NAMES)[number];
+
 /** An empty list is refused: it would read as "nothing", but an absent list means "no restriction". */
 const EMPTY = 'must not be empty; leave it out for no restriction of its own';
 
 export const isAbsent = (value: unknown): value is null | undefined => value === null || value === undefined;
 
-const limits = strictFields({
+const limitFields = strictFields({
     requests_per_minute: z.number().int().min(1).max(10_000_000).nullish(),
     cost_cap_usd: amount.nullish(),
     cost_cap_period: capPeriod.nullish(),
@@ -54,30 +58,42 @@ const limits = strictFields({
     if (!isAbsent(value.cost_cap_usd) && isAbsent(value.cost_cap_period)) wrong('cost_cap_period', 'is required with cost_cap_usd');
     const isTwice = !isAbsent(value.cost_caps) && value.cost_caps.length > 0 && !isAbsent(value.cost_cap_usd);
     if (isTwice && !value.cost_caps?.some((cap) => cap.period === value.cost_cap_period && cap.capNanoUsd === value.cost_cap_usd?.toString())) wrong('cost_caps', 'must hold the cap of cost_cap_usd and cost_cap_period, or stand alone');
-  })
-  .transform((value): KeyLimits => ({
-    ...(isAbsent(value.requests_per_minute) ? {} : { requestsPerMinute: value.requests_per_minute }),
-    costCaps: capsOf(value),
-    allowedModels: value.allowed_models ?? [],
-  }));
+  });
 
-interface GivenCaps {
-  readonly cost_caps?: CostCapSetting[] | null | undefined;
-  readonly cost_cap_usd?: bigint | null | undefined;
-  readonly cost_cap_period?: string | null | undefined;
+type GivenLimits = z.infer<typeof limitFields>;
+
+function keyLimits(given: GivenLimits): KeyLimits {
+  return { ...(isAbsent(given.requests_per_minute) ? {} : { requestsPerMinute: given.requests_per_minute }), costCaps: capsOf(given), allowedModels: given.allowed_models ?? [] };
 }
 
-function capsOf(given: GivenCaps): CostCapSetting[] {
+function capsOf(given: GivenLimits): CostCapSetting[] {
   if (!isAbsent(given.cost_caps) && given.cost_caps.length > 0) return given.cost_caps;
   return isAbsent(given.cost_cap_usd) || isAbsent(given.cost_cap_period) ? [] : [{ capNanoUsd: given.cost_cap_usd.toString(), period: given.cost_cap_period }];
+}
+
+/** Names of the limits that a change gives, null included; the caps are one limit. */
+function namesOf(given: GivenLimits): LimitName[] {
+  const named: Record<LimitName, boolean> = {
+    requestsPerMinute: given.requests_per_minute !== undefined,
+    costCaps: given.cost_caps !== undefined || given.cost_cap_usd !== undefined,
+    allowedModels: given.allowed_models !== undefined,
+  };
+  return LIMIT_NAMES.filter((each) => named[each]);
+}
+
+/** `names` of `limits` in place of those in `before`. */
+export function limitsWith(before: KeyLimits | null, limits: KeyLimits, names: readonly LimitName[]): KeyLimits {
+  const from = (each: LimitName): KeyLimits => (names.includes(each) ? limits : (before ?? {}));
+  const { requestsPerMinute } = from('requestsPerMinute');
+  return { ...(requestsPerMinute === undefined ? {} : { requestsPerMinute }), costCaps: from('costCaps').costCaps ?? [], allowedModels: from('allowedModels').allowedModels ?? [] };
 }
 
 const name = z.string().refine((text) => [...text].length >= 1 && [...text].length <= 100, 'must have 1 to 100 characters').refine((text) => !isBlank(text), 'must not be blank');
 
 /** Unknown fields are refused: a misspelt restriction would otherwise give a key without it. */
-export const createSchema = strictFields({ name, expires_in: z.number().int().min(1).max(EXPIRES_IN_MAX).nullish(), scopes: z.array(z.string()).min(1, EMPTY).max(20).nullish(), limits: limits.nullish() });
-/** Null leaves the name and the state unchanged, and removes all limits. */
-export const updateSchema = strictFields({ name: name.nullish(), disabled: z.boolean().nullish(), limits: limits.nullish() });
+export const createSchema = strictFields({ name, expires_in: z.number().int().min(1).max(EXPIRES_IN_MAX).nullish(), scopes: z.array(z.string()).min(1, EMPTY).max(20).nullish(), limits: limitFields.transform(keyLimits).nullish() });
+/** Null leaves the name and the state unchanged, and removes all limits. Within `limits`, absent ones stay and null removes one. */
+export const updateSchema = strictFields({ name: name.nullish(), disabled: z.boolean().nullish(), limits: limitFields.transform((given) => ({ limits: keyLimits(given), limitNames: namesOf(given) })).nullish() });
 export const rotateSchema = strictFields({ grace_seconds: z.number().int().min(0).max(GRACE_SECONDS_MAX).nullish() });
 
 const seconds = (text: string | undefined): number | null => (text === undefined ? null : Number(text));

@@ -198,7 +198,7 @@ export const ApiKeyRequest = z
   })
   .meta({ id: 'ApiKeyRequest' });
 export const ApiKeyChange = z
-  .strictObject({ name: z.string().min(1).max(100).nullish(), disabled: z.boolean().nullish(), limits: KeyLimitsRequest.nullish().meta({ description: 'In place of all it has; null = none.' }) })
+  .strictObject({ name: z.string().min(1).max(100).nullish(), disabled: z.boolean().nullish(), limits: KeyLimitsRequest.nullish().meta({ description: 'Only what is named changes: an absent limit stays, null takes it off. All caps are one limit. Null = none at all.' }) })
   .meta({ id: 'ApiKeyChange', description: 'What is absent stays as it is, and so do a name and a state that are null.' });
 export const ApiKeyRotation = z.strictObject({ grace_seconds: z.int().min(0).max(2_592_000).nullish().meta({ description: 'For how long the old secret works beside the new one; absent = 0.' }) }).meta({ id: 'ApiKeyRotation' });
 export const ApiKeyDeleted = z.object({ id: z.string(), object: z.literal('api_key'), deleted: z.literal(true), status: z.literal('revoked'), revoked_at: time('When it was revoked') }).meta({ id: 'ApiKeyDeleted' });
