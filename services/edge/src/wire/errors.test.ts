@@ -18,6 +18,22 @@ test.each([
   expect(admissionToApiError(admission(over), 0).message).toBe(message);
 });
 
+test.each([
+  ['of a key', 'key', '5000000000', ' a week'],
+  ['of the account', 'account', '5000000000', ' a day'],
+  ['without a reset', 'account', '9000000000', ' in all'],
+  ['of an amount that two periods have', 'key', '7000000000', ''],
+  ['that was changed meanwhile', 'key', '6000000000', ''],
+])('a cap %s says of what period it is', (_what, limitSource, limitNanoUsd, span) => {
+  const caps = [
+    { scope: 'account', period: 'DAY', capNanoUsd: '5000000000' }, { scope: 'account', period: 'TOTAL', capNanoUsd: '9000000000' },
+    { scope: 'key_1', period: 'WEEK', capNanoUsd: '5000000000' }, { scope: 'key_1', period: 'DAY', capNanoUsd: '7000000000' }, { scope: 'key_1', period: 'MONTH', capNanoUsd: '7000000000' },
+  ] as const;
+  const { message } = admissionToApiError(admission({ limitSource, limitNanoUsd, spendNanoUsd: limitNanoUsd }), 0, { limits: { caps: [...caps] } });
+  const usd = limitNanoUsd.replace('000000000', '.00');
+  expect(message).toBe(`The cost cap of this ${limitSource} is $${usd}${span}; $${usd} is spent.`);
+});
+
 const SHORTER = 'A shorter prompt or a smaller max_tokens may fit.';
 test.each([
   ['COST_CAPPED', { nanoUsd: 1_000n, tokens: 9_000n }, true],

@@ -5,7 +5,9 @@ import type { Failed__Output } from '@signalbox/contracts/worker';
 import { assert } from '@signalbox/kernel/assert';
 import { formatUsd } from '@signalbox/kernel/money';
 import type { Variant } from '@signalbox/kernel/tiers';
+import type { PeriodKind } from '@signalbox/ledger-core/periods';
 import type { CallerState, Least } from '../domain/answer.js';
+import { kindOf, toBigint } from '../domain/counted.js';
 import { API_ERRORS, apiError, retryHeaders, type ApiError } from './errors.js';
 import type { JsonValue } from './json-text.js';
 import { modelNotFound, shownModel } from './model-names.js';
@@ -31,10 +33,21 @@ function capMetadata(admission: AdmitResponse__Output): { readonly [key: string]
   };
 }
 
-/** Gives the figures of the cap, since it may refuse a request before it is used up. */
-function capMessage({ limitSource, limitNanoUsd, spendNanoUsd, reservedNanoUsd }: AdmitResponse__Output, least: bigint): string {
+const SPANS: Readonly<Record<PeriodKind, string>> = { day: ' a day', week: ' a week', month: ' a month', plan: '', total: ' in all' };
+
+/** Words for the period of the cap that refused: one of several. Empty if caps of that amount have different periods. */
+function spanOf({ limitSource, limitNanoUsd }: AdmitResponse__Output, { caps = [] }: Limits): string {
+  const amount = BigInt(limitNanoUsd);
+  const kinds = new Set(caps.filter((cap) => (cap.scope === 'account') !== (limitSource === 'key') && toBigint(cap.capNanoUsd) === amount).map((cap) => kindOf(cap.period)));
+  const [kind] = kinds;
+  return kind === undefined || kinds.size > 1 ? '' : SPANS[kind];
+}
+
+/** Gives the figures of the cap, since it may refuse a request before it is used up, and its period, since it may be one of several. */
+function capMessage(admission: AdmitResponse__Output, least: bigint, limits: Limits): string {
+  const { limitSource, limitNanoUsd, spendNanoUsd, reservedNanoUsd } = admission;
   const [limit, spent, held] = [BigInt(limitNanoUsd), BigInt(spendNanoUsd), BigInt(reservedNanoUsd)];
-  const figures = `The cost cap of this ${limitSource === 'key' ? 'key' : 'account'} is $${shortUsd(limit)}; $${shortUsd(spent)} is spent`;
+  const figures = `The cost cap of this ${limitSource === 'key' ? 'key' : 'account'} is $${shortUsd(limit)}${spanOf(admission, limits)}; $${shortUsd(spent)} is spent`;
   if (spent + held >= limit) return `${figures}.`;
   return `${figures}, and what is left is less than this request may cost.${mayFit(limit - spent - held, least)}`;
 }
@@ -101,7 +114,7 @@ export function admissionToApiError(admission: AdmitResponse__Output, nowMs: num
     case 'BURST_LIMITED':
       return apiError('requests_rate_limited', { message: `Rate limit reached: this account may make ${requests(limits.burstPerSecond ?? 0)} a second${OF_KIND[kind]}.`, retryAfterMs: admission.retryAfterMs, metadata: { limit_source: 'burst', retryable: true } });
     case 'COST_CAPPED':
-      return apiError('cost_cap_exceeded', { message: capMessage(admission, least.nanoUsd), metadata: capMetadata(admission), ...(resetMs === undefined ? {} : { resetMs }) });
+      return apiError('cost_cap_exceeded', { message: capMessage(admission, least.nanoUsd, limits), metadata: capMetadata(admission), ...(resetMs === undefined ? {} : { resetMs }) });
     case 'TRIAL_EXHAUSTED':
       return apiError('trial_credit_exhausted', { message: trialMessage(admission, least.nanoUsd), metadata: { ...capMetadata(admission), limit_source: 'account' } });
     case 'BLOCKED_BY_LIVE':
