@@ -203,11 +203,15 @@ export function describeKeys(world: () => World): void {
         { method: 'PATCH', path: `/api/auth/${id}`, body: { limits: null } },
         { method: 'PATCH', path: `/api/auth/${id}`, body: { limits: { ...limits, cost_cap_usd: 2 } } },
         { path: `/api/auth/${free}/rotate`, body: { grace_seconds: 0 } },
+        { method: 'PUT', path: '/api/policy', body: {} },
+        { method: 'PUT', path: '/api/providers/simulator', body: { secret: 'another-credential' } },
+        { method: 'DELETE', path: '/api/providers/simulator' },
       ];
       for (const sent of loosening) {
         const got = await own(sent);
-        expect([got.status, errorOf(got).code]).toEqual(refused);
+        expect([sent, got.status, errorOf(got).code]).toEqual([sent, ...refused]);
       }
+      for (const path of ['/api/policy', '/api/providers']) expect((await own({ method: 'GET', path })).status).toBe(200);
       expect(keyOf(await own({ path: '/api/auth', body: { name: 'reader', scopes: ['usage:read'], limits } })).name).toBe('reader');
       expect(keyOf(await own({ method: 'PATCH', path: `/api/auth/${id}`, body: { limits: { ...limits, cost_cap_usd: 0.5 } } }))['limits']).toMatchObject({ cost_cap_usd: 0.5 });
       expect(keyOf(await auth({ method: 'PATCH', id, body: { limits: null } }))['limits']).toMatchObject({ cost_cap_usd: null });

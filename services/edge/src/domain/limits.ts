@@ -35,6 +35,11 @@ function keyCapsOf({ limits }: Caller['key']): readonly CostCapSetting__Output[]
   return [{ capNanoUsd: limits.costCapNanoUsd, period: limits.costCapPeriod || 'total' }];
 }
 
+/** True for a key with any limits of its own, as accounts counts them. */
+export function isLimitedKey(key: Caller['key']): boolean {
+  return keyCapsOf(key).length > 0 || key.limits?.requestsPerMinute !== undefined || (key.limits?.allowedModels ?? []).length > 0;
+}
+
 function readLimits({ account, key, variant }: Caller): Limits {
   const limits = accountLimits(account, variant);
   for (const cap of keyCapsOf(key)) limits.caps?.push({ scope: key.id, period: periodOf(cap.period), capNanoUsd: cap.capNanoUsd });

@@ -5,6 +5,7 @@ import { toFault } from '@signalbox/kernel/fault';
 import type { IdSource } from '@signalbox/kernel/ids';
 import type { RpcClient } from '@signalbox/rpc/call';
 import { isJsonBody, readBody } from '../adapters/body.js';
+import { isLimitedKey } from '../domain/limits.js';
 import type { Caller } from '../domain/ports.js';
 import { apiError, faultToApiError, type ApiError } from '../wire/errors.js';
 import type { HeaderList } from '../wire/headers.js';
@@ -154,6 +155,12 @@ export function createSite({ gate, repeats, accounts, routing, billing, provider
     else refuse(response, apiError('insufficient_scope', { message: `The API key lacks the scope ${scope}.` }));
   };
 
+  /** Refuses changes by a key with limits: what the account allows holds for that key and all others, and its credentials serve all. */
+  const needsNoLimits = (request: Request, response: Response, next: () => void): void => {
+    if (request.method === 'GET' || request.method === 'HEAD' || !isLimitedKey(entered(request).caller.key)) next();
+    else refuse(response, apiError('insufficient_scope', { message: "A key with limits of its own may not change the account's policy or credentials." }));
+  };
+
   const accountOf = (request: Request): string => entered(request).caller.account.id;
   app.get('/api/plugins', enter, needsScope('usage:read'), takesQuery(), async (request: Request, response: Response) => {
     response.type('application/json').send(await answerPlugins(plugins, entered(request).caller));
@@ -186,10 +193,10 @@ export function createSite({ gate, repeats, accounts, routing, billing, provider
   app.all('/api/auth', allow(['GET', 'POST']));
   app.all('/api/auth/:id', allow(['GET', 'PATCH', 'DELETE']));
   app.all('/api/auth/:id/rotate', allow(['POST']));
-  app.use('/api/providers', enter, needsScope('keys'), exceptOptions(createApiProvidersRouter(control, providers)));
+  app.use('/api/providers', enter, needsScope('keys'), needsNoLimits, exceptOptions(createApiProvidersRouter(control, providers)));
   app.all('/api/providers', allow(['GET']));
   app.all('/api/providers/:provider', allow(['GET', 'PUT', 'DELETE']));
-  app.use('/api/policy', enter, exceptOptions(createApiPolicyRouter({ control, unknownName, needsScope })));
+  app.use('/api/policy', enter, exceptOptions(createApiPolicyRouter({ control, unknownName, needsScope, needsNoLimits })));
   app.all('/api/policy', allow(['GET', 'PUT']));
 
   const { decisions, feedback } = createDecisionsRouters({ billing, routing, control, needsScope });

@@ -84,10 +84,12 @@ export interface PolicyRouteDeps {
   readonly unknownName: NameCheck;
   /** Refuses keys that lack it. */
   needsScope(scope: string): (request: Request, response: Response, next: NextFunction) => void;
+  /** Refuses changes by keys that have limits of their own. */
+  needsNoLimits(request: Request, response: Response, next: NextFunction): void;
 }
 
 /** Router to be mounted at /api/policy. */
-export function createApiPolicyRouter({ control: { call, parse, refuse, fail, callerOf }, unknownName, needsScope }: PolicyRouteDeps): Router {
+export function createApiPolicyRouter({ control: { call, parse, refuse, fail, callerOf }, unknownName, needsScope, needsNoLimits }: PolicyRouteDeps): Router {
   const answer = (response: Response, { account, problem }: AccountAnswer__Output): void => {
     if (account !== null) sendJson(response, 200, policyBody(account));
     else if (problem !== '') refuse(response, problem);
@@ -97,7 +99,7 @@ export function createApiPolicyRouter({ control: { call, parse, refuse, fail, ca
 
   const router = Router();
   router.get('/', needsScope('usage:read'), takesQuery(), async (request, response) => answer(response, await call<GetAccountRequest, AccountAnswer__Output>(request, 'GetAccount', { id: idOf(request) })));
-  router.put('/', needsScope('keys'), takesQuery(), async (request, response) => {
+  router.put('/', needsScope('keys'), needsNoLimits, takesQuery(), async (request, response) => {
     const policy = await parse(request, response, policySchema);
     if (policy === undefined) return;
     const { caller, requestId } = callerOf(request);
