@@ -66,6 +66,20 @@ export function describeSessions(site: () => Site): void {
       expect(complaints).toEqual([]);
     }, SLOW_MS);
 
+    test('a key with limits of its own is offered no change of policy and provider keys', async () => {
+      const { account, visit } = site();
+      const { makeKey } = await account();
+      const made = await makeKey({ name: 'capped', limits: { cost_cap_usd: 1, cost_cap_period: 'day' } });
+      const page = await visit('/policy', { key: made.key });
+      await page.getByText('This key may read the policy, not change it', { exact: false }).waitFor();
+      expect(await page.getByRole('textbox', { name: 'A day' }).isDisabled()).toBe(true);
+      await follow(page, 'Provider keys');
+      await page.getByText('None of your own').waitFor();
+      expect(await page.getByRole('button', { name: 'Add a key' }).count()).toBe(0);
+      await follow(page, 'API keys');
+      await page.getByRole('button', { name: 'New key' }).waitFor();
+    }, SLOW_MS);
+
     test('in variant B a refused action says why, and leaves its session', async () => {
       const { account, visit } = site();
       const { makeKey } = await account({ variant: 'B' });

@@ -8,7 +8,7 @@ export interface Page<Item> {
 
 export interface Session {
   readonly account: { readonly id: string; readonly name: string; readonly tier: string; readonly variant: 'A' | 'B' };
-  readonly key: { readonly id: string; readonly name: string; readonly prefix: string; readonly scopes: readonly string[]; readonly expires_at: number | null };
+  readonly key: { readonly id: string; readonly name: string; readonly prefix: string; readonly scopes: readonly string[]; readonly expires_at: number | null; readonly limited?: boolean };
   readonly csrf_token: string | null;
   readonly expires_at: number | null;
 }

@@ -57,6 +57,12 @@ export function useMayChange(): boolean {
   return useSession().data?.key.scopes.includes('keys') === true;
 }
 
+/** May policy and provider keys be changed here? Not by a key with limits of its own. */
+export function useMayChangeAccount(): boolean {
+  const isLimited = useSession().data?.key.limited === true;
+  return useMayChange() && !isLimited;
+}
+
 /** Undefined while it is not known. */
 function useMayReadKeys(): boolean | undefined {
   const session = useSession().data;

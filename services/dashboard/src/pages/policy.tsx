@@ -1,7 +1,7 @@
 /** How requests are routed, and what they may cost. */
 import { Alert, Button, Fieldset, Group, NumberInput, SegmentedControl, Select, SimpleGrid, Stack, Switch, TagsInput, Text } from '@mantine/core';
 import { useMemo, useState, type ReactElement } from 'react';
-import { useApi, useChange, useMayChange, useModelChoice } from '../lib/use-api.js';
+import { useApi, useChange, useMayChangeAccount, useModelChoice } from '../lib/use-api.js';
 import type { CapPeriod, Policy } from '../lib/types.js';
 import { Failure, Loaded, PageHead, Panel } from '../parts/panel.tsx';
 
@@ -30,7 +30,7 @@ function Form({ policy, reread }: { readonly policy: Policy; readonly reread: ()
     if (isUntouched || !isSame(policy, base)) setBase(policy);
     if (!isUntouched && !isSame(policy, base) && !isSame(policy, draft)) setIsOvertaken(true);
   }
-  const canChange = useMayChange();
+  const canChange = useMayChangeAccount();
   const save = useChange<Policy>(['/api/policy', '/api/limits', '/v1/models']);
   const models = useModelChoice();
   const names = useMemo(() => models.map(({ id }) => id).filter((id) => id !== 'auto' && id !== 'router-auto'), [models]);
@@ -138,7 +138,7 @@ function Form({ policy, reread }: { readonly policy: Policy; readonly reread: ()
               </Button>
             ) : (
               <Text size="sm" c="dimmed">
-                This key may read the policy, not change it: it lacks the scope keys.
+                This key may read the policy, not change it: it lacks the scope keys, or has limits of its own.
               </Text>
             )}
           </Group>

@@ -2,7 +2,7 @@
 import { Badge, Button, Group, Modal, PasswordInput, Select, Stack, Switch, Table, Text, TextInput, VisuallyHidden } from '@mantine/core';
 import { useState, type FormEvent, type ReactElement } from 'react';
 import { formatDate } from '../lib/format.js';
-import { useApi, useChange, useMayChange } from '../lib/use-api.js';
+import { useApi, useChange, useMayChangeAccount } from '../lib/use-api.js';
 import type { Page, ProviderKey } from '../lib/types.js';
 import { Empty, Failure, Loaded, PageHead, Panel } from '../parts/panel.tsx';
 import { Rows } from '../parts/rows.tsx';
@@ -41,7 +41,7 @@ function Give({ names, onClose }: { readonly names: readonly string[]; readonly 
 export function ProviderKeys(): ReactElement {
   const keys = useApi<Page<ProviderKey> & { readonly providers: readonly string[] }>('/api/providers');
   const remove = useChange<object>(['/api/providers', '/v1/models']);
-  const canChange = useMayChange();
+  const canChange = useMayChangeAccount();
   const [isGiving, setIsGiving] = useState(false);
   const [removed, setRemoved] = useState<ProviderKey>();
   return (

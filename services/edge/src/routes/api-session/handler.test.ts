@@ -64,7 +64,7 @@ describe('/api/session', () => {
   });
   test('shows who is signed in, with the key’s own scopes', async () => {
     const { cookie, csrf } = await signIn();
-    expect((await call('GET', '/api/session', { cookie })).json).toMatchObject({ account: { id: 'acct_1' }, key: { id: 'key_1', scopes: ['inference', 'models:read', 'keys'] }, csrf_token: csrf, expires_at: 9_000_000_000 });
+    expect((await call('GET', '/api/session', { cookie })).json).toMatchObject({ account: { id: 'acct_1' }, key: { id: 'key_1', scopes: ['inference', 'models:read', 'keys'], limited: false }, csrf_token: csrf, expires_at: 9_000_000_000 });
     expect((await call('GET', '/api/session', BEARER())).json).toMatchObject({ key: { id: 'key_1' }, csrf_token: null });
   });
   test('creates no session from a session, which would then never end', async () => {

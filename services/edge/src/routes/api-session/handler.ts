@@ -6,6 +6,7 @@ import type { RpcClient } from '@signalbox/rpc/call';
 import type { Secret } from '@signalbox/runtime/secret';
 import { Router, type NextFunction, type Request, type Response } from 'express';
 import type { Authenticator } from '../../adapters/authenticator.js';
+import { isLimitedKey } from '../../domain/limits.js';
 import type { Caller } from '../../domain/ports.js';
 import { csrfToken, isSessionToken, makeSessionToken, sessionDigest } from '../../domain/session-token.js';
 import { readAuthorization } from '../../wire/authorization.js';
@@ -33,7 +34,7 @@ function sessionBody({ key, account, variant }: Caller, csrf: string | null, exp
   return {
     object: 'session',
     account: { id: account.id, name: account.name, tier: account.tier, variant },
-    key: { id: key.id, name: key.name, prefix: key.prefix, scopes: key.scopes, expires_at: key.expiresAt === undefined ? null : Number(key.expiresAt) },
+    key: { id: key.id, name: key.name, prefix: key.prefix, scopes: key.scopes, expires_at: key.expiresAt === undefined ? null : Number(key.expiresAt), limited: isLimitedKey(key) },
     csrf_token: csrf,
     expires_at: expiresAt,
   };

@@ -207,7 +207,7 @@ export const Session = z
   .object({
     object: z.literal('session'),
     account: z.object({ id: z.string(), name: z.string(), tier: z.string(), variant: z.enum(['A', 'B']) }),
-    key: z.object({ id: z.string(), name: z.string(), prefix: z.string(), scopes: z.array(z.string()), expires_at: timeOrNull('When the key expires') }),
+    key: z.object({ id: z.string(), name: z.string(), prefix: z.string(), scopes: z.array(z.string()), expires_at: timeOrNull('When the key expires'), limited: z.boolean().meta({ description: 'It has limits of its own, and may not change policy and provider keys.' }) }),
     csrf_token: z.string().nullable().meta({ description: 'To be sent as X-CSRF-Token with every call that changes something; null without a cookie.' }),
     expires_at: timeOrNull('When the session ends, however it is used'),
   })
