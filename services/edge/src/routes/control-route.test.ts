@@ -1,5 +1,6 @@
 import { expect, test } from '@jest/globals';
 import type { Request, Response } from 'express';
+import { startDoor } from '../testing/door.js';
 import { createSchema } from './api-auth/schema.js';
 import { createControl, type RouteError } from './control-route.js';
 
@@ -44,4 +45,20 @@ test.each<[string, object, string, string | null, RegExp]>([
   const control = createControl({ accounts: { unary: unused } as never, callerOf: unused, readJson: () => Promise.resolve(body), fail: (_response, error) => void told.push(error) });
   expect(await control.parse({} as Request, {} as Response, createSchema)).toBeUndefined();
   expect(told).toMatchObject([{ status: 400, code, param, message: expect.stringMatching(message) }]);
+});
+
+test.each([
+  ['GET', /^Keys and settings cannot be read right now\./],
+  ['POST', /may have been made: look before you send it again\.$/],
+  ['PATCH', /may have been made: look before you send it again\.$/],
+])('a %s that accounts does not answer says what is unknown, and nothing of the key', async (method, message) => {
+  const door = await startDoor();
+  try {
+    const response = await door.get(method === 'POST' ? '/api/auth' : '/api/auth/key_2', { method, ...(method === 'GET' ? {} : { headers: { 'content-type': 'application/json' }, body: '{"name":"ci"}' }) });
+    const { error } = (await response.json()) as { error: { message: string; code: string; metadata: object } };
+    expect([response.status, error.code, error.metadata, response.headers.get('retry-after')]).toEqual([503, 'accounts_unavailable', { retryable: true }, '1']);
+    expect(error.message).toMatch(message);
+  } finally {
+    await door.stop();
+  }
 });

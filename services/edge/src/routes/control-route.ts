@@ -4,7 +4,8 @@ import type { RpcClient } from '@signalbox/rpc/call';
 import type { Request, Response } from 'express';
 import type { z } from 'zod';
 import type { Caller } from '../domain/ports.js';
-import { apiError } from '../wire/errors.js';
+import { apiError, faultToApiError } from '../wire/errors.js';
+import { ApiErrorException } from './api-error-exception.js';
 import { exactJson } from './api-auth/exact-json.js';
 import { isAbsent } from './api-auth/schema.js';
 import { placeOf, wordsOf } from './issue-words.js';
@@ -28,7 +29,7 @@ export interface ControlDeps {
 }
 
 export interface Control {
-  /** Rejects with a Fault `accounts_unavailable`, or `internal_error` for a bug. */
+  /** Rejects with an ApiErrorException `accounts_unavailable`, or with a Fault `internal_error` for a bug. */
   call<Message extends object, Answer>(request: Request, method: string, message: Message): Promise<Answer>;
   /** The body checked by its schema, or undefined after the refusal was sent. */
   parse<Body>(request: Request, response: Response, schema: z.ZodType<Body>): Promise<Body | undefined>;
@@ -65,6 +66,13 @@ function at(body: unknown, path: readonly PropertyKey[]): unknown {
   return value;
 }
 
+/** The caller's key is known to be right, so nothing is said of it. Whoever repeats a change that was made has two keys, or a rotated secret that is lost. */
+function unanswered(method: string): ApiErrorException {
+  const error = faultToApiError(new Fault('accounts_unavailable', 'accounts did not answer'));
+  const isRead = method === 'GET' || method === 'HEAD';
+  return new ApiErrorException({ ...error, message: isRead ? 'Keys and settings cannot be read right now. Please retry.' : 'The change was not confirmed in time, and may have been made: look before you send it again.' });
+}
+
 export function createControl({ accounts, callerOf, readJson, fail }: ControlDeps): Control {
   return {
     callerOf,
@@ -73,7 +81,7 @@ export function createControl({ accounts, callerOf, readJson, fail }: ControlDep
       try {
         return await accounts.unary(method, message, { deadlineMs: DEADLINE_MS, requestId: callerOf(request).requestId });
       } catch (error) {
-        throw error instanceof Fault && error.code === 'internal_error' ? error : new Fault('accounts_unavailable', 'accounts did not answer', { cause: error });
+        throw error instanceof Fault && error.code === 'internal_error' ? error : unanswered(request.method);
       }
     },
     parse: async (request, response, schema) => {
