@@ -83,7 +83,7 @@ describe('presets', () => {
     ['fireworks', FULL],
     ['groq', { ...without(FULL, 'logprobs', 'top_logprobs', 'logit_bias', 'metadata', 'verbosity', 'modalities'), ...nameless }],
     ['meta', FULL],
-    ['mistral', { ...without(FULL, ...PLATFORM, 'stream_options', 'logprobs', 'top_logprobs', 'logit_bias', 'user', 'seed'), random_seed: 7 }],
+    ['mistral', { ...without(FULL, ...PLATFORM, 'stream_options', 'logprobs', 'top_logprobs', 'logit_bias', 'user', 'seed'), messages: [{ role: 'system', content: 'x' }], random_seed: 7 }],
     ['moonshot', { ...without(FULL, ...PLATFORM, 'reasoning_effort'), thinking: { type: 'disabled' } }],
     ['nebius', FULL],
     ['novita', FULL],
@@ -111,6 +111,15 @@ describe('presets', () => {
     const fields = effort === undefined ? [] : [{ name: 'reasoning_effort', value: Buffer.from(JSON.stringify(effort)) }];
     const { model: _model, stream: _stream, stream_options: _options, ...rest } = JSON.parse(composeChatBody({ providerModelId, stream, maxTokensParam: '', temperatureMax: 0, fields }, presetOf('alibaba').quirks).toString()) as Record<string, unknown>;
     expect(rest).toEqual(told);
+  });
+
+  test('mistral is told who speaks in words, and names a tool in its result alone', () => {
+    const call = { id: 'D681PevKs', type: 'function', function: { name: 'look', arguments: '{}' } };
+    const result = { role: 'tool', tool_call_id: 'D681PevKs', content: '4' };
+    const messages = [{ role: 'system', name: 's', content: 'Be brief.' }, { role: 'user', name: 'Alice', content: 'Hi' }, { role: 'assistant', name: 'model', content: '', tool_calls: [call] }, { ...result, name: 'look' }, { ...result, name: '' }];
+    const fields = [{ name: 'messages', value: Buffer.from(JSON.stringify(messages)) }];
+    const { messages: sent } = JSON.parse(composeChatBody({ providerModelId: 'm', stream: false, maxTokensParam: '', temperatureMax: 0, fields }, presetOf('mistral').quirks).toString()) as Record<string, unknown>;
+    expect(sent).toEqual([{ role: 'system', content: 'Be brief.' }, { role: 'user', content: 'Alice: Hi' }, { role: 'assistant', content: '', tool_calls: [call] }, { ...result, name: 'look' }, result]);
   });
 
   // Routing keeps requests away by capabilities, or leaves these out for every host but OpenAI's own.

@@ -37,7 +37,7 @@ export const PRESETS = {
     quirks: { ...OPEN_HOST, messageFields: ['role', 'content', 'reasoning', 'tool_calls', 'tool_call_id'], dropFields: [...LOGPROBS, 'logit_bias', 'metadata', 'verbosity', 'modalities'] },
   },
   meta: { baseUrl: '', credentials: ['META_API_KEY'], baseUrlVariable: 'META_BASE_URL', quirks: HOST },
-  // Reports usage unasked. Refuses unknown fields in bodies and messages, ids of tool calls in another form than its own, and a user message right after tool results.
+  // Reports usage unasked. Refuses unknown fields in bodies and messages, a `name` of a message that is no tool's result, ids of tool calls in another form than its own, and a user message right after tool results.
   mistral: {
     baseUrl: 'https://api.mistral.ai/v1',
     credentials: ['MISTRAL_API_KEY'],
@@ -50,7 +50,8 @@ export const PRESETS = {
       shortToolCallIds: true,
       answersResults: true,
       filePart: 'document_url',
-      messageFields: ['role', 'content', 'name', 'tool_calls', 'tool_call_id'],
+      messageFields: ['role', 'content', 'tool_calls', 'tool_call_id'],
+      namesResults: true,
       dropFields: [...PLATFORM, ...LOGPROBS, 'logit_bias', 'user'],
     },
   },

@@ -25,6 +25,8 @@ export interface ChatQuirks {
   readonly toolChoice: 'native' | 'any' | 'auto-only';
   /** Fields of a message that the host takes; a message with another one is refused. undefined = any. */
   readonly messageFields: readonly string[] | undefined;
+  /** A tool's result may have the `name` of the tool, if it is not empty; other messages have none (Mistral). Beside `messageFields` without it. */
+  readonly namesResults: boolean;
   /** Fields of an assistant's message in which the host takes back what a model thought. Others hold state of another maker's, or of none, and are not passed on. */
   readonly thoughtFields: readonly string[];
   /** The host's word for a part that is a file. */
@@ -61,6 +63,7 @@ export const NO_QUIRKS: ChatQuirks = {
   renameFields: {},
   toolChoice: 'native',
   messageFields: undefined,
+  namesResults: false,
   thoughtFields: [],
   filePart: 'file',
   shortToolCallIds: false,
@@ -182,6 +185,7 @@ function adaptMessage(message: unknown, quirks: ChatQuirks): unknown {
   if (!isObject(message)) return message;
   const isAssistant = message['role'] === 'assistant';
   const adapted: Record<string, unknown> = Object.fromEntries(Object.entries(message).filter(([name]) => (quirks.messageFields === undefined && !isAssistant && name !== CACHE_FIELD) || isKept(name, quirks)));
+  if (quirks.namesResults && message['role'] === 'tool' && typeof message['name'] === 'string' && message['name'] !== '') adapted['name'] = message['name'];
   if (quirks.developerAsSystem && adapted['role'] === 'developer') adapted['role'] = 'system';
   if (quirks.shortToolCallIds && typeof adapted['tool_call_id'] === 'string') adapted['tool_call_id'] = shortId(adapted['tool_call_id']);
   if (message['role'] === 'user' && !Object.hasOwn(adapted, 'name')) adapted['content'] = namedContent(adapted['content'], message['name']);
