@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { describe, expect, test } from '@jest/globals';
 import { composeChatBody } from '@signalbox/wires/openai-chat/request';
 import { loadWorkerOpenaiCompatibleConfig } from './config.js';
-import { isConfigured, isPresetId, PRESETS, presetOf } from './presets.js';
+import { isConfigured, isPresetId, PRESETS, presetOf, type PresetId } from './presets.js';
 
 interface ProviderRow {
   readonly id: string;
@@ -113,13 +113,22 @@ describe('presets', () => {
     expect(rest).toEqual(told);
   });
 
+  const messagesFor = (id: PresetId, messages: readonly object[]): unknown => {
+    const fields = [{ name: 'messages', value: Buffer.from(JSON.stringify(messages)) }];
+    return (JSON.parse(composeChatBody({ providerModelId: 'm', stream: false, maxTokensParam: '', temperatureMax: 0, fields }, presetOf(id).quirks).toString()) as Record<string, unknown>)['messages'];
+  };
+
   test('mistral is told who speaks in words, and names a tool in its result alone', () => {
     const call = { id: 'D681PevKs', type: 'function', function: { name: 'look', arguments: '{}' } };
     const result = { role: 'tool', tool_call_id: 'D681PevKs', content: '4' };
     const messages = [{ role: 'system', name: 's', content: 'Be brief.' }, { role: 'user', name: 'Alice', content: 'Hi' }, { role: 'assistant', name: 'model', content: '', tool_calls: [call] }, { ...result, name: 'look' }, { ...result, name: '' }];
-    const fields = [{ name: 'messages', value: Buffer.from(JSON.stringify(messages)) }];
-    const { messages: sent } = JSON.parse(composeChatBody({ providerModelId: 'm', stream: false, maxTokensParam: '', temperatureMax: 0, fields }, presetOf('mistral').quirks).toString()) as Record<string, unknown>;
-    expect(sent).toEqual([{ role: 'system', content: 'Be brief.' }, { role: 'user', content: 'Alice: Hi' }, { role: 'assistant', content: '', tool_calls: [call] }, { ...result, name: 'look' }, result]);
+    expect(messagesFor('mistral', messages)).toEqual([{ role: 'system', content: 'Be brief.' }, { role: 'user', content: 'Alice: Hi' }, { role: 'assistant', content: '', tool_calls: [call] }, { ...result, name: 'look' }, result]);
+  });
+
+  test('cerebras gets a thought back under its own name for it, and no field of a message that it does not know', () => {
+    const said = { role: 'assistant', content: 'Four.' };
+    const messages = [{ role: 'user', name: 'Alice', content: 'Hi', note: 1 }, { ...said, reasoning_content: 'Two and two.', annotations: [], reasoning_details: [] }, { ...said, reasoning: 'Its own.', reasoning_content: 'Two and two.' }, said];
+    expect(messagesFor('cerebras', messages)).toEqual([{ role: 'user', name: 'Alice', content: 'Hi' }, { ...said, reasoning: 'Two and two.' }, { ...said, reasoning: 'Its own.' }, said]);
   });
 
   // Routing keeps requests away by capabilities, or leaves these out for every host but OpenAI's own.

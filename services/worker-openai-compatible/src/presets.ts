@@ -24,8 +24,13 @@ export const PRESETS = {
   // Thinking has a switch and a budget in tokens, but no effort. The first models that have it refuse it without streaming.
   alibaba: { baseUrl: 'https://dashscope-intl.aliyuncs.com/compatible-mode/v1', credentials: ['DASHSCOPE_API_KEY'], baseUrlVariable: 'DASHSCOPE_BASE_URL', quirks: { ...OPEN_HOST, thinking: 'budget', thinksInStreams: HYBRID_QWEN, takesCacheMarks: true, dropFields: [...PLATFORM, 'logit_bias', 'frequency_penalty', 'user'] } },
   baseten: { baseUrl: 'https://inference.baseten.co/v1', credentials: ['BASETEN_API_KEY'], baseUrlVariable: 'BASETEN_BASE_URL', quirks: OPEN_HOST },
-  // Answers 400 to each of these.
-  cerebras: { baseUrl: 'https://api.cerebras.ai/v1', credentials: ['CEREBRAS_API_KEY'], baseUrlVariable: 'CEREBRAS_BASE_URL', quirks: { ...OPEN_HOST, dropFields: [...PENALTIES, ...PLATFORM] } },
+  // Answers 400 to each of these, and to fields of messages that it does not know, `reasoning_content` among them.
+  cerebras: {
+    baseUrl: 'https://api.cerebras.ai/v1',
+    credentials: ['CEREBRAS_API_KEY'],
+    baseUrlVariable: 'CEREBRAS_BASE_URL',
+    quirks: { ...HOST, thoughtFields: ['reasoning'], renamesThought: true, messageFields: ['role', 'content', 'name', 'reasoning', 'tool_calls', 'tool_call_id'], dropFields: [...PENALTIES, ...PLATFORM] },
+  },
   deepinfra: { baseUrl: 'https://api.deepinfra.com/v1/openai', credentials: ['DEEPINFRA_API_KEY', 'DEEPINFRA_TOKEN'], baseUrlVariable: 'DEEPINFRA_BASE_URL', quirks: OPEN_HOST },
   deepseek: { baseUrl: 'https://api.deepseek.com/v1', credentials: ['DEEPSEEK_API_KEY'], baseUrlVariable: 'DEEPSEEK_BASE_URL', quirks: { ...OPEN_HOST, thinking: 'switch' } },
   fireworks: { baseUrl: 'https://api.fireworks.ai/inference/v1', credentials: ['FIREWORKS_API_KEY'], baseUrlVariable: 'FIREWORKS_BASE_URL', quirks: OPEN_HOST },

@@ -29,6 +29,8 @@ export interface ChatQuirks {
   readonly namesResults: boolean;
   /** Fields of an assistant's message in which the host takes back what a model thought. Others hold state of another maker's, or of none, and are not passed on. */
   readonly thoughtFields: readonly string[];
+  /** The host takes a model's thought as `reasoning` and refuses `reasoning_content`, as which many clients send back either (Cerebras): it is renamed. */
+  readonly renamesThought: boolean;
   /** The host's word for a part that is a file. */
   readonly filePart: 'file' | 'document_url';
   /** Ids of tool calls must be nine letters or digits: others are mapped, the same id always alike. */
@@ -65,6 +67,7 @@ export const NO_QUIRKS: ChatQuirks = {
   messageFields: undefined,
   namesResults: false,
   thoughtFields: [],
+  renamesThought: false,
   filePart: 'file',
   shortToolCallIds: false,
   answersResults: false,
@@ -185,6 +188,7 @@ function adaptMessage(message: unknown, quirks: ChatQuirks): unknown {
   if (!isObject(message)) return message;
   const isAssistant = message['role'] === 'assistant';
   const adapted: Record<string, unknown> = Object.fromEntries(Object.entries(message).filter(([name]) => (quirks.messageFields === undefined && !isAssistant && name !== CACHE_FIELD) || isKept(name, quirks)));
+  if (quirks.renamesThought && isAssistant && !Object.hasOwn(adapted, 'reasoning') && typeof message['reasoning_content'] === 'string') adapted['reasoning'] = message['reasoning_content'];
   if (quirks.namesResults && message['role'] === 'tool' && typeof message['name'] === 'string' && message['name'] !== '') adapted['name'] = message['name'];
   if (quirks.developerAsSystem && adapted['role'] === 'developer') adapted['role'] = 'system';
   if (quirks.shortToolCallIds && typeof adapted['tool_call_id'] === 'string') adapted['tool_call_id'] = shortId(adapted['tool_call_id']);
