@@ -113,9 +113,9 @@ describe('presets', () => {
     expect(rest).toEqual(told);
   });
 
-  const messagesFor = (id: PresetId, messages: readonly object[]): unknown => {
+  const messagesFor = (id: PresetId, messages: readonly object[], providerModelId = 'm'): unknown => {
     const fields = [{ name: 'messages', value: Buffer.from(JSON.stringify(messages)) }];
-    return (JSON.parse(composeChatBody({ providerModelId: 'm', stream: false, maxTokensParam: '', temperatureMax: 0, fields }, presetOf(id).quirks).toString()) as Record<string, unknown>)['messages'];
+    return (JSON.parse(composeChatBody({ providerModelId, stream: false, maxTokensParam: '', temperatureMax: 0, fields }, presetOf(id).quirks).toString()) as Record<string, unknown>)['messages'];
   };
 
   test('mistral is told who speaks in words, and names a tool in its result alone', () => {
@@ -123,6 +123,12 @@ describe('presets', () => {
     const result = { role: 'tool', tool_call_id: 'D681PevKs', content: '4' };
     const messages = [{ role: 'system', name: 's', content: 'Be brief.' }, { role: 'user', name: 'Alice', content: 'Hi' }, { role: 'assistant', name: 'model', content: '', tool_calls: [call] }, { ...result, name: 'look' }, { ...result, name: '' }];
     expect(messagesFor('mistral', messages)).toEqual([{ role: 'system', content: 'Be brief.' }, { role: 'user', content: 'Alice: Hi' }, { role: 'assistant', content: '', tool_calls: [call] }, { ...result, name: 'look' }, result]);
+  });
+
+  test.each([['openai/gpt-oss-120b', true], ['qwen/qwen3-32b', true], ['llama-3.3-70b-versatile', false], ['moonshotai/kimi-k2-instruct-0905', false]])('groq’s %s gets a thought back: %s', (providerModelId, isTold) => {
+    const said = { role: 'assistant', content: 'Four.' };
+    const thought = { ...said, reasoning: 'Two and two.' };
+    expect(messagesFor('groq', [thought, { ...said, reasoning_content: 'Two and two.' }], providerModelId)).toEqual([isTold ? thought : said, said]);
   });
 
   test('cerebras gets a thought back under its own name for it, and no field of a message that it does not know', () => {

@@ -34,12 +34,12 @@ export const PRESETS = {
   deepinfra: { baseUrl: 'https://api.deepinfra.com/v1/openai', credentials: ['DEEPINFRA_API_KEY', 'DEEPINFRA_TOKEN'], baseUrlVariable: 'DEEPINFRA_BASE_URL', quirks: OPEN_HOST },
   deepseek: { baseUrl: 'https://api.deepseek.com/v1', credentials: ['DEEPSEEK_API_KEY'], baseUrlVariable: 'DEEPSEEK_BASE_URL', quirks: { ...OPEN_HOST, thinking: 'switch' } },
   fireworks: { baseUrl: 'https://api.fireworks.ai/inference/v1', credentials: ['FIREWORKS_API_KEY'], baseUrlVariable: 'FIREWORKS_BASE_URL', quirks: OPEN_HOST },
-  // Answers 400 to a `name` in a message and to fields it does not know.
+  // Answers 400 to a `name` in a message, to fields it does not know, and to thoughts where the model has none.
   groq: {
     baseUrl: 'https://api.groq.com/openai/v1',
     credentials: ['GROQ_API_KEY'],
     baseUrlVariable: 'GROQ_BASE_URL',
-    quirks: { ...OPEN_HOST, messageFields: ['role', 'content', 'reasoning', 'tool_calls', 'tool_call_id'], dropFields: [...LOGPROBS, 'logit_bias', 'metadata', 'verbosity', 'modalities'] },
+    quirks: { ...HOST, thoughtFields: ['reasoning'], thoughtModels: /^(?:openai\/gpt-oss|qwen\/qwen3)/, messageFields: ['role', 'content', 'reasoning', 'tool_calls', 'tool_call_id'], dropFields: [...LOGPROBS, 'logit_bias', 'metadata', 'verbosity', 'modalities'] },
   },
   meta: { baseUrl: '', credentials: ['META_API_KEY'], baseUrlVariable: 'META_BASE_URL', quirks: HOST },
   // Reports usage unasked. Refuses unknown fields in bodies and messages, a `name` of a message that is no tool's result, ids of tool calls in another form than its own, and a user message right after tool results.

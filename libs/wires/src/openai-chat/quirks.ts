@@ -29,6 +29,8 @@ export interface ChatQuirks {
   readonly namesResults: boolean;
   /** Fields of an assistant's message in which the host takes back what a model thought. Others hold state of another maker's, or of none, and are not passed on. */
   readonly thoughtFields: readonly string[];
+  /** Models, by the host's names, that take thoughts back; the others are refused for them. undefined = all. */
+  readonly thoughtModels: RegExp | undefined;
   /** The host takes a model's thought as `reasoning` and refuses `reasoning_content`, as which many clients send back either (Cerebras): it is renamed. */
   readonly renamesThought: boolean;
   /** The host's word for a part that is a file. */
@@ -67,6 +69,7 @@ export const NO_QUIRKS: ChatQuirks = {
   messageFields: undefined,
   namesResults: false,
   thoughtFields: [],
+  thoughtModels: undefined,
   renamesThought: false,
   filePart: 'file',
   shortToolCallIds: false,
@@ -156,7 +159,7 @@ const ASCII_ESCAPES = ['\\u002', '\\u003', '\\u004', '\\u005', '\\u006', '\\u007
 function isKept(name: string, { messageFields, thoughtFields, takesCacheMarks }: ChatQuirks): boolean {
   if (name === CACHE_FIELD && !takesCacheMarks) return false;
   const isThought = THOUGHT_FIELDS.some((field) => field === name) && !thoughtFields.includes(name);
-  return messageFields === undefined ? !isThought : messageFields.includes(name);
+  return !isThought && (messageFields === undefined || messageFields.includes(name));
 }
 
 function adaptToolCall(call: unknown, quirks: ChatQuirks): unknown {
@@ -283,6 +286,11 @@ function withConversation(fields: readonly ChatRequestField[], quirks: ChatQuirk
     return { ...field, value };
   });
   return isChanged ? adapted : fields;
+}
+
+/** Of one model of the host. */
+export function quirksOfModel(quirks: ChatQuirks, providerModelId: string): ChatQuirks {
+  return quirks.thoughtModels === undefined || quirks.thoughtModels.test(providerModelId) ? quirks : { ...quirks, thoughtFields: [], renamesThought: false };
 }
 
 /** The fields as the host takes them, in no particular order. Untouched values stay the bytes that the client sent. */

@@ -1,5 +1,5 @@
 /** The upstream body, spliced from the fields of the client's body as they were sent. */
-import { adaptFields, NO_QUIRKS, type ChatQuirks, type ChatRequestField } from './quirks.js';
+import { adaptFields, NO_QUIRKS, quirksOfModel, type ChatQuirks, type ChatRequestField } from './quirks.js';
 
 export type { ChatRequestField };
 
@@ -72,7 +72,7 @@ export function composeChatBody(input: ChatRequestInput, quirks: ChatQuirks = NO
   if (input.maxTokens !== undefined) head += `,${JSON.stringify(input.maxTokensParam || 'max_tokens')}:${String(input.maxTokens)}`;
   const parts: Uint8Array[] = [Buffer.from(head)];
   const isUnthinking = isWholeOnly(input, quirks);
-  for (const field of adaptFields(isUnthinking ? input.fields.filter(({ name }) => name !== 'reasoning_effort') : input.fields, quirks)) {
+  for (const field of adaptFields(isUnthinking ? input.fields.filter(({ name }) => name !== 'reasoning_effort') : input.fields, quirksOfModel(quirks, input.providerModelId))) {
     if (!OWN_FIELDS.has(field.name)) parts.push(prefixOf(field.name), valueOf(field, input.temperatureMax));
   }
   if (isStilled(input, quirks)) parts.push(STILL);
