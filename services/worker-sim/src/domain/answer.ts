@@ -42,12 +42,23 @@ function textOf(content: unknown): string {
   return content.map((part: unknown) => (isObject(part) && typeof part['text'] === 'string' ? part['text'] : '')).join('');
 }
 
-function countImages(messages: readonly Json[]): number {
-  return messages.flatMap((message) => (Array.isArray(message['content']) ? (message['content'] as readonly unknown[]) : [])).filter((part) => isObject(part) && part['type'] === 'image_url').length;
+/** Parts that are no text, by type, with their names for one and for several. */
+const MEDIA = new Map<unknown, readonly [one: string, several: string]>([['image_url', ['image', 'images']], ['file', ['file', 'files']], ['input_audio', ['recording', 'recordings']]]);
+const isMedia = (part: unknown): boolean => isObject(part) && MEDIA.has(part['type']);
+
+/** Such as `1 image and 2 files`; empty = no media. */
+function mediaInWords(messages: readonly Json[]): string {
+  const parts = messages.flatMap((message) => (Array.isArray(message['content']) ? (message['content'] as readonly unknown[]) : [])).filter(isObject);
+  const counted = [...MEDIA].map(([type, [one, several]]) => [parts.filter((part) => part['type'] === type).length, one, several] as const).filter(([count]) => count > 0);
+  return counted.map(([count, one, several]) => `${String(count)} ${count === 1 ? one : several}`).join(' and ');
 }
 
-const MEDIA = new Set<unknown>(['image_url', 'file', 'input_audio']);
-const isMedia = (part: unknown): boolean => isObject(part) && MEDIA.has(part['type']);
+/** Names of the functions called since the user last spoke. */
+function calledNames(messages: readonly Json[]): ReadonlySet<unknown> {
+  const latest = messages.slice(messages.findLastIndex((message) => message['role'] === 'user') + 1);
+  const calls = latest.flatMap((message) => (Array.isArray(message['tool_calls']) ? (message['tool_calls'] as readonly unknown[]) : [])).filter(isObject);
+  return new Set(calls.map((call) => (isObject(call['function']) ? call['function']['name'] : undefined)));
+}
 
 /** Tokens of the conversation, the tools and the response schema. */
 function promptTokensOf(request: Json, messages: readonly Json[]): number {
@@ -64,13 +75,18 @@ function promptTokensOf(request: Json, messages: readonly Json[]): number {
   return tokensOf(JSON.stringify(texts)) + tokensOf(JSON.stringify(request['tools'] ?? '')) + schema + media * TOKENS_PER_MEDIA_PART;
 }
 
-function toolCalls(request: Json, last: Json | undefined, asked: string, directives: Directives): readonly ToolCall[] {
+/** After results only functions that must be called and were not yet: who forces a call in each round would never get an answer. */
+function toolCalls(request: Json, messages: readonly Json[], asked: string, directives: Directives): readonly ToolCall[] {
   const tools = Array.isArray(request['tools']) ? (request['tools'] as readonly unknown[]).filter(isObject) : [];
   const choice = request['tool_choice'];
-  if (tools.length === 0 || choice === 'none' || last?.['role'] === 'tool') return [];
+  if (tools.length === 0 || choice === 'none') return [];
   const forced = isObject(choice) && isObject(choice['function']) ? choice['function']['name'] : undefined;
   const functions = tools.map((tool) => tool['function']).filter(isObject);
-  const candidates = forced === undefined ? functions : functions.filter((fn) => fn['name'] === forced);
+  const allowed = forced === undefined ? functions : functions.filter((fn) => fn['name'] === forced);
+  const hasResults = messages.at(-1)?.['role'] === 'tool';
+  const called = hasResults ? calledNames(messages) : undefined;
+  const candidates = called === undefined ? allowed : allowed.filter((fn) => !called.has(fn['name']));
+  if (hasResults && (candidates.length === 0 || (choice !== 'required' && forced === undefined))) return [];
   const count = request['parallel_tool_calls'] === false ? 1 : directives.calls;
   return Array.from({ length: count }, (_, at) => {
     const fn = candidates[at % Math.max(1, candidates.length)];
@@ -94,8 +110,8 @@ function plainText(request: Json, messages: readonly Json[], said: string, direc
   const format = isObject(request['response_format']) ? request['response_format'] : {};
   if (format['type'] === 'json_object') return JSON.stringify({ simulated: true, echo: said.slice(0, ECHO_CHARS_MAX) });
   if (format['type'] === 'json_schema' && isObject(format['json_schema'])) return JSON.stringify(valueForSchema(format['json_schema']['schema']));
-  const images = countImages(messages);
-  const seen = images === 0 ? '' : ` I was given ${String(images)} image${images === 1 ? '' : 's'}, which a simulator does not look at.`;
+  const media = mediaInWords(messages);
+  const seen = media === '' ? '' : ` I was given ${media}, which a simulator does not look at.`;
   const last = messages.at(-1);
   const result = PROGRAM.test(said) ? ` It says: ${textOf(last?.['content']).slice(0, ECHO_CHARS_MAX)}` : '';
   const tool = last?.['role'] === 'tool' ? ` I have read the tool result.${result}` : '';
@@ -128,7 +144,7 @@ export function simulate(request: Json): Simulated {
   if (messages.length === 0) throw new TypeError('messages must hold at least one message');
   const asked = textOf(messages.findLast((message) => message['role'] === 'user')?.['content']);
   const directives = readDirectives(asked);
-  const calls = toolCalls(request, messages.at(-1), asked, directives);
+  const calls = toolCalls(request, messages, asked, directives);
   const maximum = [request['max_tokens'], request['max_completion_tokens']].find((value): value is number => typeof value === 'number') ?? Infinity;
   const full = calls.length > 0 ? '' : applyStops(plainText(request, messages, withoutDirectives(asked), directives), request['stop']);
   const content = Number.isFinite(maximum) ? limit(full, Math.max(0, maximum - directives.reasoning)) : full;
