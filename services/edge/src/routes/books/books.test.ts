@@ -87,12 +87,24 @@ describe('requests', () => {
     expect(asked).toEqual([{ accountId: accountWith().id, requestId: 'chatcmpl-1' }]);
   });
 
+  const attempt = { attempt: 1, provider: 'p', model: 'm', endpointId: 'p:m', httpStatus: 200, failure: '', charged: true, byok: false, source: 'provider', flags: [], costNanoUsd: '10000345', savingsNanoUsd: '0', cardId: 'p:m@1+plugins.10000300+bought.p.10000000', totalMs: 2, ttftMs: 1, finishReason: 'stop', startedAtMs: '1', endedAtMs: '2' };
+  const request = { id: 'chatcmpl-1', startedAtMs: '1', atMs: '2', keyId: '', model: 'm', provider: 'p', status: 'completed', byok: false, promptTokens: '1', completionTokens: '1', costNanoUsd: '10000345', chargeNanoUsd: '10000345', savingsNanoUsd: '0', totalMs: 2, ttftMs: 1, finishReason: 'stop', routedFrom: 'm', decisionId: '', source: 'provider' };
+
   test('each attempt shows the fees of plugins within its cost', async () => {
-    const attempt = { attempt: 1, provider: 'p', model: 'm', endpointId: 'p:m', httpStatus: 200, failure: '', charged: true, byok: false, source: 'provider', flags: [], costNanoUsd: '10000345', savingsNanoUsd: '0', cardId: 'p:m@1+plugins.10000300+bought.p.10000000', totalMs: 2, ttftMs: 1, finishReason: 'stop', startedAtMs: '1', endedAtMs: '2' };
-    const request = { id: 'chatcmpl-1', startedAtMs: '1', atMs: '2', keyId: '', model: 'm', provider: 'p', status: 'completed', byok: false, promptTokens: '1', completionTokens: '1', costNanoUsd: '10000345', chargeNanoUsd: '10000345', savingsNanoUsd: '0', totalMs: 2, ttftMs: 1, finishReason: 'stop', routedFrom: 'm', decisionId: '', source: 'provider' };
     answer('GetRequest', { found: true, request, attempts: [attempt, { ...attempt, attempt: 2, costNanoUsd: '45', cardId: 'p:m@1' }, { ...attempt, attempt: 3, costNanoUsd: '0' }], adjustments: [], period: '2026-11' });
     const { attempts } = (await (await get('/requests/chatcmpl-1')).json()) as { readonly attempts: readonly { readonly cost_usd: number; readonly plugins_usd: number }[] };
     expect(attempts.map(({ cost_usd, plugins_usd }) => [cost_usd, plugins_usd])).toEqual([[0.010000345, 0.0100003], [0.000000045, 0], [0, 0]]);
+  });
+
+  test('an attempt without a token has no time to the first one', async () => {
+    const refused = { ...attempt, httpStatus: 500, failure: 'PROVIDER_ERROR', charged: false, tokens: { inputUncached: 0, cacheRead: 0, cacheWrite: 0, outputText: 0, outputReasoning: 0, audio: 0, image: 0 } };
+    const cut = { ...refused, attempt: 2, httpStatus: 200, failure: 'PROVIDER_DISCONNECTED', tokens: { ...refused.tokens, outputText: 3 } };
+    const firsts = async (status: string): Promise<unknown> => {
+      answer('GetRequest', { found: true, request: { ...request, status }, attempts: [refused, cut, attempt], adjustments: [], period: '2026-11' });
+      const { time_to_first_token_ms: whole, attempts } = (await (await get('/requests/chatcmpl-1')).json()) as { readonly time_to_first_token_ms: number | null; readonly attempts: readonly { readonly time_to_first_token_ms: number | null }[] };
+      return [whole, attempts.map((each) => each.time_to_first_token_ms)];
+    };
+    expect([await firsts('failed'), await firsts('completed')]).toEqual([[null, [null, 1, 1]], [1, [null, 1, 1]]]);
   });
 
   test.each(['key=', 'model=', 'provider=', 'status=', 'from=', 'to='])('refuses %s, which would filter nothing, without asking billing', async (query) => {

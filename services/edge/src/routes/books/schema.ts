@@ -122,12 +122,14 @@ export function requestBody(request: RequestSummary__Output): object {
   return {
     id: request.id, object: 'request', created: seconds(request.startedAtMs === '0' ? request.atMs : request.startedAtMs), ended_at: seconds(request.atMs), key_id: orNull(request.keyId), model: orNull(request.model), provider: orNull(request.provider), status: request.status, byok: request.byok,
     prompt_tokens: whole(request.promptTokens), completion_tokens: whole(request.completionTokens), cost_usd: usd(request.costNanoUsd), charge_usd: usd(request.chargeNanoUsd), savings_usd: usd(request.savingsNanoUsd),
-    latency_ms: request.totalMs, time_to_first_token_ms: request.ttftMs === 0 ? null : request.ttftMs, finish_reason: orNull(request.finishReason), routed_from: orNull(request.routedFrom), decision_id: orNull(request.decisionId),
+    latency_ms: request.totalMs, time_to_first_token_ms: request.status === 'failed' ? null : msOrNull(request.ttftMs), finish_reason: orNull(request.finishReason), routed_from: orNull(request.routedFrom), decision_id: orNull(request.decisionId),
   };
 }
 
 function attemptBody(attempt: RequestAttempt__Output): object {
   const { tokens } = attempt;
+  // Without a token there is no first one: what came at that time was a refusal.
+  const isTokenless = attempt.failure !== '' && (tokens?.outputText ?? 0) + (tokens?.outputReasoning ?? 0) + (tokens?.audio ?? 0) + (tokens?.image ?? 0) === 0;
   return {
     attempt: attempt.attempt, provider: attempt.provider, model: orNull(attempt.model), endpoint_id: orNull(attempt.endpointId), status: attempt.httpStatus === 0 ? null : attempt.httpStatus,
     failure: orNull(attempt.failure.toLowerCase()), charged: attempt.charged, byok: attempt.byok, source: attempt.source, flags: attempt.flags,
@@ -135,7 +137,7 @@ function attemptBody(attempt: RequestAttempt__Output): object {
       input_uncached: tokens?.inputUncached ?? 0, cache_read: tokens?.cacheRead ?? 0, cache_write: tokens?.cacheWrite ?? 0, output_text: tokens?.outputText ?? 0, output_reasoning: tokens?.outputReasoning ?? 0,
       audio: tokens?.audio ?? 0, image: tokens?.image ?? 0,
     },
-    cost_usd: usd(attempt.costNanoUsd), plugins_usd: usd(feesOfAttempt(BigInt(attempt.costNanoUsd), attempt.cardId).feeNanoUsd), savings_usd: usd(attempt.savingsNanoUsd), price_card_id: orNull(attempt.cardId), latency_ms: attempt.totalMs, time_to_first_token_ms: attempt.ttftMs === 0 ? null : attempt.ttftMs,
+    cost_usd: usd(attempt.costNanoUsd), plugins_usd: usd(feesOfAttempt(BigInt(attempt.costNanoUsd), attempt.cardId).feeNanoUsd), savings_usd: usd(attempt.savingsNanoUsd), price_card_id: orNull(attempt.cardId), latency_ms: attempt.totalMs, time_to_first_token_ms: isTokenless ? null : msOrNull(attempt.ttftMs),
     finish_reason: orNull(attempt.finishReason), started_at: seconds(attempt.startedAtMs), ended_at: seconds(attempt.endedAtMs),
   };
 }
