@@ -32,6 +32,8 @@ const OPTIONAL = ['name', 'tool_calls', 'refusal', 'function_call', 'audio'] as 
  * cache of a shared server (vLLM). They belong to the credential that stored the data.
  */
 const STORED_IDS = ['file_id', 'uuid'] as const;
+/** Parts that are no text. Some clients put them into the result of a tool. */
+const MEDIA_TYPES: ReadonlySet<unknown> = new Set(['image_url', 'input_audio', 'file']);
 const OPENING_MAX = 1_024;
 /** Characters of a long text that are part of the opening, from each end, since programs often begin or end all prompts alike. */
 const OPENING_END = 128;
@@ -168,7 +170,9 @@ function checkTextContent(content: unknown, param: string, types: readonly strin
   parts(content, param).forEach((item, index) => {
     const at = `${param}.[${index}]`;
     const part = asObject(item, at);
-    const type = asOneOf(required(own(part, 'type'), `${at}.type`), `${at}.type`, types);
+    const given = required(own(part, 'type'), `${at}.type`);
+    if (MEDIA_TYPES.has(given)) throw wrongValue(`${at}.type`, `${types.map((type) => `'${type}'`).join(', ')}, since only a message of a user holds images, sound or files`);
+    const type = asOneOf(given, `${at}.type`, types);
     asString(required(own(part, type), `${at}.${type}`), `${at}.${type}`);
   });
 }

@@ -55,6 +55,12 @@ describe('chat request', () => {
     expect(result.kind === 'invalid' ? [result.error.status, result.error.code, result.error.param] : 'ok').toEqual([400, code, param]);
   });
 
+  test.each([['tool', "'text'"], ['assistant', "'text', 'refusal'"], ['system', "'text'"]])('an image in a message of a %s is refused with where it belongs', (role, types) => {
+    const content = [{ type: 'text', text: 'Look' }, { type: 'image_url', image_url: { url: 'https://x/y' } }];
+    const messages = [...base.messages, { role: 'assistant', content: null, tool_calls: [call] }, { role, content, ...(role === 'tool' ? { tool_call_id: 'c1' } : {}) }];
+    expect(read({ messages })).toMatchObject({ error: { status: 400, code: 'invalid_value', param: 'messages.[2].content.[1].type', message: `Invalid value for 'messages.[2].content.[1].type': expected ${types}, since only a message of a user holds images, sound or files.` } });
+  });
+
   test('an empty list of calls, which hosts refuse, is removed', () => {
     const messages = [...base.messages, { role: 'assistant', content: 'Well.', tool_calls: [] }, { role: 'user', content: 'So?' }];
     expect(JSON.parse(requestOf({ messages }).fields.find(({ name }) => name === 'messages')?.value.toString() ?? '')).toEqual([...base.messages, { role: 'assistant', content: 'Well.' }, { role: 'user', content: 'So?' }]);
