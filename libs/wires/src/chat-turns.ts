@@ -38,8 +38,15 @@ export interface TurnCall {
   readonly extra: JsonObject;
 }
 
+/** Text up to a mark of the prompt cache, or up to the end. */
+export interface MarkedText {
+  readonly text: string;
+  readonly isCacheEnd: boolean;
+}
+
 export type Turn =
-  | { readonly role: 'system'; readonly text: string; readonly isCacheEnd: boolean }
+  /** `pieces`: the same text, cut behind each mark, since what follows one may change with each request. */
+  | { readonly role: 'system'; readonly text: string; readonly pieces: readonly MarkedText[] }
   | { readonly role: 'user'; readonly parts: readonly UserPart[] }
   | { readonly role: 'assistant'; readonly text: string; readonly calls: readonly TurnCall[]; readonly message: JsonObject; readonly isCacheEnd: boolean }
   | { readonly role: 'tool'; readonly callId: string; readonly name: string; readonly text: string; readonly isCacheEnd: boolean };
@@ -53,12 +60,28 @@ export const extraOf = (holder: JsonObject): JsonObject => (isObject(holder['ext
 const hasCacheControl = (part: JsonObject): boolean => isObject(part['cache_control']);
 const endsInCache = (content: unknown): boolean => listOf(content).some((part) => isObject(part) && hasCacheControl(part));
 
+const partText = (part: unknown): string => (isObject(part) ? textOf(part['text']) || textOf(part['refusal']) : '');
+
 /** Text of a string or of text (and refusal) parts, joined. */
 export function plainText(content: unknown): string {
-  if (typeof content === 'string') return content;
-  return listOf(content)
-    .map((part) => (isObject(part) ? textOf(part['text']) || textOf(part['refusal']) : ''))
-    .join('');
+  return typeof content === 'string' ? content : listOf(content).map(partText).join('');
+}
+
+/** Text of a string or of text parts, joined from mark to mark. */
+function textPieces(content: unknown): readonly MarkedText[] {
+  if (typeof content === 'string') return [{ text: content, isCacheEnd: false }];
+  const pieces: MarkedText[] = [];
+  let texts: string[] = [];
+  const close = (isCacheEnd: boolean): void => {
+    if (texts.length > 0) pieces.push({ text: texts.join(''), isCacheEnd });
+    texts = [];
+  };
+  for (const part of listOf(content)) {
+    texts.push(partText(part));
+    if (isObject(part) && hasCacheControl(part)) close(true);
+  }
+  close(false);
+  return pieces;
 }
 
 function mediaPart(part: JsonObject, param: string): MediaPart {
@@ -148,7 +171,7 @@ export function readTurns(messages: unknown): readonly Turn[] {
     switch (message['role']) {
       case 'system':
       case 'developer':
-        return [{ role: 'system', text: plainText(message['content']), isCacheEnd: endsInCache(message['content']) }];
+        return [{ role: 'system', text: plainText(message['content']), pieces: textPieces(message['content']) }];
       case 'user':
         return [{ role: 'user', parts: namedParts(userParts(message['content'], `messages.[${String(index)}].content`), message['name'], (text) => ({ type: 'text', text, isCacheEnd: false })) }];
       case 'assistant':

@@ -185,6 +185,14 @@ describe('turns', () => {
     expect(JSON.stringify(sent['system'])).not.toContain('cache_control');
   });
 
+  test('a mark within the words of the system stays where it is: what follows it changes with each request', () => {
+    const fixed = { type: 'text', text: 'Rules.', cache_control: { type: 'ephemeral' } };
+    const says = (text: string): object => ({ type: 'text', text });
+    expect(body({ messages: [{ role: 'system', content: [says('You are.'), fixed, says(' Today'), says(' is Monday.')] }, ...HELLO] })).toMatchObject({ system: [{ type: 'text', text: 'You are.Rules.', cache_control: { type: 'ephemeral' } }, { type: 'text', text: ' Today is Monday.' }] });
+    expect(JSON.stringify(body({ messages: [{ role: 'system', content: [fixed, says('Monday')] }, ...HELLO] })['system'])).toBe('[{"type":"text","text":"Rules.","cache_control":{"type":"ephemeral"}},{"type":"text","text":"Monday"}]');
+    expect(body({ messages: [{ role: 'system', content: [says('A'), says('B')] }, ...HELLO] })['system']).toEqual([{ type: 'text', text: 'AB' }]);
+  });
+
   test('marks of the prompt cache are kept in answers and results, where a loop of tools has them', () => {
     const content = (text: string): object => ({ content: [{ type: 'text', text, cache_control: { type: 'ephemeral' } }] });
     expect(turns([...HELLO, { role: 'assistant', tool_calls: [call('a', 'f', '{}')], ...content('Let me see.') }, { role: 'tool', tool_call_id: 'a', ...content('4') }])).toMatchObject([

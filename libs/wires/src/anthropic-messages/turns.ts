@@ -133,7 +133,7 @@ function trimPrefill(messages: readonly Message[]): void {
 
 /** Throws Unsendable. `fetched` holds what `isSentAsUrl` says no to. Words of the system alone become the user's: there must be someone to answer. */
 export function renderTurns(turns: readonly Turn[], fetched: FetchedMedia, host: HostTerms): Conversation {
-  let system = turns.flatMap((turn) => (turn.role === 'system' ? textBlocks(turn.text, turn.isCacheEnd) : []));
+  let system = turns.flatMap((turn) => (turn.role === 'system' ? turn.pieces.flatMap(({ text, isCacheEnd }) => textBlocks(text, isCacheEnd)) : []));
   let messages = join(turns, fetched, host);
   trimPrefill(messages);
   if (messages.length === 0 && system.length > 0) {

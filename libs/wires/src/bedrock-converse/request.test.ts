@@ -100,6 +100,12 @@ describe('turns', () => {
     expect(JSON.stringify(messagesOf(messages))).not.toContain('cachePoint');
   });
 
+  test('a cache point within the words of the system stays where it is', () => {
+    const content = [{ type: 'text', text: 'Rules.', cache_control: { type: 'ephemeral' } }, { type: 'text', text: 'Monday.' }];
+    expect(messagesOf([{ role: 'system', content }, ...HI], { providerModelId: CLAUDE })).toMatchObject({ system: [{ text: 'Rules.' }, { cachePoint: { type: 'default' } }, { text: 'Monday.' }] });
+    expect(messagesOf([{ role: 'system', content }, ...HI])).toMatchObject({ system: [{ text: 'Rules.' }, { text: 'Monday.' }] });
+  });
+
   test('a cache point stands behind the result that ends in one, not in it', () => {
     const messages = [...HI, { role: 'assistant', content: null, tool_calls: [call('call_1')] }, { role: 'tool', tool_call_id: 'call_1', content: [{ type: 'text', text: '4', cache_control: { type: 'ephemeral' } }] }];
     expect((body({ messages, tools: TOOLS }, { providerModelId: CLAUDE })['messages'] as { content: unknown }[])[2]?.content).toEqual([{ toolResult: { toolUseId: 'call_1', content: [{ text: '4' }] } }, { cachePoint: { type: 'default' } }]);

@@ -111,7 +111,7 @@ function trimPrefill(messages: readonly Message[]): void {
 
 /** Throws Unsendable. Words of the system alone become the user's: there must be someone to answer. */
 export function renderTurns(turns: readonly Turn[], fetched: FetchedMedia, options: ConversationOptions): Conversation {
-  let system = turns.flatMap((turn) => (turn.role === 'system' ? textBlocks(turn.text, turn.isCacheEnd) : []));
+  let system = turns.flatMap((turn) => (turn.role === 'system' ? turn.pieces.flatMap(({ text, isCacheEnd }) => textBlocks(text, isCacheEnd)) : []));
   let messages = join(turns, fetched, options).map(withWords);
   trimPrefill(messages);
   if (messages.length === 0) {
