@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { asNanoUsd, asPrice } from '@signalbox/kernel/money';
-import { completionTokens, costOf, promptTokens } from '@signalbox/kernel/tokens';
+import { completionTokens, costOf, NO_TOKENS, promptTokens } from '@signalbox/kernel/tokens';
 import { brokenCuts, brokenInvariants, everySplit, gather, replay, type Replayed } from '../testing/replay.js';
 import { classifyGoogleRefusal } from './errors.js';
 import { readGenerateContentAnswer } from './response.js';
@@ -41,6 +41,13 @@ describe('stream', () => {
     const text = fixture('text');
     const stopped = replay(create, [text.subarray(0, text.indexOf('data:', text.indexOf('candidatesTokenCount')))]);
     expect(stopped.summary).toMatchObject({ usage: undefined, promptUsage: { tokens: { inputUncached: 9, outputText: 0 } } });
+  });
+
+  test('what the last event leaves out of the figures was told before', () => {
+    const first = { ...said([{ text: 'a' }]), usageMetadata: { promptTokenCount: 900, cachedContentTokenCount: 800, thoughtsTokenCount: 30, totalTokenCount: 930 } };
+    const last = { ...said([{ text: 'b' }], { finishReason: 'STOP' }), usageMetadata: { promptTokenCount: 900, candidatesTokenCount: 2, totalTokenCount: 932 } };
+    expect(run(first, last).summary.usage).toEqual({ tokens: { ...NO_TOKENS, inputUncached: 100, cacheRead: 800, outputText: 2, outputReasoning: 30 }, cachedKnown: true, reasoningKnown: true, isSuspect: false });
+    expect(run(first, last, { usageMetadata: { promptTokenCount: 900, candidatesTokenCount: 3, totalTokenCount: 933 } }).summary.usage?.tokens).toMatchObject({ inputUncached: 100, cacheRead: 800, outputText: 3, outputReasoning: 30 });
   });
 
   test('usage told when one candidate was over is not final once another begins', () => {

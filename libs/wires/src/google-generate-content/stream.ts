@@ -9,7 +9,14 @@ import { readUsage } from './usage.js';
 /** `seed` makes ids for tool calls that came without one. `names`: those of functions that were sent under another, by it. `candidatesAsked`: fewer than those do not make a stream finished. */
 export function createGenerateContentTransducer(seed: string, names: ReadonlyMap<string, string> = new Map(), candidatesAsked = 1): StreamTransducer {
   const stream = createCanonicalStream(seed, candidatesAsked);
-  let told: { readonly usage: Usage | undefined } | undefined;
+  /** The figures of all events so far, and what they come to. */
+  let told: { readonly figures: JsonObject; readonly usage: Usage | undefined } | undefined;
+
+  /** Each event tells the tokens so far; a gateway's last one may leave out what those before told, such as what the cache gave. */
+  const learn = (later: JsonObject): void => {
+    const figures = { ...told?.figures, ...later };
+    told = { figures, usage: readUsage(figures) };
+  };
 
   const give = (candidate: Candidate): void => {
     const { index } = candidate;
@@ -23,12 +30,12 @@ export function createGenerateContentTransducer(seed: string, names: ReadonlyMap
   };
 
   const onFrame = (frame: JsonObject, text: string): void => {
-    // Each event tells the tokens so far; only with the end they are all.
-    if (isObject(frame['usageMetadata'])) told = { usage: readUsage(frame['usageMetadata']) };
+    if (isObject(frame['usageMetadata'])) learn(frame['usageMetadata']);
     const isBlocked = isPromptBlocked(frame);
     const isError = isObject(frame['error']);
     if (!isError) for (const candidate of candidatesOf(frame, text, names)) give(candidate);
     if (told !== undefined) {
+      // Only with the end they are all.
       if (isError || isBlocked || stream.areFinished()) stream.usage(told.usage);
       else stream.runningUsage(told.usage);
     }
