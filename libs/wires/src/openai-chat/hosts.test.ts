@@ -59,6 +59,7 @@ describe('streams as hosts write them', () => {
     ['perplexity', { content: 'The sky', reasoning: '', calls: [], finishes: ['stop'], last: done }, tokens(5, 2)],
     ['openrouter', { content: 'Done', reasoning: 'Deep', calls: [], finishes: ['stop'], last: done }, tokens(100, 6, { cacheRead: 200, cacheWrite: 900, outputReasoning: 4 })],
     ['together', { content: 'Ok', reasoning: '', calls: [], finishes: ['stop'], last: done }, tokens(7, 2)],
+    ['moonshot', { content: 'Hello there', reasoning: 'Hm.', calls: [], finishes: ['stop'], last: done }, tokens(3, 21, { cacheRead: 16 })],
     ['alibaba', { content: '', reasoning: '', calls: [['call_q1', 'f', '{"a":1}'], ['call_q2', 'g', '{}']], finishes: ['tool_calls'], last: done }, tokens(50, 22)],
   ];
   const fixture = (name: string): Buffer => readFileSync(new URL(`./testdata/${name}.sse`, import.meta.url));
@@ -77,6 +78,14 @@ describe('streams as hosts write them', () => {
   });
 
   const chunk = (delta: object, finish: string | null, more: object = {}): Buffer => Buffer.from(`data: ${JSON.stringify({ choices: [{ index: 0, delta, finish_reason: finish }], ...more })}\n\n`);
+
+  test('usage within a choice is that of all only where there is one', () => {
+    const usage = { prompt_tokens: 9, completion_tokens: 2, total_tokens: 11 };
+    const both = Buffer.from(`data: ${JSON.stringify({ choices: [0, 1].map((index) => ({ index, delta: { role: 'assistant', content: 'a' }, finish_reason: 'stop', usage })) })}\n\n`);
+    expect(replay(() => createChatTransducer('seed', 2), [both]).summary.usage).toBeUndefined();
+    // What stands beside the choices counts, wherever it comes.
+    expect(told([chunk({ role: 'assistant', content: 'a' }, 'stop'), chunk({}, 'stop', { usage: { ...usage, completion_tokens: 3, total_tokens: 12 } })]).summary.usage?.tokens).toEqual(tokens(9, 3));
+  });
 
   test('an answer that a content filter left nothing of fails as policy, with the usage that follows', () => {
     const usage = { prompt_tokens: 9, completion_tokens: 0, total_tokens: 9 };

@@ -290,8 +290,9 @@ class ChatTransducer implements StreamTransducer {
     const { told } = this;
     told.systemFingerprint = labelOf(frame['system_fingerprint']) || told.systemFingerprint;
     told.serviceTier = labelOf(frame['service_tier']) || told.serviceTier;
-    // Groq's older streams tell usage under x_groq.
-    const usage = frame['usage'] ?? (isObject(frame['x_groq']) ? frame['x_groq']['usage'] : undefined);
+    const raw = Array.isArray(frame['choices']) ? (frame['choices'] as readonly unknown[]).filter(isObject) : [];
+    // Groq's older streams tell usage under x_groq, Moonshot's within the choice that ends: of several each would tell its own.
+    const usage = frame['usage'] ?? (isObject(frame['x_groq']) ? frame['x_groq']['usage'] : undefined) ?? (this.choicesAsked === 1 ? raw[0]?.['usage'] : undefined);
     const read = usage === undefined || usage === null ? undefined : readUsage(usage, this.tellsCost);
     if (usage !== undefined && usage !== null) told.usageUnreadable = read === undefined;
     if (read !== undefined) {
@@ -299,7 +300,6 @@ class ChatTransducer implements StreamTransducer {
       told.promptUsage = promptOf(read) ?? told.promptUsage;
       this.usageAtBytes = told.outputBytes;
     }
-    const raw = Array.isArray(frame['choices']) ? (frame['choices'] as readonly unknown[]).filter(isObject) : [];
     const isErrorFinish = raw.some((choice) => isFinishReason(choice['finish_reason']) && mapFinishReason(choice['finish_reason'], false) === 'error');
     const error = errorIn(frame);
     if (error !== undefined || isErrorFinish) this.failing ??= classifyErrorFrame(error ?? {});
