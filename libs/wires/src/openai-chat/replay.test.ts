@@ -162,6 +162,16 @@ describe('openai-chat usage', () => {
     expect(readUsage(raw)).toMatchObject({ tokens: { ...buckets, cacheRead: 0, cacheWrite: 0, audio: 0, image: 0 }, isSuspect: false });
   });
 
+  test.each([
+    ['DeepSeek', { prompt_cache_hit_tokens: 64, prompt_cache_miss_tokens: 20 }],
+    ['Moonshot', { cached_tokens: 64 }],
+    ['Mistral', { num_cached_tokens: 64, prompt_tokens_details: null }],
+    ['Mistral, in the singular', { prompt_token_details: { cached_tokens: 64 } }],
+    ['Mistral, under all names at once', { num_cached_tokens: 64, prompt_token_details: { cached_tokens: 64 }, prompt_tokens_details: { cached_tokens: 64 } }],
+  ])('what the cache gave counts once, as %s names it', (_who, named) => {
+    expect(readUsage({ prompt_tokens: 84, completion_tokens: 2, total_tokens: 86, ...named })).toMatchObject({ tokens: { inputUncached: 20, cacheRead: 64 }, cachedKnown: true, isSuspect: false });
+  });
+
   test.each([[{ prompt_tokens: -1, completion_tokens: 2 }], [{ prompt_tokens: 1.5, completion_tokens: 2 }], [{ prompt_tokens: 2 ** 60, completion_tokens: 2 }], [{}], [null]])('refuses figures that are no counts: %j', (raw) => {
     expect(readUsage(raw)).toBeUndefined();
   });

@@ -24,10 +24,10 @@ export function readUsage(raw: unknown, tellsCost = false): Usage | undefined {
   if (told === undefined || completion === undefined) return undefined;
   const isResearch = isOfResearch(raw);
   const prompt = told + (isResearch ? (count(raw['citation_tokens']) ?? 0) : 0);
-  const promptDetails = isObject(raw['prompt_tokens_details']) ? raw['prompt_tokens_details'] : {};
+  const promptDetails = [raw['prompt_tokens_details'], raw['prompt_token_details']].find(isObject) ?? {};
   const completionDetails = isObject(raw['completion_tokens_details']) ? raw['completion_tokens_details'] : {};
-  // DeepSeek tells hits at the top level; Moonshot `cached_tokens`.
-  const cachedTold = count(promptDetails['cached_tokens']) ?? count(raw['prompt_cache_hit_tokens']) ?? count(raw['cached_tokens']);
+  // DeepSeek tells hits at the top level; Moonshot `cached_tokens`; Mistral's reference has the details under either name, and `num_cached_tokens`.
+  const cachedTold = count(promptDetails['cached_tokens']) ?? count(raw['prompt_cache_hit_tokens']) ?? count(raw['cached_tokens']) ?? count(raw['num_cached_tokens']);
   const reasoningTold = count(completionDetails['reasoning_tokens']) ?? count(raw['reasoning_tokens']);
   const total = count(raw['total_tokens']);
   // xAI leaves reasoning out of completion_tokens; its total shows it.
