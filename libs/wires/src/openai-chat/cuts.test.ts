@@ -32,6 +32,7 @@ describe('fixtures', () => {
     ['call-after-finish', [['Look: ', ['tool_calls']]], WHOLE],
     ['second-choice-late', [['It is 4 °C', ['stop']], ['Cold', ['length']]], WHOLE],
     ['finish-null-cut', [['It is 4 °C', []]], failed('DISCONNECTED')],
+    ['groq-cut', [['Half', []]], failed('PROVIDER_ERROR')],
     ['finish-abort', [['It is 4 °C', []]], failed('PROVIDER_ERROR')],
     ['detail-cut', [['It is 4 °C', []]], failed('DISCONNECTED')],
   ];

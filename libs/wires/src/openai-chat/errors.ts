@@ -197,11 +197,12 @@ export function classifyRefusal({ status, headers, body, nowMs }: Refusal): Fail
   return build(told, status, readRetryAfter(headers, nowMs) || (told === 'RATE_LIMITED' ? readReset(raw, answeredAtMs(headers, nowMs)) : 0), facts);
 }
 
-/** The error that a 200's body or frame holds: under `error`, as the whole of it (Mistral, vLLM), or in one of its choices (OpenRouter). undefined = none. */
+/** The error that a 200's body or frame holds: under `error`, as the whole of it (Mistral, vLLM), in one of its choices (OpenRouter) or beside them under `x_groq`. undefined = none. */
 export function errorIn(frame: JsonObject): unknown {
   if (isError(frame['error'])) return frame['error'];
   if (frame['object'] === 'error') return frame;
-  const { choices } = frame;
+  const { choices, x_groq: groq } = frame;
+  if (isObject(groq) && isError(groq['error'])) return groq['error'];
   if (!Array.isArray(choices)) return undefined;
   // Of each chunk of each stream: nothing is made for it.
   for (const choice of choices as readonly unknown[]) if (isObject(choice) && isError(choice['error'])) return choice['error'];
