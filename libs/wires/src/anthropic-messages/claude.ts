@@ -71,3 +71,8 @@ export function claudeTraits(...names: readonly string[]): ClaudeTraits {
     takesJsonFormat: isAtLeast(4, 5) || (family === 'opus' && isAtLeast(4, 1)),
   };
 }
+
+/** Whether it goes on with words of its own that end the conversation: one that thinks wants to begin with that. */
+export function takesPrefill(traits: ClaudeTraits, isThinking: boolean): boolean {
+  return traits.takesPrefill && !(isThinking && traits.isThinkingExclusive);
+}

@@ -7,7 +7,7 @@ import { mediaReferences } from '../chat-turns.js';
 import { isObjectSchema, JSON_TOOL } from '../json-tool.js';
 import type { FetchedMedia, MediaReference } from '../media.js';
 import { PlainJson, writeJson } from '../raw-json.js';
-import { claudeTraits, TEMPERATURE_MAX, type ClaudeTraits } from './claude.js';
+import { claudeTraits, takesPrefill, TEMPERATURE_MAX, type ClaudeTraits } from './claude.js';
 import { nativeSchema } from './native-schema.js';
 import { boundThinking, CLAUDE_THOUGHT, thinkingSettings, type BoundThinking, type ThoughtFormat } from './thinking.js';
 import { isSentAsUrl, renderTurns } from './turns.js';
@@ -110,7 +110,8 @@ interface Terms {
   readonly effort: string | undefined;
   readonly sampling: JsonObject;
   readonly bound: BoundThinking;
-  readonly takesPrefill: boolean;
+  readonly isThinking: boolean;
+  readonly canPrefill: boolean;
 }
 
 function termsOf(input: MessagesInput, chat: Chat, quirks: MessagesQuirks): Terms {
@@ -120,7 +121,7 @@ function termsOf(input: MessagesInput, chat: Chat, quirks: MessagesQuirks): Term
   const maxTokens = input.maxTokens ?? answerLimit(input);
   const isToolForced = choice?.['type'] === 'any' || choice?.['type'] === 'tool';
   const settings = thinkingSettings(traits, { effort: chat.reasoningEffort, maxTokens, isToolForced, turns: chat.turns });
-  return { jsonMode, maxTokens, tools, choice, effort: settings.effort, sampling: samplingOf(chat, traits, settings.isThinking), bound: boundThinking(settings, traits, quirks.thoughtFormat, chat.turns), takesPrefill: traits.takesPrefill };
+  return { jsonMode, maxTokens, tools, choice, effort: settings.effort, sampling: samplingOf(chat, traits, settings.isThinking), bound: boundThinking(settings, traits, quirks.thoughtFormat, chat.turns), isThinking: settings.isThinking, canPrefill: takesPrefill(traits, settings.isThinking) };
 }
 
 /** Throws Unsendable on media that are not what they say. */
@@ -134,9 +135,9 @@ export function draftMessages(input: MessagesInput, quirks: MessagesQuirks): Mes
   };
 }
 
-function composeBody(input: MessagesInput, chat: Chat, quirks: MessagesQuirks, { jsonMode, maxTokens, tools, choice, effort, sampling, bound, takesPrefill }: Terms, fetched: FetchedMedia): Buffer {
+function composeBody(input: MessagesInput, chat: Chat, quirks: MessagesQuirks, { jsonMode, maxTokens, tools, choice, effort, sampling, bound, isThinking, canPrefill }: Terms, fetched: FetchedMedia): Buffer {
   const { thinking, thoughtFormat } = bound;
-  const { system, messages } = renderTurns(chat.turns, fetched, { takesUrls: quirks.takesUrls, thoughtFormat, takesPrefill });
+  const { system, messages } = renderTurns(chat.turns, fetched, { takesUrls: quirks.takesUrls, thoughtFormat, isThinking, takesPrefill: canPrefill });
   const instruction = jsonMode.kind === 'instruction' ? jsonInstruction(chat.format) : '';
   const format = jsonMode.kind === 'native' ? { format: { type: 'json_schema', schema: new PlainJson(jsonMode.schema) } } : {};
   const output = { ...(effort === undefined ? {} : { effort }), ...format };

@@ -81,6 +81,39 @@ describe('thinking', () => {
       expect(draftOf(model, {}, quirks)).toEqual({ betas: [], thinking: undefined, isReplayed });
     });
 
+    describe('in the turn that is going on', () => {
+      const step = (id: string, more: object = {}): object[] => [{ role: 'assistant', tool_calls: [call(id, 'f', '{}')], ...more }, { role: 'tool', tool_call_id: id, content: '1' }];
+      const { reasoning_details: details } = THOUGHT;
+      const LOOP = [...HELLO, THOUGHT, ...HELLO, ...step('a', { reasoning_details: details }), ...step('b')];
+      const types = (fields: object, model = BUDGET): unknown => (body({ messages: LOOP, tools: [TOOL], ...fields }, { model })['messages'] as { role: string; content: { type: string }[] }[]).map(({ role, content }) => [role, ...content.map(({ type }) => type)].join(' '));
+
+      // Claude thinks at the beginning of a turn, not anew behind each result.
+      test('calls behind the first results need none of their own', () => {
+        expect(body({ messages: LOOP, tools: [TOOL], reasoning_effort: 'low' }, { model: BUDGET })).toMatchObject({ thinking: { type: 'enabled' } });
+        expect(types({ reasoning_effort: 'low' })).toEqual(['user text', 'assistant thinking text', 'user text', 'assistant thinking tool_use', 'user tool_result', 'assistant tool_use', 'user tool_result']);
+        expect(body({ messages: [...HELLO, ...step('a'), ...step('b', { reasoning_details: details })], tools: [TOOL], reasoning_effort: 'low' }, { model: BUDGET })).not.toHaveProperty('thinking');
+      });
+
+      test.each([
+        ['nobody asks for thought', {}, BUDGET],
+        ['a tool must be called', { reasoning_effort: 'low', tool_choice: 'required' }, BUDGET],
+        ['a model thinks only where it is asked to', {}, ADAPTIVE],
+      ])('there is none where %s: a last message with it would be refused', (_when, fields, model) => {
+        expect(types(fields, model)).toEqual(['user text', 'assistant thinking text', 'user text', 'assistant tool_use', 'user tool_result', 'assistant tool_use', 'user tool_result']);
+      });
+
+      test('words that it is to go on with are not its last where it thinks first', () => {
+        const messages = [...HELLO, { role: 'assistant', content: 'So ' }];
+        expect(body({ messages, reasoning_effort: 'low' }, { model: BUDGET })).toMatchObject({ thinking: { type: 'enabled' }, messages: [{}, { role: 'assistant' }, { role: 'user', content: [{ text: 'Continue.' }] }] });
+        expect(body({ messages }, { model: BUDGET })['messages']).toHaveLength(2);
+        expect(body({ messages, reasoning_effort: 'low' }, { model: 'MiniMax-M2', quirks: MINIMAX })['messages']).toHaveLength(2);
+      });
+
+      test('a message of nothing but thought is left out', () => {
+        expect(types({ messages: [...HELLO, { role: 'assistant', content: '', reasoning_details: details }, ...HELLO], reasoning_effort: 'low' })).toEqual(['user text text']);
+      });
+    });
+
     test('nothing is said where there is none', () => {
       expect(draftOf('claude-opus-5-5', { messages: HELLO })).toEqual({ betas: [], thinking: undefined, isReplayed: false });
     });

@@ -53,10 +53,19 @@ export function thinkingBlocks(message: JsonObject, format: ThoughtFormat): read
   });
 }
 
-/** A call that is being answered came without the thinking before it: with a budget set, which only Claude has, the provider would refuse to go on. */
+/** Where the turn that is going on begins: behind the user's last words. Results of calls belong to it. */
+export function openTurnFrom(turns: readonly Turn[]): number {
+  return turns.findLastIndex((turn) => turn.role === 'user') + 1;
+}
+
+/**
+ * The turn that is going on called a tool and did not begin with thinking: with a budget set, which only Claude has, the
+ * provider would refuse to go on. It thinks once at the beginning; calls behind the first results come without.
+ */
 function lacksThinking(turns: readonly Turn[]): boolean {
-  const lastUser = turns.findLastIndex((turn) => turn.role === 'user');
-  return turns.slice(lastUser + 1).some((turn) => turn.role === 'assistant' && turn.calls.length > 0 && thinkingBlocks(turn.message, CLAUDE_THOUGHT).length === 0);
+  const said = turns.slice(openTurnFrom(turns)).filter((turn) => turn.role === 'assistant').filter(({ text, calls }) => text.trim() !== '' || calls.length > 0);
+  const [first] = said;
+  return first !== undefined && said.some(({ calls }) => calls.length > 0) && thinkingBlocks(first.message, CLAUDE_THOUGHT).length === 0;
 }
 
 function budgetOf(effort: string, maxTokens: number): number | undefined {

@@ -5,7 +5,7 @@ import type { MediaPart, Turn, UserPart } from '../chat-turns.js';
 import type { FetchedMedia, Media } from '../media.js';
 import { argumentsObject, base64Json } from '../raw-json.js';
 import { badInput, notTakenHere } from '../unsendable.js';
-import { thinkingBlocks, type ThoughtFormat } from './thinking.js';
+import { openTurnFrom, thinkingBlocks, type ThoughtFormat } from './thinking.js';
 
 const IMAGE_TYPES: ReadonlySet<string> = new Set(['image/png', 'image/jpeg', 'image/gif', 'image/webp']);
 const PDF = 'application/pdf';
@@ -77,8 +77,10 @@ function userBlocks(parts: readonly UserPart[], fetched: FetchedMedia, takesUrls
 
 function assistantBlocks(turn: Turn & { readonly role: 'assistant' }, idOf: (id: string) => string, format: ThoughtFormat | undefined): Block[] {
   const calls = turn.calls.map((call) => ({ type: 'tool_use', id: idOf(call.id), name: call.name, input: argumentsObject(call.arguments) }));
-  const thoughts = format === undefined ? [] : thinkingBlocks(turn.message, format);
-  return [...thoughts.map((said) => ({ said, isCacheEnd: false })), ...textBlocks(turn.text, turn.isCacheEnd), ...calls.map((said) => ({ said, isCacheEnd: false }))];
+  const words = [...textBlocks(turn.text, turn.isCacheEnd), ...calls.map((said) => ({ said, isCacheEnd: false }))];
+  // A message that ends with thinking is refused there.
+  const thoughts = format === undefined || words.length === 0 ? [] : thinkingBlocks(turn.message, format);
+  return [...thoughts.map((said) => ({ said, isCacheEnd: false })), ...words];
 }
 
 function resultBlock(id: string, { text, isCacheEnd }: Turn & { readonly role: 'tool' }): Block {
@@ -89,12 +91,15 @@ export interface HostTerms {
   readonly takesUrls: boolean;
   /** undefined = no thinking of earlier turns is sent. */
   readonly thoughtFormat: ThoughtFormat | undefined;
+  /** The model will or may think. Where it does not, the turn that is going on may hold no thinking. */
+  readonly isThinking: boolean;
   /** The model goes on with words of its own that end the conversation. */
   readonly takesPrefill: boolean;
 }
 
 /** Neighbours of one role become one message. Results go before everything else that the user says in answer to the calls. */
-function join(turns: readonly Turn[], fetched: FetchedMedia, { takesUrls, thoughtFormat }: HostTerms): Message[] {
+function join(turns: readonly Turn[], fetched: FetchedMedia, { takesUrls, thoughtFormat, isThinking }: HostTerms): Message[] {
+  const bareFrom = isThinking ? turns.length : openTurnFrom(turns);
   const idOf = createCallIds();
   const messages: OpenMessage[] = [];
   const messageOf = (role: Message['role']): OpenMessage => {
@@ -104,13 +109,13 @@ function join(turns: readonly Turn[], fetched: FetchedMedia, { takesUrls, though
     messages.push(next);
     return next;
   };
-  for (const turn of turns) {
+  for (const [at, turn] of turns.entries()) {
     if (turn.role === 'tool') {
       messageOf('user').results.push(resultBlock(idOf(turn.callId), turn));
       continue;
     }
     if (turn.role === 'system') continue;
-    const blocks = turn.role === 'user' ? userBlocks(turn.parts, fetched, takesUrls) : assistantBlocks(turn, idOf, thoughtFormat);
+    const blocks = turn.role === 'user' ? userBlocks(turn.parts, fetched, takesUrls) : assistantBlocks(turn, idOf, at < bareFrom ? thoughtFormat : undefined);
     if (blocks.length > 0) messageOf(turn.role).blocks.push(...blocks);
   }
   return messages.map(({ role, results, blocks }) => ({ role, blocks: results.length === 0 ? blocks : [...results, ...blocks] }));

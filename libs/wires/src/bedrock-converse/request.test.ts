@@ -92,6 +92,18 @@ describe('turns', () => {
     expect(messagesOf(messages, { providerModelId: CLAUDE })).toMatchObject({ messages: [{}, { content: [{ reasoningContent: { reasoningText: { text: 'Hm.', signature: 'S1' } } }, { reasoningContent: { redactedContent: 'R1' } }, { text: 'Yes.' }] }, {}] });
   });
 
+  test('in the turn that is going on Claude gets thought only where it thinks, and no message of nothing else', () => {
+    const details = [{ type: 'reasoning.text', text: 'Hm.', signature: 'S1', format: 'anthropic-claude-v1', index: 0 }];
+    const round = (id: string, more: object = {}) => [{ role: 'assistant', content: null, tool_calls: [call(id)], ...more }, { role: 'tool', tool_call_id: id, content: '1' }];
+    const messages = [...HI, { role: 'assistant', content: '', reasoning_details: details }, ...HI, ...round('a', { reasoning_details: details }), ...round('b')];
+    const kinds = (more: Fields): unknown => (messagesOf(messages, { providerModelId: CLAUDE }, { tools: TOOLS, ...more })['messages'] as { content: object[] }[]).map(({ content }) => content.flatMap((block) => Object.keys(block)).join(' '));
+    expect(kinds({})).toEqual(['text text', 'toolUse', 'toolResult', 'toolUse', 'toolResult']);
+    expect(kinds({ reasoning_effort: 'low' })).toEqual(['text text', 'reasoningContent toolUse', 'toolResult', 'toolUse', 'toolResult']);
+    const said = [...HI, { role: 'assistant', content: 'So' }];
+    expect(messagesOf(said, { providerModelId: CLAUDE }, { reasoning_effort: 'low' })['messages']).toHaveLength(3);
+    expect(messagesOf(said, { providerModelId: CLAUDE }, {})['messages']).toHaveLength(2);
+  });
+
   test('cache points stand behind what is to be cached, the last four, and only where a model has a cache', () => {
     const part = (said: string) => ({ type: 'text', text: said, cache_control: { type: 'ephemeral' } });
     const messages = [{ role: 'system', content: [part('S')] }, { role: 'user', content: ['1', '2', '3', '4'].map(part) }];

@@ -1,5 +1,6 @@
 /** The client's request as a body of Converse; the model stands in the path. */
 import { answerLimit, type AnswerBounds } from '../answer-limit.js';
+import { takesPrefill } from '../anthropic-messages/claude.js';
 import { nativeSchema } from '../anthropic-messages/native-schema.js';
 import type { JsonObject } from '../canonical.js';
 import { jsonInstruction, readChat, type Chat, type ChatInput, type Tool } from '../chat-request.js';
@@ -99,7 +100,7 @@ function composeBody(input: ConverseInput, chat: Chat, fetched: FetchedMedia): B
   const jsonMode = jsonModeOf(chat, model);
   const { tools, choice, claudeChoice, isForced } = toolingOf(chat, model, jsonMode);
   const reasoning = reasoningOf(chat, model, input.maxTokens ?? answerLimit(input), input.maxTokens !== undefined, isForced);
-  const { system, messages } = renderTurns(chat.turns, fetched, { hasTools: tools.length > 0, takesCachePoints: model.takesCachePoints, takesThought: model.claude !== undefined, takesPrefill: model.claude?.takesPrefill ?? true });
+  const { system, messages } = renderTurns(chat.turns, fetched, { hasTools: tools.length > 0, takesCachePoints: model.takesCachePoints, takesThought: model.claude !== undefined, isThinking: reasoning.isThinking, takesPrefill: model.claude === undefined || takesPrefill(model.claude, reasoning.isThinking) });
   const instruction = jsonMode.kind === 'instruction' ? jsonInstruction(chat.format) : '';
   const spoken = instruction === '' ? system : [...system, { text: instruction }];
   const maxTokens = input.maxTokens ?? reasoning.maxTokens;

@@ -7,6 +7,8 @@ import type { BedrockModel } from './models.js';
 export interface Reasoning {
   /** For `additionalModelRequestFields`. */
   readonly fields: JsonObject;
+  /** Of Claude: it will or may think. */
+  readonly isThinking: boolean;
   /** The model will or may think in a way that fixes its sampling. */
   readonly isExclusive: boolean;
   /** Tokens that the answer may have where the client sets no limit; undefined = the model's own default. */
@@ -27,18 +29,18 @@ export function reasoningOf(chat: Chat, model: BedrockModel, maxTokens: number, 
   const { reasoningEffort: effort, turns } = chat;
   switch (model.reasoning) {
     case 'none':
-      return { fields: {}, isExclusive: false, maxTokens: undefined };
+      return { fields: {}, isThinking: false, isExclusive: false, maxTokens: undefined };
     case 'effort':
-      return { fields: effort === '' ? {} : { reasoning_effort: effort }, isExclusive: false, maxTokens: undefined };
+      return { fields: effort === '' ? {} : { reasoning_effort: effort }, isThinking: false, isExclusive: false, maxTokens: undefined };
     case 'nova': {
       const fields = effort === '' ? {} : novaFields(effort, isLimited);
-      return { fields, isExclusive: effort !== '' && effort !== 'none', maxTokens: undefined };
+      return { fields, isThinking: false, isExclusive: effort !== '' && effort !== 'none', maxTokens: undefined };
     }
     case 'claude': {
-      if (model.claude === undefined) return { fields: {}, isExclusive: false, maxTokens: undefined };
+      if (model.claude === undefined) return { fields: {}, isThinking: false, isExclusive: false, maxTokens: undefined };
       const told = thinkingSettings(model.claude, { effort, maxTokens, isToolForced, turns });
       const fields = { ...(told.thinking === undefined ? {} : { thinking: told.thinking }), ...(told.effort === undefined ? {} : { output_config: { effort: told.effort } }) };
-      return { fields, isExclusive: told.isThinking && model.claude.isThinkingExclusive, maxTokens: told.thinking === undefined ? undefined : maxTokens };
+      return { fields, isThinking: told.isThinking, isExclusive: told.isThinking && model.claude.isThinkingExclusive, maxTokens: told.thinking === undefined ? undefined : maxTokens };
     }
   }
 }

@@ -1,4 +1,5 @@
 /** The conversation as Converse has it: system apart, two roles in turn, tool results first in the user's. */
+import { openTurnFrom } from '../anthropic-messages/thinking.js';
 import { createCallIds } from '../call-ids.js';
 import type { Turn, TurnCall, UserPart } from '../chat-turns.js';
 import { answeredInWords, calledInWords } from '../in-words.js';
@@ -19,6 +20,8 @@ export interface ConversationOptions {
   readonly takesCachePoints: boolean;
   /** It is a model of Claude's maker, which alone knows its signatures. */
   readonly takesThought: boolean;
+  /** It will or may think. Where it does not, the turn that is going on may hold no thought. */
+  readonly isThinking: boolean;
   /** The model goes on with words of its own that end the conversation. */
   readonly takesPrefill: boolean;
 }
@@ -74,7 +77,8 @@ function userBlocks(parts: readonly UserPart[], fetched: FetchedMedia, nameOf: (
 }
 
 /** Neighbours of one role become one message. Results go before everything else that the user says in answer to the calls. */
-function join(turns: readonly Turn[], fetched: FetchedMedia, { hasTools, takesThought }: ConversationOptions): Message[] {
+function join(turns: readonly Turn[], fetched: FetchedMedia, { hasTools, takesThought, isThinking }: ConversationOptions): Message[] {
+  const bareFrom = isThinking ? turns.length : openTurnFrom(turns);
   const renderer = hasTools ? asTools() : IN_WORDS;
   const nameOf = createFileNames();
   const messages: OpenMessage[] = [];
@@ -87,10 +91,15 @@ function join(turns: readonly Turn[], fetched: FetchedMedia, { hasTools, takesTh
     }
     (isResult ? message.results : message.blocks).push(...blocks);
   };
-  for (const turn of turns) {
+  const assistantBlocks = (turn: Turn & { readonly role: 'assistant' }, mayThink: boolean): readonly Block[] => {
+    const words = [...textBlocks(turn.text, turn.isCacheEnd), ...turn.calls.flatMap((call) => renderer.call(call))];
+    // A message that ends with thought is refused there.
+    return takesThought && mayThink && words.length > 0 && (hasTools || turn.calls.length === 0) ? [...thoughtBlocks(turn.message).map(plain), ...words] : words;
+  };
+  for (const [at, turn] of turns.entries()) {
     if (turn.role === 'user') say('user', userBlocks(turn.parts, fetched, nameOf));
     else if (turn.role === 'tool') say('user', renderer.result(turn), true);
-    else if (turn.role === 'assistant') say('assistant', [...(takesThought && (hasTools || turn.calls.length === 0) ? thoughtBlocks(turn.message).map(plain) : []), ...textBlocks(turn.text, turn.isCacheEnd), ...turn.calls.flatMap((call) => renderer.call(call))]);
+    else if (turn.role === 'assistant') say('assistant', assistantBlocks(turn, at < bareFrom));
   }
   return messages.map(({ role, results, blocks }) => ({ role, blocks: results.length === 0 ? blocks : [...results, ...blocks] }));
 }
