@@ -137,6 +137,17 @@ describe('presets', () => {
     expect(messagesFor('cerebras', messages)).toEqual([{ role: 'user', name: 'Alice', content: 'Hi' }, { ...said, reasoning: 'Two and two.' }, { ...said, reasoning: 'Its own.' }, said]);
   });
 
+  test.each<[keyof typeof PRESETS, object]>([
+    ['deepseek', { thinking: { type: 'enabled' }, reasoning_effort: 'high' }],
+    ['moonshot', { reasoning_effort: 'high' }],
+    ['xiaomi', { thinking: { type: 'enabled' }, reasoning_effort: 'high' }],
+    ['zai', { thinking: { type: 'enabled' }, reasoning_effort: 'high' }],
+  ])('%s, asked for the effort high, is told %j', (id, told) => {
+    const fields = [{ name: 'reasoning_effort', value: Buffer.from('"high"') }];
+    const { model: _model, stream: _stream, ...rest } = JSON.parse(composeChatBody({ providerModelId: 'm', stream: false, maxTokensParam: '', temperatureMax: 0, fields }, presetOf(id).quirks).toString()) as Record<string, unknown>;
+    expect(rest).toEqual(told);
+  });
+
   // Routing keeps requests away by capabilities, or leaves these out for every host but OpenAI's own.
   const KNOWN_OTHERWISE = new Set([...PLATFORM, 'n', 'logprobs', 'top_logprobs', 'tools', 'tool_choice', 'parallel_tool_calls']);
 

@@ -109,6 +109,8 @@ describe('quirks of hosts', () => {
     ['words of the system alone, where turns alternate', { alternates: true }, { messages: [{ role: 'system', content: 's' }, { role: 'developer', content: 't' }] }, { messages: [{ role: 'system', content: 's' }, { role: 'user', content: 't' }] }],
     ['effort none on a switch', { thinking: 'switch' }, { reasoning_effort: 'none' }, { thinking: { type: 'disabled' } }],
     ['effort high on a switch', { thinking: 'switch' }, { reasoning_effort: 'high' }, { thinking: { type: 'enabled' }, reasoning_effort: 'high' }],
+    ['effort none, where a switch is for that alone', { thinking: 'switch-off' }, { reasoning_effort: 'none' }, { thinking: { type: 'disabled' } }],
+    ['effort high, where a switch is for none alone', { thinking: 'switch-off' }, { reasoning_effort: 'high' }, { reasoning_effort: 'high' }],
     ['effort none as a budget', { thinking: 'budget' }, { reasoning_effort: 'none' }, { enable_thinking: false }],
     ['effort low as a budget', { thinking: 'budget' }, { reasoning_effort: 'low' }, { enable_thinking: true, thinking_budget: 4_096 }],
     ['effort high as a budget', { thinking: 'budget' }, { reasoning_effort: 'high' }, { enable_thinking: true }],

@@ -41,8 +41,8 @@ export interface ChatQuirks {
   readonly answersResults: boolean;
   /** User and assistant take turns there, the user first and last, and nobody speaks of tools but in words (Perplexity). */
   readonly alternates: boolean;
-  /** How the host is told whether to think: `reasoning_effort` alone, `thinking: {type}` beside it, or `enable_thinking` with a budget instead of it. */
-  readonly thinking: 'effort' | 'switch' | 'budget';
+  /** How the host is told whether to think: `reasoning_effort` alone, `thinking: {type}` beside it, that one instead of it where there is to be none (Moonshot refuses both together), or `enable_thinking` with a budget instead of it. */
+  readonly thinking: 'effort' | 'switch' | 'switch-off' | 'budget';
   /** Models, by the host's names, that think unless they are told not to, and are refused an answer in one piece while they do. undefined = none. */
   readonly thinksInStreams: RegExp | undefined;
   /** Stop sequences the host takes; more are cut off. */
@@ -262,7 +262,8 @@ function thinkingFields(field: ChatRequestField, quirks: ChatQuirks): readonly C
   const effort = parsed(field.value);
   if (quirks.thinking === 'effort' || typeof effort !== 'string') return [field];
   const isOn = effort !== 'none';
-  if (quirks.thinking === 'switch') {
+  if (quirks.thinking === 'switch-off' && isOn) return [field];
+  if (quirks.thinking !== 'budget') {
     const told = { name: 'thinking', value: json({ type: isOn ? 'enabled' : 'disabled' }) };
     return isOn ? [told, field] : [told];
   }
