@@ -45,6 +45,29 @@ describe('quirks of hosts', () => {
       { messages: [{ role: 'assistant', content: 'a', reasoning_content: 'r' }] },
     ],
     [
+      'thought that a client did not send back, or under another name, for a host that wants it beside calls',
+      { thoughtFields: ['reasoning_content'], wantsThought: true },
+      {
+        messages: [
+          { role: 'user', content: 'x' },
+          { role: 'assistant', content: null, tool_calls: [{ id: 'a', type: 'function', function: { name: 'a', arguments: '{}' } }] },
+          { role: 'tool', tool_call_id: 'a', content: '1' },
+          { role: 'assistant', content: 'b', reasoning: 'r', reasoning_content: '' },
+          { role: 'assistant', content: 'c', reasoning: 'other', reasoning_content: 'own' },
+        ],
+      },
+      {
+        messages: [
+          { role: 'user', content: 'x' },
+          { role: 'assistant', content: null, reasoning_content: ' ', tool_calls: [{ id: 'a', type: 'function', function: { name: 'a', arguments: '{}' } }] },
+          { role: 'tool', tool_call_id: 'a', content: '1' },
+          { role: 'assistant', content: 'b', reasoning_content: 'r' },
+          { role: 'assistant', content: 'c', reasoning_content: 'own' },
+        ],
+      },
+    ],
+    ['no thought, where nothing was called', { thoughtFields: ['reasoning_content'], wantsThought: true }, { messages: [{ role: 'user', content: 'x' }, { role: 'assistant', content: 'a', tool_calls: [] }] }, { messages: [{ role: 'user', content: 'x' }, { role: 'assistant', content: 'a', tool_calls: [] }] }],
+    [
       'calls as a client put them together from a stream, with their places',
       {},
       { messages: [{ role: 'assistant', content: null, tool_calls: [{ index: 0, id: 'call_1', type: 'function', function: { name: 'a', arguments: '{"index":1}' } }] }] },

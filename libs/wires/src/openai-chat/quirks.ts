@@ -33,6 +33,8 @@ export interface ChatQuirks {
   readonly thoughtModels: RegExp | undefined;
   /** The host takes a model's thought as `reasoning` and refuses `reasoning_content`, as which many clients send back either (Cerebras): it is renamed. */
   readonly renamesThought: boolean;
+  /** A conversation with calls is refused there where a message of the assistant has no `reasoning_content`: a blank stands for what the client did not send back. */
+  readonly wantsThought: boolean;
   /** The host's word for a part that is a file. */
   readonly filePart: 'file' | 'document_url';
   /** Ids of tool calls must be nine letters or digits: others are mapped, the same id always alike. */
@@ -71,6 +73,7 @@ export const NO_QUIRKS: ChatQuirks = {
   thoughtFields: [],
   thoughtModels: undefined,
   renamesThought: false,
+  wantsThought: false,
   filePart: 'file',
   shortToolCallIds: false,
   answersResults: false,
@@ -187,6 +190,73 @@ function adaptPart(told: unknown, quirks: ChatQuirks): unknown {
   return { type: 'document_url', document_url: file['file_data'], ...(typeof file['filename'] === 'string' ? { document_name: file['filename'] } : {}) };
 }
 
+const THOUGHT_FIELDS = ['reasoning', 'reasoning_content', 'reasoning_details', 'extra_content'] as const;
+const THOUGHT_MARKS = ['"reasoning', '"extra_content"'] as const;
+/** The place of a call in a stream: part of no request, and refused in one by OpenAI. Clients that put calls together from a stream send it back. */
+const CALL_PLACE = 'index';
+const CALL_PLACE_MARK = `"${CALL_PLACE}"`;
+const CACHE_FIELD = 'cache_control';
+const CACHE_MARK = `"${CACHE_FIELD}"`;
+/** Of five minutes: what an hour costs to write is in no price card. */
+const PLAIN_MARK = { type: 'ephemeral' };
+/** Letters and the like that nobody has to escape: a name may be written so. */
+const ASCII_ESCAPES = ['\\u002', '\\u003', '\\u004', '\\u005', '\\u006', '\\u007'] as const;
+
+function isKept(name: string, { messageFields, thoughtFields, takesCacheMarks }: ChatQuirks): boolean {
+  if (name === CACHE_FIELD && !takesCacheMarks) return false;
+  const isThought = THOUGHT_FIELDS.some((field) => field === name) && !thoughtFields.includes(name);
+  return messageFields === undefined ? !isThought : messageFields.includes(name);
+}
+
+function adaptToolCall(call: unknown, quirks: ChatQuirks): unknown {
+  if (!isObject(call)) return call;
+  const kept = quirks.messageFields === undefined ? Object.fromEntries(Object.entries(call).filter(([name]) => name !== CALL_PLACE && isKept(name, quirks))) : picked(call, ['id', 'type', 'function']);
+  return withCacheMark(quirks.shortToolCallIds && typeof kept['id'] === 'string' ? { ...kept, id: shortId(kept['id']) } : kept, quirks);
+}
+
+/** With its mark as the host may have it: plain, or not at all. */
+function withCacheMark(holder: unknown, { takesCacheMarks }: ChatQuirks): unknown {
+  if (!isObject(holder) || !Object.hasOwn(holder, CACHE_FIELD)) return holder;
+  const { [CACHE_FIELD]: mark, ...rest } = holder;
+  return takesCacheMarks && isObject(mark) ? { ...rest, [CACHE_FIELD]: PLAIN_MARK } : rest;
+}
+
+/** Where the host refuses marks, one that is hidden is the client's own loss; where it reads them it is the operator's. */
+function mayHoldMarks(json: Buffer, { takesCacheMarks }: ChatQuirks): boolean {
+  return json.includes(CACHE_MARK) || (takesCacheMarks && ASCII_ESCAPES.some((escape) => json.includes(escape)));
+}
+
+function adaptPart(told: unknown, quirks: ChatQuirks): unknown {
+  const part = withCacheMark(told, quirks);
+  const file = quirks.filePart !== 'file' && isObject(part) && part['type'] === 'file' ? part['file'] : undefined;
+  if (!isObject(file) || typeof file['file_data'] !== 'string') return part;
+  return { type: 'document_url', document_url: file['file_data'], ...(typeof file['filename'] === 'string' ? { document_name: file['filename'] } : {}) };
+}
+
+const isTextPart = (part: unknown): part is JsonObject => isObject(part) && (typeof part['text'] === 'string' || typeof part['refusal'] === 'string') && !Object.hasOwn(part, CACHE_FIELD);
+
+/** Parts that are nothing but text, as one; a mark of a cache keeps them apart. */
+function joinedTexts(parts: readonly unknown[], { joinsTexts }: ChatQuirks): unknown {
+  return joinsTexts && parts.every(isTextPart) ? parts.map((part) => plainText([part])).join('\n') : parts;
+}
+
+const THOUGHT_FIELD = 'reasoning_content';
+/** An empty one is none to Moonshot. */
+const BLANK_THOUGHT = ' ';
+
+/** An assistant's message with its thought, under whatever name it came. */
+function withThought(message: unknown): unknown {
+  if (!isObject(message) || message['role'] !== 'assistant') return message;
+  const told = [message[THOUGHT_FIELD], message['reasoning']].find((text) => typeof text === 'string' && text !== '');
+  return { ...message, [THOUGHT_FIELD]: told ?? BLANK_THOUGHT };
+}
+
+/** Calls bind the whole conversation: also what is said behind their results. */
+function withThoughts(messages: readonly unknown[]): readonly unknown[] {
+  const hasCalls = messages.some((message) => isObject(message) && Array.isArray(message['tool_calls']) && message['tool_calls'].length > 0);
+  return hasCalls ? messages.map(withThought) : messages;
+}
+
 function adaptMessage(message: unknown, quirks: ChatQuirks): unknown {
   if (!isObject(message)) return message;
   const isAssistant = message['role'] === 'assistant';
@@ -215,6 +285,7 @@ function concerns(messages: Buffer, quirks: ChatQuirks): boolean {
   if (hasAssistant && (messages.includes(CALL_PLACE_MARK) || THOUGHT_MARKS.some((mark) => messages.includes(mark)))) return true;
   if (quirks.developerAsSystem && messages.includes('"developer"')) return true;
   if (mayHoldMarks(messages, quirks)) return true;
+  if (quirks.wantsThought && messages.includes('"tool_calls"')) return true;
   if (quirks.filePart !== 'file' && messages.includes('"file"')) return true;
   return (quirks.messageFields !== undefined || quirks.shortToolCallIds || quirks.answersResults) && (hasAssistant || messages.includes('"tool"') || messages.includes('"name"'));
 }
@@ -225,7 +296,7 @@ function adaptMessages(value: Uint8Array, quirks: ChatQuirks): Uint8Array {
   const messages = strings.parse();
   if (!Array.isArray(messages)) return value;
   const turns = quirks.alternates ? takeTurns(messages as readonly unknown[]) : (messages as readonly unknown[]);
-  const adapted = turns.map((message) => adaptMessage(message, quirks));
+  const adapted = (quirks.wantsThought ? withThoughts(turns) : turns).map((message) => adaptMessage(message, quirks));
   return strings.write(JSON.stringify(quirks.answersResults ? answerResults(adapted) : adapted));
 }
 
