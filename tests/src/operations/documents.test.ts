@@ -35,9 +35,10 @@ test.each(['README.md', 'ARCHITECTURE.md', 'CONTRIBUTING.md', 'docs/add-a-provid
   expect(named.filter((name) => !(name in scripts))).toEqual([]);
 });
 
-test('the list of decisions has every one, once', () => {
+test('the list of decisions has every one, once, under its title', () => {
   const numbers = readdirSync(join(ROOT, 'docs/adr')).filter((name) => /^\d{4}-/.test(name)).sort();
-  const listed = [...read('docs/adr/README.md').matchAll(/\[(\d+)\]\((\d{4}-[\w-]+\.md)\)/g)];
+  const listed = [...read('docs/adr/README.md').matchAll(/\[(\d+)\]\((\d{4}-[\w-]+\.md)\) (.+)/g)];
   expect(listed.map(([, , name = '']) => name).sort()).toEqual(numbers);
   expect(listed.filter(([, number = '', name = '']) => Number(number) !== Number(name.slice(0, 4)))).toEqual([]);
+  expect(listed.filter(([, number = '', name = '', title = '']) => read(`docs/adr/${name}`).split('\n')[0] !== `# ${number}. ${title}`)).toEqual([]);
 });
