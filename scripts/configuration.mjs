@@ -128,6 +128,16 @@ const SHARED = {
 };
 const everywhere = EVERYWHERE.map((name) => ({ ...described.get(name), name, fallback: name === 'NATS_URL' ? '`nats://127.0.0.1:4222`' : (described.get(name)?.fallback ?? 'none'), text: SHARED[name] }));
 
+/** Settings that only the launchers and the admin command line read. */
+const launchers = [
+  { name: 'DATA_DIR', kind: 'text', fallback: '`.data`', text: 'Data folder: created secrets, write-ahead logs and private stores. The admin command line finds the token of the admin port in it.' },
+  { name: 'DATABASE_URL', kind: 'text', fallback: 'none', text: 'Absent = `npm start` runs a Postgres of its own in DATA_DIR, and `npm run start:split` runs private stores, with their data in DATA_DIR, from programs found on this machine, else downloaded.' },
+  { name: 'REDIS_URL', kind: 'text', fallback: 'none', text: 'Only `npm run start:split`, as NATS_URL; absent = as DATABASE_URL.' },
+  { name: 'OLLAMA', kind: '`on`, `off`', fallback: '`on`', text: '`off` = an Ollama on its usual port is not looked for. One at OLLAMA_BASE_URL is used in any case.' },
+  { name: 'ADMIN_URL', kind: 'URL', fallback: '`http://127.0.0.1:<ADMIN_PORT>`', text: 'Only the admin command line: address of the admin port, if it is elsewhere. ADMIN_TOKEN then has its token.' },
+  { name: 'NODE_EXTRA_CA_CERTS', kind: 'text', fallback: 'none', text: "Node's own: file of further certificate authorities, for providers and stores. Services of `npm run start:split` get it too, and SSL_CERT_FILE and SSL_CERT_DIR." },
+];
+
 /** Settings of the migration jobs. */
 const schemaJob = settingsOf('libs/runtime/src/schema-job.ts');
 
@@ -158,11 +168,17 @@ A provider is enabled by setting its credential and whatever else it requires. I
 \`npm run start:split\` print what is missing. Several keys, separated by commas, are used in turn; a key that the
 provider refuses is taken out of use for a while. Not in the table: OpenAI (\`OPENAI_API_KEY\`, \`OPENAI_BASE_URL\`), Cohere (\`COHERE_API_KEY\` or
 \`CO_API_KEY\`, \`COHERE_BASE_URL\`), Google (\`GEMINI_API_KEY\` or \`GOOGLE_API_KEY\`, \`GEMINI_BASE_URL\`), Vertex
-(\`VERTEX_ACCESS_TOKEN\`, or \`GOOGLE_APPLICATION_CREDENTIALS\` with \`GOOGLE_VERTEX_PROJECT\` and \`GOOGLE_VERTEX_LOCATION\`),
-Azure (\`AZURE_API_KEY\`), Bedrock (\`AWS_BEARER_TOKEN_BEDROCK\` or a key pair), Ollama (\`OLLAMA_BASE_URL\`; \`OLLAMA=off\`
-keeps \`npm start\` from looking for one).
+(\`VERTEX_ACCESS_TOKEN\` or \`GOOGLE_APPLICATION_CREDENTIALS\`, with \`GOOGLE_VERTEX_PROJECT\` and \`GOOGLE_VERTEX_LOCATION\`
+or \`VERTEX_BASE_URL\`), Azure (\`AZURE_API_KEY\` with \`AZURE_RESOURCE_NAME\` or \`AZURE_BASE_URL\`), Bedrock (\`AWS_BEARER_TOKEN_BEDROCK\` or a key
+pair; \`BEDROCK_BASE_URL\`), Ollama (\`OLLAMA_BASE_URL\`). An address of \`…_BASE_URL\` replaces the provider's own.
 
 ${providers}
+
+## Launchers and the admin command line
+
+\`npm start\`, \`npm run start:split\` and \`npm run admin\` read these beside the settings of the services. All three read \`.env\`.
+
+${table(launchers)}
 
 ${sections.join('\n\n')}
 
@@ -172,6 +188,12 @@ For \`node services/<accounts|billing|plugins>/dist/main.js migrate\`, which mig
 
 ${table(schemaJob)}
 `;
+
+const unexplained = text.split('\n').filter((line) => /^\| `[A-Z_]+` \|.*\|  \|$/.test(line));
+if (unexplained.length > 0) {
+  console.error(`These settings have no comment in their config.ts that says what they do:\n${unexplained.join('\n')}`);
+  process.exit(1);
+}
 
 if (process.argv.includes('--check')) {
   if (!existsSync(target) || readFileSync(target, 'utf8') !== text) {

@@ -63,9 +63,11 @@ const schema = z
     LOG_LEVEL: logLevelField(),
     /** `postgres://…`; the schema `plugins` is created there. */
     DATABASE_URL: postgresUrlField(),
+    /** Maximum number of database connections. */
     DATABASE_POOL_MAX: wholeNumberField(1, 100, 4),
     /** Apply missing migrations at start; `off` if `main.js migrate` does so before, under the role that owns the schema: the service then refuses to start on a schema that is too old. */
     MIGRATE_ON_START: z.enum(['on', 'off']).default('on'),
+    /** Postgres cancels a statement after this long. */
     STATEMENT_TIMEOUT_MS: wholeNumberField(100, 60_000, 5_000),
     /** Plugin fees in US dollars per completed run: `pdf-reader=0.001,memory=0.0002`. */
     PLUGIN_FEES: feesField(),
@@ -73,6 +75,7 @@ const schema = z
     WEB_SEARCH_BACKEND: z.enum(['local', 'searxng', 'brave', 'tavily']).default('local'),
     /** Address of that service; required for searxng. */
     WEB_SEARCH_URL: addressField(),
+    /** Credential of that service; required for brave and tavily. */
     WEB_SEARCH_KEY: secretField().optional(),
     /** Privacy guarantee of that service. With `none`, requests with `zdr` or `data_collection: deny` may not use it. */
     WEB_SEARCH_GUARANTEE: z.enum(['zdr', 'no-training', 'none']).default('none'),
@@ -82,6 +85,7 @@ const schema = z
     MEMORY_ZDR: z.enum(['on', 'off']).default('off'),
     /** Most facts kept per user and namespace; the oldest are dropped. */
     MEMORY_FACTS_MAX: wholeNumberField(1, 10_000, 500),
+    /** Largest document that pdf-reader reads. */
     PDF_BYTES_MAX: wholeNumberField(1_024, 64 * MEBIBYTE, 20 * MEBIBYTE),
     /** Longest time to fetch and read a document; at most PLUGINS_DEADLINE_MS, after which the request goes on without it. */
     PDF_TIMEOUT_MS: wholeNumberField(500, 60_000, 8_000),

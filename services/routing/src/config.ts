@@ -34,7 +34,7 @@ const schema = z.object({
   QUALITY_FILE: z.string().default(''),
   /** A canary artefact, used for QUALITY_CANARY_SHARE of conversations; empty = none. Refused if its validation is worse. */
   QUALITY_CANARY_FILE: z.string().default(''),
-  /** From 0 to 1. */
+  /** Share of conversations that use the canary. */
   QUALITY_CANARY_SHARE: shareField(0.05),
   /** Directory for earlier catalogs, so that old decisions can be replayed after a restart. Created if missing, refused if not writable; empty = kept in memory only. */
   SNAPSHOT_DIR: z.string().default(''),

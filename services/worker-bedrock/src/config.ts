@@ -10,6 +10,7 @@ const schema = z.object({
   AWS_BEARER_TOKEN_BEDROCK: z.string().optional(),
   /** Key pair, instead of a Bedrock API key. */
   AWS_ACCESS_KEY_ID: z.string().optional(),
+  /** The secret half of the pair. */
   AWS_SECRET_ACCESS_KEY: z.string().optional(),
   /** Only for temporary key pairs, which are not renewed. */
   AWS_SESSION_TOKEN: z.string().optional(),
