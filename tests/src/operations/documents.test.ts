@@ -42,3 +42,16 @@ test('the list of decisions has every one, once, under its title', () => {
   expect(listed.filter(([, number = '', name = '']) => Number(number) !== Number(name.slice(0, 4)))).toEqual([]);
   expect(listed.filter(([, number = '', name = '', title = '']) => read(`docs/adr/${name}`).split('\n')[0] !== `# ${number}. ${title}`)).toEqual([]);
 });
+
+test('the page of the API has every code of an error', () => {
+  const [, table = ''] = /export const API_ERRORS = \{([^]*?)\n\} as const/.exec(read('services/edge/src/wire/errors.ts')) ?? [];
+  const ofRefusals = [...table.matchAll(/^ {2}(\w+): \{ [^\n]*?(?:code: (null|'\w+'))?, message/gm)].flatMap(([, name = '', code = `'${name}'`]) => (code === 'null' ? [] : [code.slice(1, -1)]));
+  const ofFaults = [...read('libs/kernel/src/fault.ts').matchAll(/publicCode: '(\w+)'/g)].map(([, code = '']) => code);
+  const ofBrokenStreams = [...read('services/edge/src/wire/refusals.ts').matchAll(/'(provider_\w+)'/g)].map(([, code = '']) => code);
+  const [, classes = ''] = /export type FailureClass =([^;]*);/.exec(read('libs/wires/src/canonical.ts')) ?? [];
+  const ofAttempts = [...classes.matchAll(/'(\w+)'/g)].map(([, name = '']) => name.toLowerCase());
+  for (const codes of [ofRefusals, ofFaults, ofBrokenStreams, ofAttempts]) expect(codes.length).toBeGreaterThan(2);
+  const [, section = ''] = /\n### Error codes\n([^]*?)\n### /.exec(read('docs/api.md')) ?? [];
+  const named = new Set([...section.matchAll(/`(\w+)`/g)].map(([, code = '']) => code));
+  expect([...ofRefusals, ...ofFaults, ...ofBrokenStreams, ...ofAttempts].filter((code) => !named.has(code))).toEqual([]);
+});
