@@ -190,56 +190,6 @@ function adaptPart(told: unknown, quirks: ChatQuirks): unknown {
   return { type: 'document_url', document_url: file['file_data'], ...(typeof file['filename'] === 'string' ? { document_name: file['filename'] } : {}) };
 }
 
-const THOUGHT_FIELDS = ['reasoning', 'reasoning_content', 'reasoning_details', 'extra_content'] as const;
-const THOUGHT_MARKS = ['"reasoning', '"extra_content"'] as const;
-/** The place of a call in a stream: part of no request, and refused in one by OpenAI. Clients that put calls together from a stream send it back. */
-const CALL_PLACE = 'index';
-const CALL_PLACE_MARK = `"${CALL_PLACE}"`;
-const CACHE_FIELD = 'cache_control';
-const CACHE_MARK = `"${CACHE_FIELD}"`;
-/** Of five minutes: what an hour costs to write is in no price card. */
-const PLAIN_MARK = { type: 'ephemeral' };
-/** Letters and the like that nobody has to escape: a name may be written so. */
-const ASCII_ESCAPES = ['\\u002', '\\u003', '\\u004', '\\u005', '\\u006', '\\u007'] as const;
-
-function isKept(name: string, { messageFields, thoughtFields, takesCacheMarks }: ChatQuirks): boolean {
-  if (name === CACHE_FIELD && !takesCacheMarks) return false;
-  const isThought = THOUGHT_FIELDS.some((field) => field === name) && !thoughtFields.includes(name);
-  return messageFields === undefined ? !isThought : messageFields.includes(name);
-}
-
-function adaptToolCall(call: unknown, quirks: ChatQuirks): unknown {
-  if (!isObject(call)) return call;
-  const kept = quirks.messageFields === undefined ? Object.fromEntries(Object.entries(call).filter(([name]) => name !== CALL_PLACE && isKept(name, quirks))) : picked(call, ['id', 'type', 'function']);
-  return withCacheMark(quirks.shortToolCallIds && typeof kept['id'] === 'string' ? { ...kept, id: shortId(kept['id']) } : kept, quirks);
-}
-
-/** With its mark as the host may have it: plain, or not at all. */
-function withCacheMark(holder: unknown, { takesCacheMarks }: ChatQuirks): unknown {
-  if (!isObject(holder) || !Object.hasOwn(holder, CACHE_FIELD)) return holder;
-  const { [CACHE_FIELD]: mark, ...rest } = holder;
-  return takesCacheMarks && isObject(mark) ? { ...rest, [CACHE_FIELD]: PLAIN_MARK } : rest;
-}
-
-/** Where the host refuses marks, one that is hidden is the client's own loss; where it reads them it is the operator's. */
-function mayHoldMarks(json: Buffer, { takesCacheMarks }: ChatQuirks): boolean {
-  return json.includes(CACHE_MARK) || (takesCacheMarks && ASCII_ESCAPES.some((escape) => json.includes(escape)));
-}
-
-function adaptPart(told: unknown, quirks: ChatQuirks): unknown {
-  const part = withCacheMark(told, quirks);
-  const file = quirks.filePart !== 'file' && isObject(part) && part['type'] === 'file' ? part['file'] : undefined;
-  if (!isObject(file) || typeof file['file_data'] !== 'string') return part;
-  return { type: 'document_url', document_url: file['file_data'], ...(typeof file['filename'] === 'string' ? { document_name: file['filename'] } : {}) };
-}
-
-const isTextPart = (part: unknown): part is JsonObject => isObject(part) && (typeof part['text'] === 'string' || typeof part['refusal'] === 'string') && !Object.hasOwn(part, CACHE_FIELD);
-
-/** Parts that are nothing but text, as one; a mark of a cache keeps them apart. */
-function joinedTexts(parts: readonly unknown[], { joinsTexts }: ChatQuirks): unknown {
-  return joinsTexts && parts.every(isTextPart) ? parts.map((part) => plainText([part])).join('\n') : parts;
-}
-
 const THOUGHT_FIELD = 'reasoning_content';
 /** An empty one is none to Moonshot. */
 const BLANK_THOUGHT = ' ';
