@@ -159,6 +159,10 @@ describe('presets', () => {
     expect(Object.keys(PRESETS).filter((id) => isPresetId(id) && saidTo(id).includes('"reasoning_content":"r"'))).toEqual(['deepseek', 'moonshot', 'xiaomi']);
   });
 
+  test('hosts of open models get texts whole', () => {
+    expect(Object.keys(PRESETS).filter((id) => isPresetId(id) && saidTo(id).includes('"type":"text"'))).toEqual(['meta', 'mistral', 'openrouter', 'xai']);
+  });
+
   // Routing keeps requests away by capabilities, or leaves these out for every host but OpenAI's own.
   const KNOWN_OTHERWISE = new Set([...PLATFORM, 'n', 'logprobs', 'top_logprobs', 'tools', 'tool_choice', 'parallel_tool_calls']);
 

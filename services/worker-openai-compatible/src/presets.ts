@@ -14,7 +14,7 @@ export interface Preset {
 
 const HOST: ChatQuirks = { ...NO_QUIRKS, developerAsSystem: true };
 /** Hosts of open models, some of which continue their reasoning only if they are sent their earlier reasoning. */
-const OPEN_HOST: ChatQuirks = { ...HOST, thoughtFields: ['reasoning', 'reasoning_content'] };
+const OPEN_HOST: ChatQuirks = { ...HOST, thoughtFields: ['reasoning', 'reasoning_content'], joinsTexts: true };
 /** Their models think by default, and go on from calls only with the thought before them. */
 const THINKING_HOST: ChatQuirks = { ...OPEN_HOST, thoughtFields: ['reasoning_content'], wantsThought: true };
 /** Parameters of OpenAI's own platform that strict hosts refuse. */
