@@ -203,7 +203,7 @@ function count(item: Gate | undefined): void {
 
 /**
  * Decides and counts one request at `nowMs`, once per request id. A refusal counts nothing.
- * `generation` names the store's present life: totals loaded in an earlier one do not count.
+ * `generation` names the store's present epoch: totals loaded in an earlier one do not count.
  */
 export function admit(state: AccountState, command: AdmitCommand, generation: string, nowMs: number): AdmitAnswer {
   sweepLeases(state, nowMs);

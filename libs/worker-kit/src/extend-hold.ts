@@ -5,7 +5,7 @@ import type { RpcClient } from '@signalbox/rpc/call';
 import type { ExtendHold } from './hold-growth.js';
 
 /**
- * Extends a hold by a heartbeat. A hold that quota does not have, or that belongs to an earlier life of its store, has lost
+ * Extends a hold by a heartbeat. A hold that quota does not have, or that belongs to an earlier epoch of its store, has lost
  * its limits: neither a grant nor a refusal means anything then, so this throws a Fault `quota_unavailable`.
  */
 export function extendingAt(quota: RpcClient, writer: string): ExtendHold {

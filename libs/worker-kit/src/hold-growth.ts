@@ -40,7 +40,7 @@ export function answerBytesMax({ maxTokens, maxOutputTokens, fields }: Pick<Disp
 /** The failure of an answer whose hold is used up while quota cannot be asked for more. */
 export const quotaAway = (requestId: string, status: number): Failure => ({ ...failure('QUOTA_AWAY', false, status), retryAfterMs: spreadMs(requestId, QUOTA_AWAY_MS, QUOTA_AWAY_SPREAD_MS) });
 
-/** Extends a hold to these amounts. False = the account's limits leave no room. Rejects if that is unknown, because quota is away or lost the hold. `epoch`: life of quota's store in which the hold exists. `draw`: the part of an advance that served the request. */
+/** Extends a hold to these amounts. False = the account's limits leave no room. Rejects if that is unknown, because quota is away or lost the hold. `epoch`: that of quota's store in which the hold exists. `draw`: the part of an advance that served the request. */
 export type ExtendHold = (accountId: string, requestId: string, toNanoUsd: bigint, toTokens: bigint, epoch: string, draw?: Draw__Output | null) => Promise<boolean>;
 
 /** `wait`: read nothing more until the listener of `attend` is called. `stop`: the hold is used up. `away`: it is used up, and quota cannot be asked for more. */

@@ -41,7 +41,7 @@ export interface AttemptStart {
   readonly promptTokens: number;
   /** What quota holds for the request, as decimal text; absent = unknown. */
   readonly held?: { readonly amountNanoUsd: string; readonly tokens: string };
-  /** Life of quota's store in which the hold exists. If that life is over, the start is refused with a Fault `quota_unavailable`. Absent or empty = no limit watches the hold, so it does not matter. */
+  /** Epoch of quota's store in which the hold exists. If that epoch is over, the start is refused with a Fault `quota_unavailable`. Absent or empty = no limit watches the hold, so it does not matter. */
   readonly holdEpoch?: string;
   /** The part of an advance that served the request: quota may not know the request itself yet. */
   readonly draw?: Draw__Output | null;

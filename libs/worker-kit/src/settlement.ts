@@ -57,17 +57,17 @@ export interface Settlement {
   finishedInPart(hold: FinishedHold, seq: number): void;
   /** The ledger has everything up to `seq`: what is queued up to there need not be told. */
   committed(seq: number): void;
-  /** From now on the facts known here are complete; they are told whenever quota's store begins a new life. */
+  /** From now on the facts known here are complete; they are told whenever quota's store begins a new epoch. */
   begin(): void;
-  /** Tells the present life of quota's store all that is known here; does nothing before `begin`. Rejects with the fault of the call. */
+  /** Tells the present epoch of quota's store all that is known here; does nothing before `begin`. Rejects with the fault of the call. */
   tell(): Promise<void>;
-  /** True if `epoch` is the latest known life of quota's store. */
+  /** True if `epoch` is the latest known epoch of quota's store. */
   isPresent(epoch: string): boolean;
-  /** True if that life has been known for longer than `ageMs`, so that what was admitted within `ageMs` was admitted in it. */
+  /** True if that epoch has been known for longer than `ageMs`, so that what was admitted within `ageMs` was admitted in it. */
   isPresentFor(ageMs: number): boolean;
   /** Tells quota of a request that no limit watched, if quota has no hold of it. Resolves even if quota cannot be reached: the next heartbeat tells it. */
   tellUnwatched(accountId: string, requestId: string, draw?: Draw__Output | null): Promise<void>;
-  /** Asks quota whether the request has a hold, in that life of its store. Rejects with the fault of the call. */
+  /** Asks quota whether the request has a hold, in that epoch of its store. Rejects with the fault of the call. */
   confirm(accountId: string, requestId: string, epoch: string, draw?: Draw__Output | null): Promise<boolean>;
   /** Sends queued charges now. Tries once, for at most 500 ms, and resolves even if quota cannot be reached: the ledger's totals follow. */
   flush(): Promise<void>;
@@ -100,9 +100,9 @@ export interface SettlementOptions {
   readonly writer: string;
   readonly quota: RpcClient;
   readonly clock: Clock;
-  /** The holds of all attempts that are about to start or have no outcome yet, as reported to that life of quota's store. */
+  /** The holds of all attempts that are about to start or have no outcome yet, as reported to that epoch of quota's store. */
   liveHolds(epoch: string): readonly LiveHold[];
-  /** Those of these requests that no limit watched when they were admitted; it is not known whether any life of quota's store has them. */
+  /** Those of these requests that no limit watched when they were admitted; it is not known whether any epoch of quota's store has them. */
   unwatchedHolds(requestIds: ReadonlySet<string>): readonly LiveHold[];
 }
 
@@ -117,7 +117,7 @@ export function createSettlement({ writer, quota, clock, liveHolds, unwatchedHol
   /** Entries up to this sequence were dropped from `unbooked`. Until the ledger has them, no complete report is possible. */
   let droppedSeq = 0;
   let ledgerSeq = 0;
-  /** Life of quota's store that was, or is being, told everything; empty = none. */
+  /** Epoch of quota's store that was, or is being, told everything; empty = none. */
   let epoch = '';
   let epochSinceMs = 0;
   let isComplete = false;
@@ -133,7 +133,7 @@ export function createSettlement({ writer, quota, clock, liveHolds, unwatchedHol
   const sendBeat = async (live: readonly Pick<LiveUse, 'accountId' | 'requestId' | 'draw'>[], options?: CallOptions): Promise<void> => {
     const request: HeartbeatRequest = { writer, holds: live.map(({ accountId, requestId, draw }) => ({ accountId, requestId, draw })) };
     const { epoch: present, unheldRequestIds } = await quota.unary<HeartbeatRequest, HeartbeatResponse__Output>('Heartbeat', request, options);
-    // A new life of the store is told everything in the background, which includes these.
+    // A new epoch of the store is told everything in the background, which includes these.
     const wasMet = present === epoch;
     learn(present);
     if ((wasMet || options !== undefined) && unheldRequestIds.length > 0) await tellUnheld(present, new Set(unheldRequestIds), options);
@@ -148,7 +148,7 @@ export function createSettlement({ writer, quota, clock, liveHolds, unwatchedHol
     for (let i = 0; i < live.length; i += BATCH_MAX) sendBeat(live.slice(i, i + BATCH_MAX)).catch(() => undefined);
   };
 
-  /** Notes a new life of quota's store and reports everything to it. From then on, holds of other lives do not count as held. */
+  /** Notes a new epoch of quota's store and reports everything to it. From then on, holds of other epochs do not count as held. */
   const learn = (present: string): void => {
     if (isClosed || !isComplete || present === '' || present === epoch || droppedSeq > ledgerSeq) return;
     epoch = present;

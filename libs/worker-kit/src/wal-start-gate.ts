@@ -44,7 +44,7 @@ export class StartGate {
 
   /**
    * A request that no limit watched always starts, but quota is told first if it may have forgotten the request: if its store
-   * has begun another life since the admission, or the lease may have expired. A limit that was set meanwhile must count it.
+   * has begun another epoch since the admission, or the lease may have expired. A limit that was set meanwhile must count it.
    * `written` resolves when the start is in the log; from then on the attempt is under way.
    */
   told({ holdEpoch = '', attempt, accountId, requestId, periods, draw = null }: AttemptStart, written: Promise<void>): Promise<void> {
@@ -68,7 +68,7 @@ export class StartGate {
 
   /**
    * An attempt whose hold quota has lost does not start: the limits may have no room for it any more. Quota is asked if its
-   * store has begun another life, if the lease may have expired before the request arrived, and for every later attempt, since
+   * store has begun another epoch, if the lease may have expired before the request arrived, and for every later attempt, since
    * the earlier one may have been concluded and its hold freed.
    */
   private holds({ holdEpoch = '', attempt, accountId, requestId, periods, draw = null }: AttemptStart): Promise<void> | undefined {

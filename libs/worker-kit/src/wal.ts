@@ -237,7 +237,7 @@ class WriteAheadLog implements OpenJournal, AttemptBook {
     if (attempt.told === told) attempt.told = undefined;
   }
 
-  /** Holds of all open attempts. A life that admitted a request has its hold already, which grows only within the account's limits, so it is told no amount. */
+  /** Holds of all open attempts. An epoch that admitted a request has its hold already, which grows only within the account's limits, so it is told no amount. */
   private liveHolds(epoch: string): LiveHold[] {
     return [...this.open.values()].map((attempt) => liveHoldOf(attempt, attempt.heldIn === epoch ? NOTHING_HELD : attempt.held));
   }
