@@ -29,7 +29,7 @@ export function metricsOf({ prompts, pair, apgr, many, advantage }: SetFigures):
   };
 }
 
-/** What the design asks of APGR, by set. */
+/** Required APGR by set. */
 const TARGETS: Readonly<Record<string, number>> = { mmlu: 0.64, gsm8k: 0.58, 'mmlu-pro': 0.56 };
 
 /** The metrics of an artefact as the table of docs/auto.md. */

@@ -1,4 +1,4 @@
-/** Connections: one serves on after an error, bodies leave room for others, and a client that leaves leaves nothing behind. */
+/** Connections: after an error they serve further requests, bodies leave room for others, and a client that leaves leaves no state. */
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import type { End__Output } from '@signalbox/contracts/worker';
 import { oneTurn, until } from '@signalbox/testkit/until';
@@ -41,7 +41,7 @@ describe('connections', () => {
         });
         request.on('socket', (socket) => sockets.add(socket));
         request.on('error', reject);
-        // In several pieces its length is not announced, and what is too much comes behind the refusal.
+        // In several pieces: the length is not announced, and the rest arrives after the refusal.
         for (let piece = 1; piece < pieces; piece += 1) request.write(body);
         request.end(body);
       });
@@ -110,7 +110,7 @@ describe('connections', () => {
       given = call;
       for (const event of [events.head(), events.role(), events.text('some words')]) call.listener.onEvent(event);
     });
-    // What was on its way comes before.
+    // Content that was on its way comes first.
     door.neighbours.onStop = () => given?.play(events.text(' more'), events.end({ finishReason: 'error', cut: stopped, source: 'ESTIMATED' }));
     const socket = door.raw(chatText(door.key, JSON.stringify({ ...hello, stream: true })));
     let seen = '';
@@ -301,7 +301,7 @@ describe('connections', () => {
   });
 
   describe('a client that never closes its side', () => {
-    /** One that goes on reading, and both ends of its connection. */
+    /** A client that keeps reading, and both ends of its connection. */
     const hold = async (text: string): Promise<{ readonly socket: Socket; readonly served: Socket; readonly told: () => string }> => {
       const serving = once(door.server, 'connection');
       const socket = connect({ port: Number(new URL(door.url).port), host: '127.0.0.1', allowHalfOpen: true });
@@ -312,7 +312,7 @@ describe('connections', () => {
       const [served] = (await serving) as [Socket];
       return { socket, served, told: () => told };
     };
-    /** As node:http does when a request has not arrived in time. */
+    /** Does what node:http does when a request has not arrived in time. */
     const timeOut = (served: Socket): boolean => door.server.emit('clientError', Object.assign(new Error('late'), { code: 'ERR_HTTP_REQUEST_TIMEOUT' }), served);
 
     test('and whose body comes too late is refused, leaves nothing behind, and its later data reaches no provider', async () => {

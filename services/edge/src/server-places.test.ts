@@ -1,4 +1,4 @@
-/** Places of requests: what does not come, or is slow to end, is one account's and leaves room for others. */
+/** Places of requests: incomplete and slow requests of one account leave places to others. */
 import { makeApiKey } from '@signalbox/kernel/api-key';
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import { until } from '@signalbox/testkit/until';
@@ -27,7 +27,7 @@ afterEach(() => {
 });
 
 const asOther = (): Promise<Response> => door.chat(hello, { authorization: `Bearer ${other}` });
-/** The first byte of a body; what is answered, as it comes. */
+/** Sends only the first byte of a body; collects the answer. */
 const begins = (): { readonly told: string } => {
   const socket = door.raw(chatText(door.key, '{', { length: 100 }));
   sockets.push(socket);

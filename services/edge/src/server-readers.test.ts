@@ -1,4 +1,4 @@
-/** Clients that read slowly, little, late or nothing of what they are answered. */
+/** Clients that read their answers slowly, partly, late or not at all. */
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import { oneTurn, until } from '@signalbox/testkit/until';
 import { once } from 'node:events';
@@ -17,7 +17,7 @@ beforeEach(async () => {
 });
 afterEach(() => door.stop());
 
-/** One whose client reads nothing, and on which the kernel takes no more. */
+/** A connection whose client reads nothing, until the kernel's buffers are full. */
 const connectDeaf = async (): Promise<{ readonly socket: Socket; readonly served: Socket }> => {
   const serving = once(door.server, 'connection');
   const socket = door.raw('');
@@ -125,7 +125,7 @@ test('a client whose answer makes no progress is cut off after a minute', async 
 
 test.each([
   ['refusal', (): string => chatText('junk', '{}')],
-  ['answer of before', (): string => chatText(door.key, JSON.stringify(hello), { lines: 'idempotency-key: k\r\n' })],
+  ['earlier answer', (): string => chatText(door.key, JSON.stringify(hello), { lines: 'idempotency-key: k\r\n' })],
 ])('so is one whose %s makes no progress', async (_case, text) => {
   door.accounts.add(door.key, { key: keyWith(), account: accountWith({ storeAnswers: true }) });
   expect((await door.chat(hello, { 'idempotency-key': 'k' })).status).toBe(200);

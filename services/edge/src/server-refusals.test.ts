@@ -1,4 +1,4 @@
-/** What the public door refuses, by status, type and code, and what it does about floods. */
+/** Refusals of the public port by status, type and code, and its behaviour in floods. */
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { makeApiKey } from '@signalbox/kernel/api-key';
 import { Fault } from '@signalbox/kernel/fault';
@@ -176,19 +176,19 @@ describe('refuses', () => {
     const size = JSON.stringify(hello).length.toString(16);
 
     test.each<[string, number, string | null, () => string]>([
-      ['a line that is no request', 400, null, () => 'NONSENSE\r\n\r\n'],
-      ['another version', 400, null, () => 'GET / HTTP/3.7\r\nhost: x\r\n\r\n'],
+      ['an invalid request line', 400, null, () => 'NONSENSE\r\n\r\n'],
+      ['an unknown HTTP version', 400, null, () => 'GET / HTTP/3.7\r\nhost: x\r\n\r\n'],
       ['a bad header', 400, null, () => ask('host: x\r\nbad header: y\r\n')],
       ['no Host', 400, null, () => ask(length())],
       ['two Hosts', 400, null, () => ask(`host: x\r\nHost: y\r\n${length()}`)],
-      ['an expectation that is not known', 417, 'expectation_failed', () => ask(`host: x\r\nexpect: banana\r\n${length()}`)],
+      ['an unknown expectation', 417, 'expectation_failed', () => ask(`host: x\r\nexpect: banana\r\n${length()}`)],
       ['CONNECT', 405, 'method_not_allowed', () => 'CONNECT x:443 HTTP/1.1\r\nhost: x:443\r\n\r\n'],
-      ['two lengths', 400, null, () => ask(`host: x\r\n${length()}${length(5)}`)],
-      ['a length beside chunks', 400, null, () => ask(`host: x\r\ntransfer-encoding: chunked\r\n${length(5)}`, chunked(size))],
+      ['two Content-Length headers', 400, null, () => ask(`host: x\r\n${length()}${length(5)}`)],
+      ['Content-Length beside a chunked body', 400, null, () => ask(`host: x\r\ntransfer-encoding: chunked\r\n${length(5)}`, chunked(size))],
       ['a transfer coding without chunks', 400, null, () => ask('host: x\r\ntransfer-encoding: gzip\r\n')],
       ['a transfer coding within chunks', 415, 'unsupported_media_type', () => ask('host: x\r\nconnection: close\r\ntransfer-encoding: gzip, chunked\r\n', chunked(size))],
       ['a chunk without a size', 400, null, () => ask('host: x\r\ntransfer-encoding: chunked\r\n', chunked('zz'))],
-      ['a chunk that does not end where it says', 400, null, () => ask('host: x\r\ntransfer-encoding: chunked\r\n', chunked('3'))],
+      ['a chunk with a wrong size', 400, null, () => ask('host: x\r\ntransfer-encoding: chunked\r\n', chunked('3'))],
       ['endless chunk extensions', 413, 'payload_too_large', () => ask('host: x\r\ntransfer-encoding: chunked\r\n', chunked(`${size};${'a'.repeat(20_000)}`))],
       ['trailers that are too large', 431, 'headers_too_large', () => ask('host: x\r\ntransfer-encoding: chunked\r\n', chunked(size, `0\r\nx: ${'a'.repeat(20_000)}\r\n\r\n`))],
       ['a path that is too long', 431, 'headers_too_large', () => `GET /${'a'.repeat(20_000)} HTTP/1.1\r\nhost: x\r\n\r\n`],
@@ -219,12 +219,12 @@ describe('floods', () => {
   });
 
   test.each<[string, number, () => Promise<Response>]>([
-    ['a key that is to be made of nothing', 400, () => door.get('/api/auth', { method: 'POST', headers: { 'content-type': 'application/json' }, body: '{}' })],
-    ['a body that is no JSON', 400, () => door.get('/api/providers/a', { method: 'PUT', headers: { 'content-type': 'application/json' }, body: '{' })],
-    ['a credential for nobody', 400, () => door.get('/api/providers/nobody', { method: 'PUT', headers: { 'content-type': 'application/json' }, body: '{"secret":"x"}' })],
-    ['a model that is not there', 404, () => door.get('/v1/models/nobody')],
-    ['a scope that is missing', 403, () => door.get('/api/limits')],
-    ['a path below one that there is', 404, () => door.get('/api/auth/key_1/nothing')],
+    ['creating a key without a field', 400, () => door.get('/api/auth', { method: 'POST', headers: { 'content-type': 'application/json' }, body: '{}' })],
+    ['a body that is not JSON', 400, () => door.get('/api/providers/a', { method: 'PUT', headers: { 'content-type': 'application/json' }, body: '{' })],
+    ['a credential for an unknown provider', 400, () => door.get('/api/providers/nobody', { method: 'PUT', headers: { 'content-type': 'application/json' }, body: '{"secret":"x"}' })],
+    ['an unknown model', 404, () => door.get('/v1/models/nobody')],
+    ['a missing scope', 403, () => door.get('/api/limits')],
+    ['an unknown path below an existing one', 404, () => door.get('/api/auth/key_1/nothing')],
   ])('bad requests on other routes count, too: %s', async (_what, status, ask) => {
     const statuses: number[] = [];
     for (let i = 0; i < 202; i += 1) {
@@ -270,7 +270,7 @@ describe('floods', () => {
     const statuses: number[] = [];
     for (let i = 0; i < 30; i += 1) statuses.push(await statusOf(makeApiKey(randomBytes)));
     expect([statuses.filter((status) => status === 401).length, statuses.at(-1), door.accounts.lookUps]).toEqual([20, 429, 21]);
-    // Known by now.
+    // Cached by now.
     expect(await statusOf(door.key)).toBe(200);
   });
 });

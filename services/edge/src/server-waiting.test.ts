@@ -1,4 +1,4 @@
-/** A request that waits, for live holds or for the rest of its body, and what is changed of its caller meanwhile. */
+/** Changes of a caller while its request waits for live holds or for the rest of its body. */
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import type { AuthenticateResponse__Output } from '@signalbox/contracts/accounts';
 import { until } from '@signalbox/testkit/until';
@@ -21,7 +21,7 @@ afterEach(() => door.stop());
 type Known = Pick<AuthenticateResponse__Output, 'key' | 'account'>;
 const known = ({ key = keyWith(), account = accountWith(CAPPED) }: Partial<Known>): void => door.accounts.add(door.key, { key, account });
 
-/** As accounts tells each edge, within a second of the change. */
+/** Notifies the edge of a change, as accounts does within a second. */
 async function change(to: Partial<Known>): Promise<void> {
   known(to);
   door.accounts.changes.push({ keyId: 'key_1', accountId: 'acct_1', reason: 'changed' });

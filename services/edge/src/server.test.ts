@@ -213,8 +213,8 @@ describe('an answer is', () => {
   });
 
   test.each<[string, Script, Record<string, string>]>([
-    ['tells its attempts in the trailers', streams, { 'x-router-provider': 'b', 'x-router-attempts': '2', 'x-router-cost': '0.000020000', 'x-router-savings': '0.000000100' }],
-    ['tells them there without a cost where its worker was lost', breaksHalfway, { 'x-router-provider': 'b', 'x-router-attempts': '2' }],
+    ['gives its attempts in the trailers', streams, { 'x-router-provider': 'b', 'x-router-attempts': '2', 'x-router-cost': '0.000020000', 'x-router-savings': '0.000000100' }],
+    ['gives them there without a cost if its worker was lost', breaksHalfway, { 'x-router-provider': 'b', 'x-router-attempts': '2' }],
   ])('a stream whose headers were sent before its content and which %s', async (_name, script, told) => {
     door.neighbours.plan = planWith([plannedAt('a'), plannedAt('b')]);
     door.neighbours.scripts.set('a', (call) => {
@@ -307,7 +307,7 @@ describe('an answer is', () => {
     door.neighbours.clock.advance(10_000);
     door.neighbours.calls[0]?.play(events.failed('PROVIDER_ERROR'));
     const text = await pending;
-    // Headers say who was being tried.
+    // The headers name the endpoint that was tried at that time.
     expect(text).toMatch(/^X-Router-Provider: a\r$/im);
     expect(text.slice(text.indexOf('[DONE]'))).toMatch(/^X-Router-Provider: b\r$/im);
     const chunks = [...text.matchAll(/^data: (\{.*\})$/gm)].map(([, json = '']) => JSON.parse(json) as { x_router?: { provider: string } });
@@ -325,7 +325,7 @@ describe('an answer is', () => {
     const text = await response.text();
     expect(text.startsWith(': keep-alive\n\n')).toBe(true);
     expect(text.endsWith('data: [DONE]\n\n')).toBe(true);
-    // Nothing was given and nothing is charged, whatever the headers estimated.
+    // Nothing was delivered and nothing is charged, whatever the headers estimated.
     expect(JSON.parse((text.split('\n\n').at(-3) ?? '').slice('data: '.length))).toMatchObject({
       error: { code: 'all_models_unavailable' },
       choices: [{ finish_reason: 'error' }],

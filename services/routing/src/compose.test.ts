@@ -273,7 +273,7 @@ describe('routing over its doors', () => {
     expect(await Promise.all(['openai/gpt-4o-mini', 'gpt-4o-mini', 'mistral-large-2512', 'auto', 'opnai/gpt-4o', ''].map(idOf))).toEqual(['openai/gpt-4o-mini', 'openai/gpt-4o-mini', 'mistralai/mistral-large-2512', '', '', '']);
   });
 
-  test('answers refusals as values and keeps the contract’s words', async () => {
+  test('answers refusals as values, with the names that the messages define', async () => {
     await start({ PROVIDERS: 'openai,mistral' });
     expect((await decide({ model: 'simulator/fast' })).refusal).toBe('MODEL_NOT_FOUND');
     expect(await decide({ model: 'gpt-4o-mini', zdr: true })).toMatchObject({ refusal: 'NO_ELIGIBLE_PROVIDER', excludedBy: ['zdr'] });

@@ -1,4 +1,4 @@
-/** Clients that nobody here wrote, where they make objects of what comes: schemas of theirs, calls of their functions, whatever text. */
+/** Third-party clients that make objects of answers: their schemas, calls of their functions, any text. */
 import { isDeepStrictEqual } from 'node:util';
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible';
 import { describe, expect, test } from '@jest/globals';
@@ -14,11 +14,11 @@ import { HELLO, type World } from './world.js';
 
 const MODEL = 'simulator/fast';
 const MESSAGES = HELLO.map((message) => ({ ...message }));
-/** What the simulator makes of it conforms, which each client looks at by itself. */
+/** A schema; the simulator's answers match it, and each client checks that itself. */
 const PLACE = z.object({ city: z.string(), celsius: z.int(), kind: z.enum(['land', 'sea']), seen: z.string().nullable(), near: z.array(z.object({ km: z.number() })) });
 const OSLO = { city: 'simulated', celsius: 1, kind: 'land', seen: 'simulated', near: [{ km: 1 }] };
 const CITY = z.object({ city: z.string() });
-/** The simulator repeats it behind its own words: families of emoji, accents by themselves, both directions, ends of lines of each kind, controls, quotes, escapes. */
+/** Text that the simulator repeats after its own: emoji sequences, combining accents, both writing directions, all line breaks, control characters, quotes, escapes. */
 const ODD = '👩‍👩‍👧‍👦 e\u0301 𝒳 ﷽ \u2028\u2029 \u0000\u007f \u202eabc\u202c \ufeff. "q" \\u0041 \\n \r\n\tends';
 const asks = (content: string): { role: 'user'; content: string }[] => [{ role: 'user', content }];
 
@@ -86,7 +86,7 @@ export function describeClientObjects(world: () => World): void {
       const { data } = await detailed.models.list();
       for (const model of data) expect(model).toMatchObject({ pricing: { prompt: expect.any(String), completion: expect.any(String) }, context_length: expect.any(Number) });
       const listed = async (): Promise<OpenAI.Model | undefined> => (await detailed.models.list()).data.find(({ id }) => id === MODEL);
-      // What earlier answers were measured to take is told a little later: both are read while none of it comes.
+      // Measurements of earlier answers arrive a little later: both lists are read while none arrives.
       const { alone, among } = await eventually('no figure of the model moves', async () => {
         const [before, retrieved, after] = [await listed(), await detailed.models.retrieve(MODEL), await listed()];
         return isDeepStrictEqual(before, after) ? { alone: retrieved, among: after } : undefined;

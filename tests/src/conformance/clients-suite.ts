@@ -1,4 +1,4 @@
-/** The contract through clients that nobody here wrote. */
+/** The API through third-party clients. */
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible';
 import { describe, expect, test } from '@jest/globals';
 import { HumanMessage, ToolMessage, type AIMessageChunk } from '@langchain/core/messages';

@@ -1,4 +1,4 @@
-/** Answers in one piece. */
+/** Answers that are not streamed. */
 import { describe, expect, test } from '@jest/globals';
 import { completionOf, header, type CompletionBody } from './http.js';
 import { problems } from './schemas.js';
@@ -191,7 +191,7 @@ export function describeCompletions(world: () => World): void {
       }
       const read = async (path: string): Promise<Detailed & { readonly data: readonly Detailed[] }> => JSON.parse((await world().call({ method: 'GET', path: `/v1/models${path}?detail=full` })).text) as Detailed & { readonly data: readonly Detailed[] };
       const [auto, ...models] = (await read('')).data;
-      // As the catalog has it: 0.15 and 0.6 dollars for a million tokens.
+      // The catalog's prices: 0.15 and 0.6 dollars for a million tokens.
       expect(await read(`/${PINNED}`)).toMatchObject({ context_length: 128_000, pricing: { input: 0.15, output: 0.6, prompt: '0.00000015', completion: '0.0000006', input_cache_read: '0.000000075', request: '0' } });
       for (const { pricing, context_length: length, context_window: window } of models) {
         expect(length).toBe(window);

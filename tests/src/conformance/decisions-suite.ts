@@ -1,4 +1,4 @@
-/** Why a request went where it went: decisions, feedback on them, their replay, and what another policy would have brought. */
+/** Routing decisions, feedback on them, their replay, and what-if comparisons with another policy. */
 import { beforeAll, describe, expect, test } from '@jest/globals';
 import { eventually } from './eventually.js';
 import { completionOf, errorOf, header, send, type Got, type Sent } from './http.js';
@@ -19,14 +19,14 @@ export function describeDecisions(world: () => World): void {
     const got = await world().admin('POST', '/admin/keys', { account_id: account.id, name: 'narrow', scopes });
     return (jsonOf(got) as { key: { key: string } }).key.key;
   };
-  /** Variant B knows no 403. */
+  /** Variant B has no 403. */
   const expectNoScope = (got: Got): void => expect([got.status, errorOf(got).code]).toEqual(world().variant === 'A' ? [403, 'insufficient_scope'] : [401, 'invalid_api_key']);
 
   describe('routing decisions', () => {
     let made: readonly { readonly id: string; readonly requestId: string }[];
     beforeAll(async () => {
       account = await world().newAccount({});
-      // The provider that answers whatever it is asked.
+      // The provider that always answers.
       expect((await asks({ method: 'PUT', path: '/api/policy', body: { allow_providers: ['openai'] } })).status).toBe(200);
       const answers = await Promise.all(PROMPTS.map((prompt) => auto(prompt)));
       made = answers.map((got) => {

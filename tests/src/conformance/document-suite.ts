@@ -1,4 +1,4 @@
-/** Every operation of /openapi.json, called: what is sent and answered is what the document says, and nothing is answered that it does not name. */
+/** Calls every operation of /openapi.json: requests and answers match the document, and answers have no fields that it does not name. */
 import { beforeAll, describe, expect, test } from '@jest/globals';
 import { readDocument, type ApiDocument } from './document.js';
 import { eventually } from './eventually.js';
@@ -6,7 +6,7 @@ import { completionOf, header, send, streamOf, type Got } from './http.js';
 import { HELLO, PINNED, type TestAccount, type World } from './world.js';
 
 interface Asked {
-  /** Values of the path's braces. */
+  /** Values of the path parameters. */
   readonly of?: Readonly<Record<string, string>>;
   readonly query?: string;
   readonly body?: object;
@@ -22,7 +22,7 @@ export function describeDocument(world: () => World): void {
   let document: ApiDocument;
   const called = new Set<string>();
 
-  /** One call, held against the document. */
+  /** One call, compared with the document. */
   const ask = async (method: string, path: string, { of = {}, query = '', body, headers = {}, key = account.key }: Asked = {}): Promise<Got> => {
     const address = path.replaceAll(/\{(\w+)\}/g, (_braces, name: string) => of[name] ?? '');
     const got = await send(world().gateway.baseUrl, { method: method.toUpperCase(), path: `${address}${query}`, headers, ...(key === null ? {} : { key }), ...(body === undefined ? {} : { body }) });
@@ -30,7 +30,7 @@ export function describeDocument(world: () => World): void {
     const bodies = contentType === 'text/event-stream' ? streamOf(got.text).chunks : [got.text === '' ? undefined : contentType === JSON_TYPE ? (JSON.parse(got.text) as unknown) : got.text];
     const problems = bodies.flatMap((each) => document.problems({ method, path, status: got.status, contentType, sent: body, got: each }));
     expect([method, path, got.status, problems]).toEqual([method, path, got.status, []]);
-    // What is told of an account is kept by nobody on the way.
+    // Answers about an account must not be cached.
     if (key !== null && path !== '/v1/chat/completions' && got.status < 300 && got.text !== '') expect([path, header(got, 'cache-control')]).toEqual([path, 'no-store']);
     if (got.status < 300) called.add(`${method} ${path}`);
     return got;

@@ -1,4 +1,4 @@
-/** Answers against the gateway's own /openapi.json. */
+/** Compares answers with the gateway's own /openapi.json. */
 import { Ajv2020 } from 'ajv/dist/2020.js';
 
 interface Schema {
@@ -25,10 +25,10 @@ interface DocumentBody {
   readonly components: { readonly schemas: Readonly<Record<string, Schema>> };
 }
 
-/** One call: the operation as the document names it, and what went over the wire. */
+/** One call: the operation as the document names it, and what was sent and received. */
 export interface Exchange {
   readonly method: string;
-  /** With the braces of the document. */
+  /** The path as in the document, with braces. */
   readonly path: string;
   readonly status: number;
   readonly contentType: string;
@@ -40,7 +40,7 @@ export interface Exchange {
 export interface ApiDocument {
   /** `get /v1/models` and so on. */
   readonly operations: readonly string[];
-  /** What the document does not say of this call, one sentence each; empty when it says all. */
+  /** Differences between this call and the document, one sentence each; empty if there are none. */
   problems(exchange: Exchange): readonly string[];
 }
 
@@ -54,7 +54,7 @@ export function readDocument(text: string): ApiDocument {
 
   const resolved = (schema: Schema): Schema => (schema.$ref === undefined ? schema : (components.schemas[schema.$ref.split('/').at(-1) ?? ''] ?? {}));
 
-  /** Fields that an answer holds and its schema does not name. A schema without any names is free. */
+  /** Fields of an answer that its schema does not name. A schema without any names allows all. */
   const unnamed = (schema: Schema, value: unknown, at: string): readonly string[] => {
     if (typeof value !== 'object' || value === null) return [];
     const { anyOf, allOf, items, properties, additionalProperties } = resolved(schema);
@@ -73,7 +73,7 @@ export function readDocument(text: string): ApiDocument {
   };
 
   const wrong = (schema: Schema, value: unknown, whose: string): readonly string[] => {
-    // References are of the document, and the schema may stand inside of it.
+    // References are relative to the document.
     const validate = ajv.compile(JSON.parse(JSON.stringify(schema).replaceAll('"#/components/', '"document#/components/')) as object);
     return validate(value) ? [] : (validate.errors ?? []).map(({ instancePath, message }) => `${whose}${instancePath} ${message ?? 'is wrong'}`);
   };

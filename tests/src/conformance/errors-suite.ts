@@ -16,7 +16,7 @@ interface Expected {
 const TOOL = { type: 'function', function: { name: 'f' } };
 const INVALID = 'invalid_request_error';
 
-/** What is wrong beside a valid model and messages, the parameter blamed, and the code. */
+/** The wrong field beside a valid model and messages, the parameter in the error, and the code. */
 const BAD_FIELDS: readonly (readonly [body: Record<string, unknown>, param: string, code: string])[] = [
   [{ model: undefined }, 'model', 'missing_required_parameter'],
   [{ model: null }, 'model', 'missing_required_parameter'],
@@ -291,7 +291,7 @@ export function describeErrors(world: () => World): void {
       expectError(got, { status: 429, type: 'insufficient_quota', code: 'insufficient_quota' });
       expect(header(got, 'x-should-retry')).toBe('false');
       expect(Number(header(got, 'retry-after'))).toBeGreaterThan(0);
-      // Above it the timer of the official client overflows.
+      // A longer wait overflows the official client's timer.
       expect(Number(header(got, 'retry-after'))).toBeLessThan(2_147_483);
     });
 

@@ -1,4 +1,4 @@
-/** The whole contract, for one gateway of a mode and a variant. */
+/** All suites, for one gateway of a mode and a variant. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { GatewayMode } from '../harness/gateway.js';
 import { missingStores } from '../harness/stores.js';
@@ -23,7 +23,7 @@ import { describeStreams } from './streams-suite.js';
 import { startWorld, type World } from './world.js';
 
 const START_MS = 60_000;
-/** Heartbeats and the time a provider has for its first byte are 10 s each. */
+/** Heartbeats, and a provider's time for its first byte, are 10 s each. */
 export const TEST_MS = 30_000;
 
 /** Starts one gateway for all suites; call it at the top of a test file. */

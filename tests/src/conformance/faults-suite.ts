@@ -1,4 +1,4 @@
-/** Providers that break, each in its own way; clients see none of it while another provider can answer. */
+/** Providers that fail in different ways; clients see nothing of it while another provider can answer. */
 import { describe, expect, test } from '@jest/globals';
 import { sse, type FakeProvider, type ScriptedAnswer } from '@signalbox/testkit/fake-provider';
 import { eventually } from './eventually.js';
@@ -48,7 +48,7 @@ export function describeFaults(world: () => World): void {
     let slow: Promise<Got> | undefined;
 
     test('(a request to a provider that hangs is under way)', () => {
-      // Ten seconds long: it runs beside the others, and is looked at last.
+      // Takes ten seconds, so it runs beside the other tests and is checked last.
       single().enqueue({ hang: true });
       slow = chat('mistralai/ministral-8b-2512', { stream: true, ...(world().variant === 'A' ? { models: [PINNED] } : {}) });
       slow.catch(() => undefined);
@@ -129,7 +129,7 @@ export function describeFaults(world: () => World): void {
         statuses.push((await of('PUT', '/api/policy', { deny_providers: ['openai'] })).status, (await of('GET', '/v1/models')).status);
       };
       single().enqueue({ chunks: [deny], cut: true });
-      // Without the denial it is answered by openai, as the next test shows.
+      // Without the denial openai answers, as the next test shows.
       const got = await chat('mistralai/mistral-medium-3.1', { models: [PINNED] }, account);
       expect([got.status, statuses]).toEqual([503, [200, 200]]);
     });
@@ -266,7 +266,7 @@ export function describeFaults(world: () => World): void {
         expect([contentOf(chunks), isDone]).toEqual([GREETING, true]);
         expect(chunks.at(-1)?.x_router?.provider).toBe('openai');
       } else if (got.status === 200) {
-        // The headers left with the heartbeat: the refusal is a chunk.
+        // The headers were sent with the heartbeat, so the refusal is a chunk.
         const { comments, chunks, isDone } = streamOf(got.text);
         expect(comments).toEqual([': keep-alive']);
         expect([chunks.at(-1)?.error?.code, isDone]).toEqual(['all_models_unavailable', true]);

@@ -1,4 +1,4 @@
-/** JSON that was asked for, from providers that wrap it, break it or give none. */
+/** JSON answers from providers that wrap it in text, break it or send none. */
 import { describe, expect, test } from '@jest/globals';
 import { completionOf, contentOf, header, streamOf, type Got } from './http.js';
 import { completion, streamed } from './upstreams.js';

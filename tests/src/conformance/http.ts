@@ -102,7 +102,7 @@ export interface StreamBody {
   readonly isDone: boolean;
 }
 
-/** Splits an event stream; throws on any line that the contract does not know. */
+/** Splits an event stream; throws on any line that the API does not have. */
 export function streamOf(text: string): StreamBody {
   if (!text.endsWith('\n\n')) throw new Error('The stream does not end with a blank line.');
   const events = text.slice(0, -2).split('\n\n');

@@ -5,9 +5,9 @@ import { eventually } from './eventually.js';
 import { errorOf, nanoIn, readUntil, send } from './http.js';
 import { HELLO, type TestAccount, type World } from './world.js';
 
-/** A worker that hears nothing of an edge concludes after 30 s. */
+/** A worker that is told nothing by edge concludes after 30 s. */
 const CONCLUDED_MS = 45_000;
-/** What has not begun is free after 15 s. */
+/** The key of a request that was not dispatched is free after 15 s. */
 const LEASE_MS = 25_000;
 
 interface Broken {
@@ -17,7 +17,7 @@ interface Broken {
   readonly requestId: string;
 }
 
-/** Kills now, while the other suites have their turn; the returned function describes what must have become of the request. */
+/** Kills now, while the other suites run; the returned function describes the tests of the result. */
 export function describeKilledEdge(world: () => World): () => void {
   let broken: Broken | undefined;
   let undispatched: Omit<Broken, 'requestId'> | undefined;
@@ -42,7 +42,7 @@ export function describeKilledEdge(world: () => World): () => void {
     const headers = { 'idempotency-key': randomUUID() };
     process.kill(routing.pid, 'SIGSTOP');
     try {
-      // One of the two has the key and waits for its plan; the other is told so.
+      // One of the two has the key and waits for its plan; the other gets a conflict.
       const asked = [1, 2].map(() => send(far, { key: account.key, headers, body }));
       expect(errorOf(await Promise.race(asked)).code).toBe('idempotency_in_progress');
       process.kill(pid, 'SIGKILL');
@@ -67,7 +67,7 @@ export function describeKilledEdge(world: () => World): () => void {
     const rest = async (): Promise<void> => {
       for (let part = await reader.read(); !part.done; part = await reader.read());
     };
-    // A break, not an end: a client must not take what it has for the whole answer.
+    // The connection breaks, so that a client does not take the part for the whole answer.
     await expect(rest()).rejects.toThrow();
     broken = { account, headers, body, requestId: response.headers.get('x-request-id') ?? '' };
     await isBack(far);

@@ -1,4 +1,4 @@
-/** Rates: what is refused, and what the headers tell. */
+/** Rates: what is refused, and the headers. */
 import { describe, expect, test } from '@jest/globals';
 import { errorOf, header, send, type Got } from './http.js';
 import { HELLO, type World } from './world.js';

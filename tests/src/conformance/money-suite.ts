@@ -1,4 +1,4 @@
-/** The price of a request is one integer, wherever it is told. */
+/** The price of a request is the same integer wherever it is given. */
 import { describe, expect, test } from '@jest/globals';
 import { TIME_TOOL, WEATHER_TOOL } from './completions-suite.js';
 import { completionOf, header, nanoIn, nanoOf, send, streamOf, type Got } from './http.js';

@@ -1,4 +1,4 @@
-/** What clients are told while a service of ours does not answer. Split processes only: one of them is frozen and thawed. */
+/** What clients get while one of the gateway's services does not answer. Only with split processes: one is stopped and resumed. */
 import { describe, expect, test } from '@jest/globals';
 import { eventually } from './eventually.js';
 import { completionOf, errorOf, header, send, streamOf, type Got } from './http.js';
@@ -30,7 +30,7 @@ export function describeNeighbours(world: () => World): void {
   };
 
   describe('while another service is away', () => {
-    // Of a question that nobody else asks: one that comes often may go by a plan of a moment before.
+    // A question of its own: a frequent one may be served by a kept plan.
     test('routing: 500 routing_unavailable', () => whileFrozen('routing', async () => expectOurs(await send(world().gateway.baseUrl, { key: world().account.key, body: { ...body, max_tokens: 77 } }), 500, 'routing_unavailable')));
 
     test('quota: without limits nothing changes, and the ledger bills the same; under a limit on money 503 quota_unavailable, never 402 or 429', async () => {
@@ -39,7 +39,7 @@ export function describeNeighbours(world: () => World): void {
       const team = await world().newAccount({ tier: 'team' });
       for (const { key } of [capped, free, team]) expect((await chat(key)).status).toBe(200);
       const [plain, ofTeam, ofCapped, ofFree] = await whileFrozen('quota', () => Promise.all([chat(), chat(team.key), chat(capped.key), chat(free.key)]));
-      // Variant B gives a free account no credit that could be overspent.
+      // In variant B a free account has no trial credit.
       const isFreeLimited = world().variant === 'A';
       for (const [account, got] of [[world().account, plain], [team, ofTeam], ...(isFreeLimited ? [] : ([[free, ofFree]] as const))] as const) {
         expect(got.status).toBe(200);
@@ -58,7 +58,7 @@ export function describeNeighbours(world: () => World): void {
       if (world().variant === 'B') return;
       const { id, key } = await world().newAccount({ cost_caps: [{ cap_usd: '5', period: 'total' }] });
       const long = { ...body, messages: [{ role: 'user', content: '[sim:tokens=4000 delay-ms=500 chunk-delay-ms=1]' }], stream: true };
-      // Its hold is there before quota is frozen: a stream is asked for once it is admitted, half a second before its first word.
+      // The hold exists before quota is frozen: the stream is dispatched after admission, half a second before its first content.
       const running = send(world().gateway.baseUrl, { key, body: long });
       await eventually('the stream is admitted', async () => ((JSON.parse((await world().admin('GET', `/admin/quota?account=${id}`)).text) as { reserved_nano_usd: string }).reserved_nano_usd === '0' ? undefined : true));
       const got = await whileFrozen('quota', () => running);

@@ -1,4 +1,4 @@
-/** The operator's door: accounts of every tier with every setting, keys, and what is refused; and an account's own policy. */
+/** The admin port: accounts of every tier with every setting, keys, and refusals; and an account's own policy. */
 import { describe, expect, test } from '@jest/globals';
 import { eventually } from './eventually.js';
 import { readUntil, send, type Got } from './http.js';
@@ -144,7 +144,7 @@ export function describeOperator(world: () => World): void {
       expect(await policy()).toEqual(all);
       const bare = { mode: null, lambda: null, baseline_model: null, allow_models: [], deny_models: [], allow_providers: [], deny_providers: [], cost_caps: [], hard_cap: false, store_answers: null, effective: { baseline_model: 'openai/gpt-4o', hard_cap: true, store_answers: true } };
       expect(await policy({})).toEqual(bare);
-      // What was read and is sent back makes nothing of the operator's the account's own.
+      // Sending back what was read does not turn the operator's settings into the account's own.
       expect(await policy(bare)).toEqual(bare);
       await world().admin('PATCH', `/admin/accounts/${account.id}`, { hard_cap: false, store_answers: false });
       expect(await policy()).toMatchObject({ effective: { baseline_model: 'openai/gpt-4o', hard_cap: false, store_answers: false } });

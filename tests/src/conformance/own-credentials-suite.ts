@@ -7,12 +7,12 @@ import { HELLO, type TestAccount, type World } from './world.js';
 const SECRET = 'key-of-the-account-0123';
 /** The operator has no credential at this provider. */
 const PROVIDER = 'together';
-/** Nobody else here serves it: variant B knows no `provider`. */
+/** No other provider here serves it, since variant B has no `provider`. */
 export const MODEL = 'meta-llama/llama-3.2-3b-instruct';
 
 const ask = (world: World, account: TestAccount, body: object = {}, edge = world.gateway.baseUrl): Promise<Got> => send(edge, { key: account.key, body: { model: MODEL, messages: HELLO, provider: { only: [PROVIDER] }, max_tokens: 20, ...body } });
 
-/** Until the worker, which the first such credential starts, answers on every replica. */
+/** Waits until the worker, which the first such credential starts, answers on every replica. */
 async function answered(world: World, account: TestAccount): Promise<void> {
   await Promise.all(
     world.edges().map((edge) =>
@@ -23,7 +23,7 @@ async function answered(world: World, account: TestAccount): Promise<void> {
       }),
     ),
   );
-  // Answers for requests that came too early to be asked on.
+  // Answers for requests that were sent too early.
   world.upstreams.own.clear();
 }
 
@@ -102,7 +102,7 @@ export function describeOwnCredentials(world: () => World): void {
       const before = seen().length;
       const refused = await asks(uploaded);
       expect([refused.status, errorOf(refused).code, errorOf(refused).param]).toEqual([400, 'invalid_value', 'messages.[0].content.[1].file.file_id']);
-      // One at another provider is none here.
+      // A credential at another provider does not count.
       await put(account, { secret: SECRET });
       await served(account);
       expect([(await asks(uploaded)).status, seen().length - before]).toEqual([400, 0]);
@@ -168,7 +168,7 @@ export function describeOwnCredentials(world: () => World): void {
       expect((await put(account, { secret: SECRET, base_url: `${own.baseUrl}/mine` })).status).toBe(200);
       await served(account);
       expect(own.requests.at(-1)?.path).toBe('/v1/mine/chat/completions');
-      // What the provider promises says nothing of that address: the account's own word does.
+      // The provider's policy does not apply to that address; the account's own setting does.
       const asked = own.requests.length;
       for (const wish of [{ zdr: true }, { data_collection: 'deny' }]) {
         const got = await ask(world(), account, wish);

@@ -1,4 +1,4 @@
-/** A request of every kind, told and booked: header, body, trailer, reports and ledger are one integer (BILLING, I7). */
+/** Requests of every kind: header, body, trailer, reports and ledger have the same integer. */
 import { describe, expect, test } from '@jest/globals';
 import { eventually } from './eventually.js';
 import { header, nanoIn, nanoOf, send, streamOf, type Got } from './http.js';
@@ -6,11 +6,11 @@ import { MODEL, ownCredentialServed } from './own-credentials-suite.js';
 import { completion, delta, streamed } from './upstreams.js';
 import { HELLO, PINNED, type LedgerRow, type TestAccount, type World } from './world.js';
 
-/** Served by both providers of the pair. Other suites let it fail, too: whole answers in between keep its breakers closed, which open at the fifth failure in a row. */
+/** Served by both providers of the pair. Other suites let it fail, too: good answers in between keep its breakers closed, which open at the fifth failure in a row. */
 const PAIR_MODEL = 'meta-llama/llama-3.3-70b-instruct';
 const SUM = [{ role: 'user', content: 'Add up.\n```js\n1 + 2\n```' }];
 
-/** What a client was told of one request. Absent figures were not told to it. */
+/** The figures that a client got for one request; absent ones were not sent. */
 interface Asked {
   readonly account: TestAccount;
   readonly requestId: string;
@@ -32,7 +32,7 @@ export function describePriced(world: () => World): void {
     const got = await ask(account, { stream: true, ...body });
     expect({ status: got.status, refusal: got.status === 200 ? '' : got.text }).toEqual({ status: 200, refusal: '' });
     const last = streamOf(got.text).chunks.filter((chunk) => chunk.x_router !== undefined);
-    // Told once, in the last chunk that has anything to tell.
+    // Sent once, in the last chunk with content.
     expect(last).toHaveLength(world().variant === 'A' ? 1 : 0);
     return { account, requestId: header(got, 'x-request-id'), status: got.status, head: nanoOf(got.trailers['x-router-cost'] ?? ''), ...bodyOf(got) };
   };
@@ -41,7 +41,7 @@ export function describePriced(world: () => World): void {
     for (const work of works) values.push(await work());
     return values;
   };
-  /** Its client leaves in the middle: nothing is told, and the provider is cancelled. */
+  /** Its client leaves in the middle: it gets no figures, and the provider is cancelled. */
   const hangUp = async (account: TestAccount): Promise<Asked> => {
     const abort = new AbortController();
     let release: () => void = () => undefined;
@@ -109,7 +109,7 @@ export function describePriced(world: () => World): void {
       const ledgers = new Map<string, readonly LedgerRow[]>();
       for (const { id } of [account, capped, byok]) {
         const asked = Object.values(kinds).filter((one) => one.account.id === id);
-        // A request may be booked in parts, as its attempts come to be known: quota holds on to it until the ledger has all of it.
+        // A request may be booked in parts, as its attempts become known: quota keeps it until the ledger has all.
         const rows = await eventually('every request is booked, and quota counts what the ledger holds', async () => {
           const { rows: all } = JSON.parse((await world().admin('GET', `/admin/ledger?account=${id}`)).text) as { rows: readonly LedgerRow[] };
           const { settled_nano_usd: settled, reserved_nano_usd: reserved } = JSON.parse((await world().admin('GET', `/admin/quota?account=${id}`)).text) as { settled_nano_usd: string; reserved_nano_usd: string };
@@ -122,7 +122,7 @@ export function describePriced(world: () => World): void {
         const isOwn = id === byok.id;
         const rows = (ledgers.get(id) ?? []).filter((row) => row.request_id === requestId);
         const charge = sum(rows.filter(isCharge));
-        // Rows of attempts on the account's own credential are not charged, and cost what the answer said.
+        // Attempts on the account's own credential are not charged, and their rows have the cost of the answer.
         const cost = isOwn ? sum(rows.filter((row) => row.kind === 'attempt')) : charge;
         const report = (await send(world().gateway.baseUrl, { method: 'GET', path: `/api/requests/${requestId}`, key })).text;
         const told = { kind, charges: rows.filter((row) => row.kind === 'charge').length, head: head ?? cost, body: body ?? cost, ofAttempts: isOwn ? cost : sum(rows.filter((row) => row.kind === 'attempt' && row.charged)), reported: nanoIn(report, 'cost_usd'), charged: nanoIn(report, 'charge_usd') };
@@ -130,7 +130,7 @@ export function describePriced(world: () => World): void {
         expect({ kind, isFree: cost === 0n }).toEqual({ kind, isFree: kind === 'all failed' });
         if (isOwn) expect(charge).toBe(0n);
       }
-      // 12 and 7 tokens of the pinned model come to 6,000; the fees are settings of this gateway. Variant B knows no plugins.
+      // 12 and 7 tokens of the model cost 6,000 nano-USD; the fees are settings of this gateway. Variant B has no plugins.
       const [searchFee, codeFee] = world().variant === 'A' ? [123n, 457n] : [0n, 0n];
       expect([kinds['plain']?.head, kinds['plugin fee']?.head, kinds['plugin fee, stream']?.head]).toEqual([6_000n, 6_000n + searchFee, 6_000n + searchFee]);
       expect((kinds['tool rounds']?.head ?? 0n) % 50n).toBe(codeFee % 50n);

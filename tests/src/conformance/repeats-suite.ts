@@ -8,7 +8,7 @@ import { HELLO, PINNED, type TestAccount, type World } from './world.js';
 export function describeRepeats(world: () => World): void {
   const ask = (account: TestAccount, idempotencyKey: string, body: object = {}, edge = world().gateway.baseUrl): Promise<Got> =>
     send(edge, { key: account.key, headers: { 'idempotency-key': idempotencyKey }, body: { model: PINNED, messages: HELLO, ...body } });
-  /** Right after an answer its claim may not be ended yet. */
+  /** Right after an answer its claim may not have ended yet. */
   const settled = (account: TestAccount, idempotencyKey: string, body: object = {}, edge?: string): Promise<Got> =>
     eventually('the claim is ended', async () => {
       const got = await ask(account, idempotencyKey, body, edge);

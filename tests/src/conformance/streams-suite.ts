@@ -1,4 +1,4 @@
-/** Answers in pieces: what stands in each event, and how the events are framed. */
+/** Streamed answers: the content of each event, and the framing of events. */
 import { describe, expect, test } from '@jest/globals';
 import { sse } from '@signalbox/testkit/fake-provider';
 import { TIME_TOOL, WEATHER_TOOL } from './completions-suite.js';
@@ -131,7 +131,7 @@ export function describeStreams(world: () => World): void {
       const { status, chunks, trailers } = parseAnswer(raw);
       expect(status).toBe(200);
       expect(chunks.join('')).toMatch(/^(?:(?:data: \{[^\n]*\}|: keep-alive)\n\n)+data: \[DONE\]\n\n$/);
-      // No event is torn over two writes.
+      // No event is split over two writes.
       for (const chunk of chunks) expect(chunk.endsWith('\n\n')).toBe(true);
       expect(trailers.map((line) => line.toLowerCase().split(':')[0])).toEqual(expect.arrayContaining(['x-router-cost', 'x-router-savings']));
     });

@@ -256,14 +256,14 @@ export function describeWire(wire: Wire, world: () => WiresWorld): void {
         const got = await chat({ model: wire.models[1], models: [FALLBACK.model] });
         if (hasOthers) expectOtherCredential(got);
         else expectFallback(got);
-        // The only credential of a provider without any cannot be put aside for another.
+        // A provider’s only credential cannot be taken out of use in favour of another.
         if (hasOthers) await expectRecovered(wire.models[1]);
       });
     });
   });
 }
 
-/** Asked of every wire at once, before all else: each takes as long as the provider is given for its first byte. */
+/** Sent on every wire at once, before all other tests: each takes as long as the provider has for its first byte. */
 export function describeHanging(wires: readonly Wire[], world: () => WiresWorld, others: () => void): void {
   const hanging = new Map<string, Promise<Got>>();
 
@@ -288,7 +288,7 @@ export function describeHanging(wires: readonly Wire[], world: () => WiresWorld,
   });
 }
 
-/** The provider has the prompt, and has said nothing yet. */
+/** The provider has the prompt and has not answered yet. */
 export function describeLeaving(wires: readonly Wire[], world: () => WiresWorld): void {
   test.each(wires)('a client that leaves before an answer on the $name wire begins pays only for its prompt', async ({ provider, models }) => {
     const { gateway } = world();
@@ -310,16 +310,16 @@ export function describeLeaving(wires: readonly Wire[], world: () => WiresWorld)
     expect(rows.map(({ kind, source, flags }) => [kind, source, flags])).toEqual([['attempt', 'estimated', ['estimated']], ['charge', 'estimated', []]]);
     const [attempt, charge] = rows;
     expect([charge?.amount_nano_usd, charge?.tokens]).toEqual([attempt?.amount_nano_usd, attempt?.tokens]);
-    // A word and what a message has around it.
+    // One word and the overhead of a message.
     expect(attempt?.tokens).toBeGreaterThan(0);
     expect(attempt?.tokens).toBeLessThan(64);
   });
 }
 
-/** Larger than one read, one message between services, and what a text model ever says at once. */
+/** Larger than one read, one message between services, and any piece of a text model. */
 const IMAGE_BYTES = 3 * 1_048_576;
 
-/** A picture that a model draws comes in one event of its stream. */
+/** An image that a model draws is one event of its stream. */
 export function describeDrawnImages(world: () => WiresWorld): void {
   test('an image of several megabytes in one event of a stream reaches the client whole', async () => {
     const base64 = Buffer.alloc(IMAGE_BYTES, 7).toString('base64');

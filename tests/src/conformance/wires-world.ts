@@ -15,7 +15,7 @@ export const PIXEL = { base64: PIXEL_BASE64, dataUrl: `data:image/png;base64,${P
 
 /** The simulator's usage, in the field names of every wire. */
 const COUNTS = { ...USAGE, input_tokens: USAGE.prompt_tokens, output_tokens: USAGE.completion_tokens, promptTokenCount: USAGE.prompt_tokens, candidatesTokenCount: USAGE.completion_tokens, totalTokenCount: USAGE.total_tokens };
-/** As many keys as a wire's tests get refused, and one that works. */
+/** Keys: as many as the tests of a wire get refused, and one that works. */
 const KEYS = 'upstream-1,upstream-2,upstream-3,upstream-4';
 const OLLAMA_MODELS = ['gemma3:27b', 'llama3.1:8b', 'llama3.3:70b'];
 

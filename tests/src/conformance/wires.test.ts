@@ -4,7 +4,7 @@ import { startWiresWorld, type WiresWorld } from './wires-world.js';
 import { WIRES } from './wires.js';
 
 const START_MS = 60_000;
-/** Models that think, and servers of the operator's own, have 60 s for their first byte. */
+/** Reasoning models, and the operator's own servers, have 60 s for their first byte. */
 jest.setTimeout(90_000);
 
 describe('every provider wire', () => {
@@ -19,7 +19,7 @@ describe('every provider wire', () => {
   afterAll(async () => running?.stop(), START_MS);
 
   describeHanging(WIRES, world, () => {
-    // Before the faults: a provider without credentials whose 401 stands for all of its models is not asked for half a minute.
+    // Before the faults: a provider without credentials is not asked for half a minute after a 401, which concerns all its models.
     describeLeaving(WIRES, world);
     for (const wire of WIRES) describeWire(wire, world);
     describeDrawnImages(world);

@@ -1,33 +1,33 @@
-/** Each provider wire: which models speak it here, and how its provider refuses, begins, and breaks. */
+/** Each provider wire: its models here, and how its provider refuses, begins an answer, and fails. */
 import { sse, type ScriptedAnswer } from '@signalbox/testkit/fake-provider';
 import { exceptionEvent, jsonEvent } from '@signalbox/wires/testing/event-stream';
 
-/** Stands in whatever a provider says when it fails: a client never reads it. */
+/** Part of every error of a provider; clients must never see it. */
 export const UPSTREAM_WORDS = 'SECRET UPSTREAM TEXT';
 
 export interface Wire {
   readonly name: string;
-  /** Catalog id of the provider that speaks it here. */
+  /** Catalog id of the provider with this wire here. */
   readonly provider: string;
-  /** Several: an endpoint that fails often is left alone for a while. The first one calls tools and answers JSON. */
+  /** Several, since an endpoint that fails often is not asked for a while. The first one calls tools and answers JSON. */
   readonly models: readonly [string, string, string];
-  /** A model that sees, where the first one does not. */
+  /** A model with vision, if the first one has none. */
   readonly seeing?: string;
-  /** Begins of the paths that are asked. */
+  /** Prefixes of the paths that are requested. */
   readonly path: string;
-  /** Its models think unless they are asked not to, and are waited for twice as long. */
+  /** Its models reason unless told not to, and have twice the time. */
   readonly thinksUnasked?: boolean;
-  /** The simulator behind tells no token counts on this wire. */
+  /** The simulator reports no token counts on this wire. */
   readonly isUncounted?: boolean;
-  /** The provider takes addresses of images; else the gateway fetches what they name. */
+  /** The provider takes URLs of images; otherwise the gateway fetches them. */
   readonly takesUrls: boolean;
-  /** What a refusal with this status looks like. */
+  /** The body of a refusal with this status. */
   refusal(status: number): ScriptedAnswer;
   readonly streamType: string;
-  /** A stream's begin, before it says anything. */
+  /** The beginning of a stream, before any content. */
   readonly opening: readonly (string | Buffer)[];
   text(text: string): string | Buffer;
-  /** An error that comes inside a 200. */
+  /** An error within a 200. */
   readonly error: string | Buffer;
   readonly garbage: string | Buffer;
 }

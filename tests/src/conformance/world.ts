@@ -17,7 +17,7 @@ export interface LedgerRow {
 
 export interface TestAccount {
   readonly id: string;
-  /** Has every scope of a first key. */
+  /** A key with every scope of an account's first key. */
   readonly key: string;
 }
 

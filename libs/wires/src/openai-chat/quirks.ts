@@ -62,7 +62,7 @@ export interface ChatQuirks {
   readonly stillsForTools: boolean;
 }
 
-/** Sequences that the contract allows. */
+/** Most stop sequences of a request. */
 const STOP_MAX = 4;
 
 export const NO_QUIRKS: ChatQuirks = {

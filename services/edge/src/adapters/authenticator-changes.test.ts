@@ -1,4 +1,4 @@
-/** What the authenticator learns of changes that no event tells it of. */
+/** How the authenticator learns about changes without an event. */
 import { describe, expect, test } from '@jest/globals';
 import { Fault, type FaultCode } from '@signalbox/kernel/fault';
 import type { Caller } from '../domain/ports.js';
@@ -52,7 +52,7 @@ describe('a change whose event was lost', () => {
   });
 
   test.each<[string, FaultCode]>([
-    ['an accounts of before', 'unknown_method'],
+    ['an accounts of an older version', 'unknown_method'],
     ['an accounts that cannot read them', 'internal_error'],
   ])('takes effect within a second also with %s', async (_name, code) => {
     const { ask, accounts, key, clock } = await bench();
@@ -251,7 +251,7 @@ describe('the present record of a caller', () => {
     const denied = () => made.authenticator.present(caller).account.denyModels;
     made.accounts.add(made.key, lists);
     await made.invalidate(change);
-    // Nobody answers: what is cached is dropped, and nothing takes its place.
+    // The look-up fails: the cached record is dropped and not replaced.
     made.accounts.gate = new Promise(() => undefined);
     await made.invalidate(change);
     expect([made.accounts.lookUps, made.authenticator.size(), denied()]).toEqual([3, 0, ['a/x']]);

@@ -189,7 +189,7 @@ describe('while accounts is away', () => {
     accounts.isAway = true;
     clock.advance(61_000);
     expect(await ask()).toBe('caller');
-    // From here on the look-up hangs: nobody may hang with it.
+    // From here on the look-up hangs, and no other request may hang with it.
     accounts.gate = new Promise(() => undefined);
     expect(await ask()).toBe('caller');
     clock.advance(600);
@@ -232,7 +232,7 @@ test('the answer of a look-up that began before the revocation is not kept: the 
   await invalidate({ keyId: 'key_1', accountId: 'acct_1', reason: 'revoked' });
   accounts.gate = undefined;
   answer();
-  // Read before the revocation: the one that asked then may still have it.
+  // Read before the revocation: the request that asked then may still get it.
   expect(await first).toBe('caller');
   expect(await ask()).toBe('revoked');
 });

@@ -28,8 +28,8 @@ test.each([
   ['the account paid', found({ ...summary, costNanoUsd: '7', chargeNanoUsd: '7' }), { costNanoUsd: 7n, isBilled: true }],
   ['the account paid its provider', found({ ...summary, costNanoUsd: '7' }, [{ byok: true, costNanoUsd: '7' }]), { costNanoUsd: 7n, isBilled: true }],
   ['a model without a price drew on the allotment', found({ ...summary, promptTokens: '3' }), { costNanoUsd: 0n, isBilled: true }],
-  ['so did words alone', found({ ...summary, completionTokens: '3' }), { costNanoUsd: 0n, isBilled: true }],
-  ['nothing was given', found(summary, [{ byok: false, costNanoUsd: '7' }, { byok: true, costNanoUsd: '0' }]), { costNanoUsd: 0n, isBilled: false }],
+  ['output tokens drew on the allotment, too', found({ ...summary, completionTokens: '3' }), { costNanoUsd: 0n, isBilled: true }],
+  ['nothing was delivered', found(summary, [{ byok: false, costNanoUsd: '7' }, { byok: true, costNanoUsd: '0' }]), { costNanoUsd: 0n, isBilled: false }],
   ['nothing is booked', found(null), undefined],
 ])('what is known of a request of which the ledger says that %s', async (_what, answer, expected) => {
   expect(await bookedOf(answer)).toEqual(expected);

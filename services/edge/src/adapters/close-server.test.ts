@@ -36,7 +36,7 @@ afterEach(() => {
   server.closeAllConnections();
 });
 
-/** A client that has had one answer, and keeps its connection. */
+/** A client that got one answer and keeps its connection. */
 async function connected(path = '/'): Promise<{ readonly socket: Socket; readonly told: () => string }> {
   const socket = connect((server.address() as AddressInfo).port, '127.0.0.1');
   let told = '';
@@ -63,7 +63,7 @@ test('a request on its way to an idle connection is answered, and its client tol
 });
 
 test('connections that the system accepted but the process has not seen yet are answered, and not reset', async () => {
-  // Many, since a turn of the loop takes one of them. Their requests are on the way when the end begins, in this very turn.
+  // Many, since a turn of the loop accepts one of them. Their requests are on the way when the close begins, in this turn.
   const told = Array.from({ length: 20 }, () => '');
   told.forEach((_, index) => {
     const socket = connect((server.address() as AddressInfo).port, '127.0.0.1');

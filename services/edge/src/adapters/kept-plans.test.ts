@@ -37,7 +37,7 @@ function bench(reuse: Reuse = FAR, answer: (request: DecideRequest) => DecideRes
   return made;
 }
 
-/** Asks so often that what is kept may serve; time stands still, and of the questions only the last one is shown. */
+/** Asks often enough for a kept plan to be used. The clock does not move; only the last question is recorded. */
 async function warm({ plans, asked }: Pick<Bench, 'plans' | 'asked'>, question = QUESTION): Promise<DecideResponse__Output> {
   for (let i = 1; i < 7; i += 1) await plans.decide(question);
   const plan = await plans.decide(question);
@@ -81,7 +81,7 @@ test('each request that reuses a plan is counted', async () => {
   expect([made.asked.length, made.reused]).toEqual([1, 2]);
 });
 
-/** Whatever else a question says. */
+/** The other fields of a question. */
 const OTHERS: readonly (readonly [string, Partial<DecideRequest>])[] = [
   ['model', { model: 'openai/other' }], ['models', { models: [] }], ['needs', { needs: { params: ['seed'], tools: true } }], ['params', { needs: { params: [] } }], ['maxTokens', { maxTokens: 10 }],
   ['dataCollection', { dataCollection: 'deny' }], ['zdr', { zdr: true }], ['preferredMaxLatency', { preferredMaxLatency: 5 }], ['preferredMinThroughput', { preferredMinThroughput: 5 }],
@@ -99,9 +99,9 @@ test.each(OTHERS)('a question that differs in %s is asked of routing', async (_f
 
 test.each([
   ['the end of its time', FAR, QUESTION, 250],
-  ['more prompt than it reaches to', FAR, { ...QUESTION, promptTokens: 100 }, 0],
-  ['less prompt than it reaches from', FAR, { ...QUESTION, promptTokens: 9 }, 0],
-  ['no word that it may be used again', null, QUESTION, 0],
+  ['a prompt above its range', FAR, { ...QUESTION, promptTokens: 100 }, 0],
+  ['a prompt below its range', FAR, { ...QUESTION, promptTokens: 9 }, 0],
+  ['a plan that may not be reused', null, QUESTION, 0],
 ])('after %s routing is asked', async (_what, reuse, next, passedMs) => {
   const { plans, asked, clock } = bench(reuse);
   await warm({ plans, asked });
@@ -158,7 +158,7 @@ test('a plan used in the second half of its time is renewed once in the backgrou
   expect(asked).toHaveLength(1);
   await clock.advanceAsync(1);
   expect(asked).toHaveLength(2);
-  // The renewed one holds from then on.
+  // The renewed plan is used from then on.
   await clock.advanceAsync(240);
   await plans.decide(QUESTION);
   expect(asked).toHaveLength(2);

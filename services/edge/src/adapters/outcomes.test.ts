@@ -7,11 +7,11 @@ import { createOutcomes } from './outcomes.js';
 
 const PEER = { name: 'a' };
 
-/** Outcomes and the worker that hears of them. `fails`: what becomes of a message, by its method and how many came before it. */
+/** Outcomes, and the worker that gets them. `fails`: how a message fails, by its method and the number of earlier ones. */
 function story(fails: (method: string, count: number) => FaultCode | undefined = () => undefined) {
   const clock = createFakeClock();
   const startMs = clock.monotonicMs();
-  /** What left: after how many milliseconds, to whom, and the requests named. */
+  /** Messages sent: after how many milliseconds, to which replica, and the requests named. */
   const sent: string[] = [];
   const heard = new Set<string>();
   let count = 0;
@@ -61,7 +61,7 @@ test.each<[string, Partial<OutcomeRequest>]>([
   ['that its worker would not conclude by itself', { outcome: 'DISCARDED' }],
   ['of an answer that was superseded', { outcome: 'SUPERSEDED' }],
   ['of an answer that was kept in reserve', { reserve: true }],
-  ['of a round that came to nothing after another was answered', { outcome: 'DISCARDED', followed: true }],
+  ['of a failed round after an answered one', { outcome: 'DISCARDED', followed: true }],
 ])('an outcome that somebody may wait for is sent at once: an outcome %s', (_which, over) => {
   const { sent, tell } = story();
   void tell('r1');
@@ -77,7 +77,7 @@ test('all rounds of a request are told in one message, at once, together with th
   await clock.advanceAsync(1);
   await Promise.all(tellRounds('r4'));
   await clock.advanceAsync(30);
-  // Of one whose last round is another worker's, or is told by another method.
+  // The last round belongs to another worker, or is told by another method.
   await tell('r5', { followed: true });
   expect(sent).toEqual(['0 a Outcomes r1,r1,r1', '1 a Outcomes 5', '31 a Outcome r5']);
 });

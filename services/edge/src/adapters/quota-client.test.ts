@@ -8,7 +8,7 @@ import { createQuotaClient } from './quota-client.js';
 
 const LOCALLY = { decision: 'ADMITTED', epoch: '' } as NonNullable<ReturnType<LocalAdmission['admit']>>;
 
-/** Quota that fails with `code`, beside an edge that serves by itself or not. */
+/** A quota that fails with `code`, and an edge that decides by itself or not. */
 function failing(code: FaultCode, isServedLocally: boolean) {
   const called: string[] = [];
   const client = {
@@ -62,9 +62,9 @@ test('a refused client comes back after 2 to 5 s, spread over that time', async 
 test.each<[string, HeartbeatResponse__Output, boolean | 'fault']>([
   ['grew', { refusedRequestIds: [], unheldRequestIds: [], epoch: 'life 1' }, true],
   ['finds no room within its limits', { refusedRequestIds: ['r1'], unheldRequestIds: [], epoch: 'life 1' }, false],
-  ['is not there any more', { refusedRequestIds: ['r1'], unheldRequestIds: ['r1'], epoch: 'life 1' }, 'fault'],
+  ['no longer exists', { refusedRequestIds: ['r1'], unheldRequestIds: ['r1'], epoch: 'life 1' }, 'fault'],
   ['lost its limits with the store', { refusedRequestIds: ['r1'], unheldRequestIds: [], epoch: 'life 2' }, 'fault'],
-  ['grew in another life of the store, where nothing limits it', { refusedRequestIds: [], unheldRequestIds: [], epoch: 'life 2' }, 'fault'],
+  ['grew in another epoch of the store, without its limits', { refusedRequestIds: [], unheldRequestIds: [], epoch: 'life 2' }, 'fault'],
 ])('a hold that %s between two rounds: only a limit is a refusal, and it grows only while its limits are known', async (_name, answer, expected) => {
   const quota = createQuotaClient({ unary: () => Promise.resolve(answer) } as unknown as RpcClient, createFakeClock());
   const told = await quota.extend('acct_1', 'r1', 1n, 1n, 'life 1').catch((error: unknown) => (error instanceof Fault && error.code === 'quota_unavailable' ? 'fault' : error));

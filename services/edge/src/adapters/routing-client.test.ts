@@ -7,7 +7,7 @@ import { createRoutingClient } from './routing-client.js';
 
 const PLAN = { decisionId: 'dec_1' } as DecideResponse__Output;
 
-/** Routing of which each ask takes a second and ends as `ends` says. */
+/** A routing service whose answers take a second each and end as `ends` says. */
 function routing(...ends: readonly (FaultCode | 'plan')[]) {
   const clock = createFakeClock();
   const asked: (number | undefined)[] = [];
@@ -29,10 +29,10 @@ test('a replica that dies during a decision does not fail the request if another
 });
 
 test.each<[string, readonly FaultCode[], number]>([
-  ['nobody else is there', ['link_lost', 'peer_unavailable'], 2],
-  ['the other dies too', ['link_lost', 'link_lost'], 2],
-  ['one was silent, and another was asked by the call itself', ['deadline_exceeded'], 1],
-  ['it found fault with the question', ['bad_message'], 1],
+  ['there is no other replica', ['link_lost', 'peer_unavailable'], 2],
+  ['the other replica dies, too', ['link_lost', 'link_lost'], 2],
+  ['a replica was silent, and the call itself asked another', ['deadline_exceeded'], 1],
+  ['it rejects the question', ['bad_message'], 1],
 ])('routing is unavailable when %s', async (_case, ends, asks) => {
   const { asked, decide } = routing(...ends);
   await expect(decide()).rejects.toMatchObject({ code: 'routing_unavailable' });

@@ -18,7 +18,7 @@ function createFakeThread(isSlow: boolean): FakeThread {
     isEnded: false,
     post: ({ id }) => {
       thread.asked.push(id);
-      // The greeting.
+      // The first check, made by the checker itself.
       if (thread.asked.length === 1 && !isSlow) onMessage({ id, verdict: true });
     },
     onMessage: (listener) => {
@@ -106,7 +106,7 @@ describe('the checker', () => {
     clock.advance(1_000);
     expect(await hostile).toBeUndefined();
     expect(threads[0]?.isEnded).toBe(true);
-    // What stood behind it is no worse for it.
+    // The checks behind it are not affected.
     threads[1]?.answer(threads[1].asked.at(-1) ?? 0, false);
     expect(await behind).toBe(false);
     expect(await checker.check('a', '{"pattern":"(a+)+$"}', '"x"')).toBeUndefined();

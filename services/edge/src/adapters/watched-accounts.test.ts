@@ -11,7 +11,7 @@ import { accountWith, keyWith } from '../testing/callers.js';
 import { createAuthenticator } from './authenticator.js';
 import { watchAccounts } from './watched-accounts.js';
 
-/** A warm key, the bus connected here, and accounts that tells nobody of its changes. */
+/** A cached key, a connected bus, and an accounts service that sends no events. */
 async function bench(isLost = false, isFound = true) {
   const clock = createFakeClock();
   const fake = createFakeAccounts();

@@ -19,7 +19,7 @@ function worker(clock: FakeClock, backAtMs: number, peer: object | undefined): {
   return { client, askedAtMs };
 }
 
-/** `wasSent`: the attempt had left for the worker. */
+/** `wasSent`: the attempt was sent to the worker. */
 async function tell(backInMs: number, forMs: number, wasSent = true): Promise<{ readonly askedAfterMs: readonly number[]; readonly heardAfterMs: number | undefined }> {
   const clock = createFakeClock();
   const startMs = clock.monotonicMs();
@@ -47,7 +47,7 @@ test.each([90_000, 400_000, 880_000])('a worker that is away for %i ms, as one m
 
 test.each([
   ['after a quarter of an hour a worker is given up', true, 900_000, 90],
-  ['after a minute it is, of an attempt that never left', false, 60_000, 30],
+  ['after a minute it is given up for an attempt that was never sent', false, 60_000, 30],
 ])('%s, and no caller waits for it any more', async (_, wasSent, limitMs, callsMax) => {
   const { askedAfterMs, heardAfterMs } = await tell(Infinity, 1_200_000, wasSent);
   expect(heardAfterMs).toBe(askedAfterMs.at(-1));
@@ -71,7 +71,7 @@ test('outcomes of attempts that never reached a worker take no room from others'
 });
 
 describe('an edge that stops', () => {
-  /** One outcome that could not be told for ten seconds, when the next try is seconds away; the worker is back in `backInMs`. */
+  /** One outcome that could not be told for ten seconds, with the next retry seconds away; the worker is back in `backInMs`. */
   async function untold(backInMs: number, wasSent = true) {
     const clock = createFakeClock();
     const { client, askedAtMs } = worker(clock, clock.monotonicMs() + 10_000 + backInMs, wasSent ? {} : undefined);
@@ -138,7 +138,7 @@ test('for a provider without a worker there is nothing to wait for', async () =>
 });
 
 describe('two replicas of a worker', () => {
-  /** Serves each dispatch from the next of its replicas; what it was told, with the replica that heard it. */
+  /** Serves each dispatch from the next of its replicas. Records what was told, with the replica. */
   function replicas(clock: FakeClock): { readonly client: RpcClient; readonly told: { readonly method: string; readonly message: object; readonly peer: object | undefined }[]; readonly peers: readonly object[]; awayUntilMs: number } {
     const peers = [{ name: 'a' }, { name: 'b' }];
     let next = 0;

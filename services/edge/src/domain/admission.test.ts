@@ -6,7 +6,7 @@ import { story } from '../testing/story.js';
 import type { ChatRequest } from './chat-request.js';
 import type { Admission } from './ports.js';
 
-/** A thousand times what others cost. */
+/** Costs a thousand times as much as the others. */
 const DEAR = cardWith({ id: 'dear', inputUncached: '1000000000000', outputText: '2000000000000', outputReasoning: '2000000000000' });
 const CHEAP = plannedAt('cheap', { maxOutputTokens: 100 });
 const dear = (model = 'maker/m') => plannedAt('dear', { card: DEAR, model, maxOutputTokens: 100 });
@@ -26,10 +26,10 @@ const ADMITTED = admissionOf('ADMITTED', { heldNanoUsd: String(CHEAP_NANO_USD) }
 
 describe('a fallback that costs more than is left', () => {
   test.each<[string, readonly ReturnType<typeof plannedAt>[], Partial<ChatRequest>]>([
-    ['behind the one that was chosen', [CHEAP, dear()], {}],
-    ['behind it, of another model', [CHEAP, dear('maker/large')], {}],
+    ['after the chosen attempt', [CHEAP, dear()], {}],
+    ['after the chosen attempt, with another model', [CHEAP, dear('maker/large')], {}],
     ['before a cheaper host of the same model', [dear(), CHEAP], {}],
-    ['where auto had chosen it', [dear('maker/large'), CHEAP], { model: 'auto' }],
+    ['chosen by auto', [dear('maker/large'), CHEAP], { model: 'auto' }],
   ])('%s, is left out instead of refusing the request', async (_what, attempts, request) => {
     const { run, asked, called, answer } = world(attempts, [capped(CHEAP_NANO_USD), ADMITTED], request);
     expect(await run()).toMatchObject({ result: 'answered' });
@@ -63,10 +63,10 @@ describe('a fallback that costs more than is left', () => {
 });
 
 test.each<[string, readonly ReturnType<typeof plannedAt>[], Admission]>([
-  ['nothing that is left pays for any', [CHEAP, dear()], capped(1n)],
-  ['what was asked for by name is the dear one', [dear('maker/large'), CHEAP], capped(CHEAP_NANO_USD)],
-  ['there is one attempt alone', [CHEAP], capped(1n)],
-  ['tokens are what is missing', [CHEAP, dear()], admissionOf('ALLOTMENT_EXHAUSTED', { limitNanoUsd: '5000000', spendNanoUsd: '0' })],
+  ['the remaining money pays for no attempt', [CHEAP, dear()], capped(1n)],
+  ['the model named by the client is the expensive one', [dear('maker/large'), CHEAP], capped(CHEAP_NANO_USD)],
+  ['there is only one attempt', [CHEAP], capped(1n)],
+  ['tokens are missing, not money', [CHEAP, dear()], admissionOf('ALLOTMENT_EXHAUSTED', { limitNanoUsd: '5000000', spendNanoUsd: '0' })],
   ['the limit is used up', [CHEAP, dear()], admissionOf('COST_CAPPED', { limitNanoUsd: '100', spendNanoUsd: '100' })],
 ])('a request is refused after a single question to quota if %s', async (_what, attempts, admission) => {
   const { run, asked, called, answer } = world(attempts, [admission, ADMITTED]);

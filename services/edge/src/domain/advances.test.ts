@@ -5,7 +5,7 @@ import { createAdvances, type Advances } from './advances.js';
 import type { Admission, QuotaPort } from './ports.js';
 
 const START_MS = Date.parse('2026-11-21T12:00:00Z');
-/** Each request may cost as much, and holds as many tokens. */
+/** Highest cost and tokens of each request. */
 const NANO_USD = 1_000n;
 const TOKENS = 10n;
 const CAP = 1_000_000_000n;
@@ -22,7 +22,7 @@ let decision: Admission['decision'];
 let room: bigint;
 let isAway: boolean;
 let takesDraws: boolean;
-/** Live holds stand in the way of whoever asks for himself. */
+/** Live holds block requests that ask quota themselves. */
 let isFull: boolean;
 /** How long quota takes to answer about an advance. */
 let lateMs: number;
@@ -41,7 +41,7 @@ beforeEach(() => {
         decision: request.advance === true ? decision : isFull ? 'BLOCKED_BY_LIVE' : 'ADMITTED', retryAfterMs: 0, limitSource: '', limitNanoUsd: '0', spendNanoUsd: '0', reservedNanoUsd: '0', heldNanoUsd: String(request.amountNanoUsd), heldTokens: String(request.tokens), epoch: 'life', draws: takesDraws, ofOwnCredentials: false,
         periods: { day: '2026-11-21', week: '2026-W47', month: '2026-11', plan: '2026-11', reservedAtMs: String(clock.nowMs()) },
       };
-      // What costs nothing meets no cap, and is told of none.
+      // For a request without cost quota does not report the room.
       if (request.amountNanoUsd !== '0') answer.roomNanoUsd = String(room);
       return answer;
     },
@@ -53,7 +53,7 @@ beforeEach(() => {
 
 const ask = (limits: Limits, more: AdmitRequest = {}): Promise<Admission> =>
   advances.admit({ requestId: `r${asked.length}`, accountId: 'acct_1', keyId: 'key_1', counter: 'CHAT', limits, amountNanoUsd: String(NANO_USD), minAmountNanoUsd: '0', tokens: String(TOKENS), minTokens: '0', byok: false, ...more });
-/** So many requests, evenly over so long. */
+/** Sends this many requests, evenly over this time. */
 async function come(count: number, overMs: number, limits: Limits, more?: AdmitRequest): Promise<Admission[]> {
   const answers: Admission[] = [];
   for (let i = 0; i < count; i += 1) {
@@ -125,7 +125,7 @@ test('all keys of an account together take at most a hundredth of what the cap l
   const amount = taken().reduce((sum, { amountNanoUsd }) => sum + BigInt(String(amountNanoUsd)), 0n);
   expect(amount).toBeGreaterThan(0n);
   expect(amount).toBeLessThanOrEqual(room / 100n);
-  // What went back may be taken again, by others.
+  // What was given back may be taken again.
   await clock.advanceAsync(1_000);
   asked = [];
   for (let turn = 0; turn < 20; turn += 1) for (const limits of keys) await ask(limits);
@@ -147,13 +147,13 @@ test('the room for growth of a request is what the cap left, minus what was serv
 
 describe('quota is asked about each request', () => {
   test.each<[string, Limits, AdmitRequest]>([
-    ['where a rate is counted', { ...CAPPED, requestsPerMinute: 100_000 }, {}],
-    ['where bursts are', { ...CAPPED, burstPerSecond: 1_000 }, {}],
-    ['where the key has a rate', { ...CAPPED, keyRequestsPerMinute: 1_000 }, {}],
-    ['where tokens are counted', { ...CAPPED, includedTokens: '1000000' }, {}],
-    ['where the credit is a trial', { trialCreditNanoUsd: '5000000000' }, {}],
-    ['where tokens on own credentials are counted', { byokTokens: '100000' }, { byok: true }],
-    ['of the calls that cost nothing', CAPPED, { counter: 'CONTROL' }],
+    ['if a rate is counted', { ...CAPPED, requestsPerMinute: 100_000 }, {}],
+    ['if bursts are counted', { ...CAPPED, burstPerSecond: 1_000 }, {}],
+    ['if the key has a rate', { ...CAPPED, keyRequestsPerMinute: 1_000 }, {}],
+    ['if tokens are counted', { ...CAPPED, includedTokens: '1000000' }, {}],
+    ['if the account has a trial credit', { trialCreditNanoUsd: '5000000000' }, {}],
+    ['if tokens on own credentials are counted', { byokTokens: '100000' }, { byok: true }],
+    ['for control calls', CAPPED, { counter: 'CONTROL' }],
   ])('%s', async (_, limits, more) => {
     await come(100, 500, limits, more);
     expect([taken(), asked.length]).toEqual([[], 100]);
@@ -237,7 +237,7 @@ test('a late answer serves for the rest of the second, and one that comes after 
   const [first] = answers.filter(({ draw }) => draw !== undefined);
   const of = answers.flatMap(({ draw }, index) => (draw?.advanceId === first?.draw?.advanceId ? [index * 10] : []));
   expect((of.at(-1) ?? 0) - (of[0] ?? 0)).toBeLessThanOrEqual(400);
-  // Admitted before it answered: nothing that is served counts as reserved later than it is.
+  // Quota admitted it before it answered: no request may count as reserved later than it is.
   for (const [index, { periods }] of answers.entries()) expect(Number(periods?.reservedAtMs)).toBeLessThanOrEqual(START_MS + index * 10);
 
   await clock.advanceAsync(3_000);

@@ -5,7 +5,7 @@ import { cardFor, costOf, NO_TOKENS } from '@signalbox/kernel/tokens';
 import { cardWith, plannedAt } from '../testing/callers.js';
 import { affordableOutputTokens, answerTerms, holdFor, promptTokensMax } from './amounts.js';
 
-/** Draws that are the same at every run. */
+/** A seeded random generator. */
 function draws(seed: number): (max: number) => number {
   let state = seed;
   return (max) => {
@@ -56,7 +56,7 @@ describe('hold', () => {
       const question = { attempts: [attempt], promptTokensMax: 1 + draw(20_000), maxTokens: 1_025 + draw(8_000), choices: 1 + draw(3), isLimited: true };
       const hold = holdFor(question);
       const whole = holdFor({ ...question, attempts: [{ ...attempt, hiddenReasoning: true }] });
-      // The least that covers another token is left over: parts are rounded up one by one.
+      // Up to the smallest amount that pays for another token may be left over, since the parts are rounded up separately.
       const room = asNanoUsd(whole.amountNanoUsd + 2n);
       const terms = answerTerms(attempt, question, hold.isTranched, { heldNanoUsd: hold.amountNanoUsd, heldTokens: Number(hold.tokens), roomNanoUsd: room, roomTokens: undefined });
       expect([terms.maxTokens, terms.isShortened, terms.heldOutputTokens <= 1_024 * question.choices]).toEqual([question.maxTokens, false, true]);

@@ -1,4 +1,4 @@
-/** One attempt after another: which comes next, what its worker is told of its outcome, and what the client hears. */
+/** Attempts in a row: which one comes next, which outcomes workers are told, and what the client gets. */
 import { describe, expect, test } from '@jest/globals';
 import { Fault, type FaultCode } from '@signalbox/kernel/fault';
 import { plannedAt, planWith } from '../testing/callers.js';
@@ -58,7 +58,7 @@ describe('attempts', () => {
     expect(neighbours.outcomes).toEqual(['a#1 DISCARDED', 'a#2 DISCARDED', 'b#3 DISCARDED']);
     const alone = story({ a: always });
     await alone.run();
-    // As of a plan without fallbacks: the other credential is no other provider.
+    // As in a plan without fallbacks: another credential is not another provider.
     expect(alone.neighbours.outcomes).toEqual(['a#1 DISCARDED', 'a#2 DISCARDED']);
     expect(alone.neighbours.calls.map(({ request }) => request.endpointId)).toEqual(['a/m', 'a/m']);
     const spent = story({ a: limited(answersWith('never')) });
@@ -171,7 +171,7 @@ describe('attempts', () => {
 
     test.each<[string, boolean, Script, readonly string[]]>([
       ['a whole answer', false, answersWith('hi'), ['body 0:hi!stop']],
-      ['a stream, which had opened', true, streamsWith('hi'), ['chunk 0:', 'chunk 0:hi', 'finish 0:!stop']],
+      ['a stream that had sent its role', true, streamsWith('hi'), ['chunk 0:', 'chunk 0:hi', 'finish 0:!stop']],
     ])('before content is repeated at another replica, if the plan has no other endpoint, and one attempt is charged: %s', async (_name, stream, answers, said) => {
       const { neighbours, answer, run } = story({ a: inTurn(diesWith(lost, events.started(), events.head(), events.role()), answers) }, { request: { stream } });
       expect(await run()).toMatchObject({ result: 'answered' });
@@ -213,7 +213,7 @@ describe('attempts', () => {
     test.each<[FaultCode, string]>([
       ['store_unavailable', 'which cannot write its log'],
       ['billing_unavailable', 'which billing does not know yet'],
-      ['overloaded', 'which has too much in work'],
+      ['overloaded', 'which is overloaded'],
     ])('or refused by the replica (%s), %s, is repeated at another one without counting as a retry, since it reached no provider', async (code) => {
       const { neighbours, answer, run } = story({ a: inTurn(refusedBy(lost, code), answersWith('hi')) });
       neighbours.retries = none;
@@ -242,7 +242,7 @@ describe('attempts', () => {
       ['its provider, which broke the connection', (call) => { call.replica = lost; fails('DISCONNECTED', { status: 0 })(call); }],
       ['its deadline', (call) => { call.replica = lost; call.listener.onEnd(new Fault('deadline_exceeded', 'test')); }],
       ['a worker that cannot be reached at all', breaks('peer_unavailable')],
-      ['a worker that ended it without a word', (call) => { call.replica = lost; call.play(); }],
+      ['a worker that ended the call without a result', (call) => { call.replica = lost; call.play(); }],
     ])('differs from one that failed by %s, which is not repeated', async (_name, script) => {
       const { neighbours, run } = story({ a: inTurn(script, answersWith('never')) });
       expect(await run()).toMatchObject({ result: 'refused' });

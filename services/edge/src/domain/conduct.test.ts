@@ -9,9 +9,9 @@ import type { ChatRequest } from './chat-request.js';
 
 test.each<[string, Partial<ChatRequest>, string[]]>([
   ['auto chooses among the account’s models', { model: 'auto' }, ['a/x']],
-  ['so it does by its other name, and as a fallback of itself', { model: 'router-auto', models: ['auto'] }, ['a/x']],
-  ['a model that is named is none of those', { model: 'a/x' }, ['-']],
-  ['nor is one among auto’s fallbacks', { model: 'auto', models: ['a/x'] }, ['-']],
+  ['the other name of auto works, too, also as a fallback of itself', { model: 'router-auto', models: ['auto'] }, ['a/x']],
+  ['a model by name is not allowed', { model: 'a/x' }, ['-']],
+  ['a named fallback of auto is not allowed', { model: 'auto', models: ['a/x'] }, ['-']],
 ])('if the account allows some models and the key only auto, %s', async (_what, request, allowModels) => {
   const limits = { costCapPeriod: '', allowedModels: ['auto'], costCaps: [] };
   const { neighbours, run } = story({ a: answersWith('x') }, { request, caller: callerWith({ account: { allowModels: ['auto', 'a/x'] }, key: { limits } }) });
@@ -43,12 +43,12 @@ describe('refusals', () => {
   });
 
   test.each<[string, Partial<Account__Output>, boolean, string]>([
-    ['a cap does not watch what the account pays at the provider itself', { costCaps: [{ capNanoUsd: '1000', period: 'day' }] }, true, 'answered'],
-    ['a cap watches what the same account pays us', { costCaps: [{ capNanoUsd: '1000', period: 'day' }] }, false, 'refused'],
-    ['an allotment over own credentials watches those', { byokTokens: '1000' }, true, 'refused'],
-    ['and nothing else', { byokTokens: '1000' }, false, 'answered'],
-    ['a hard allotment watches both', { includedTokens: '1000', hardCap: true }, true, 'refused'],
-    ['an allotment that overage follows watches neither', { includedTokens: '1000' }, true, 'answered'],
+    ['a cap does not count what the account pays directly to the provider', { costCaps: [{ capNanoUsd: '1000', period: 'day' }] }, true, 'answered'],
+    ['a cap counts what the same account pays here', { costCaps: [{ capNanoUsd: '1000', period: 'day' }] }, false, 'refused'],
+    ['an allotment over own credentials counts requests on them', { byokTokens: '1000' }, true, 'refused'],
+    ['an allotment over own credentials counts no other requests', { byokTokens: '1000' }, false, 'answered'],
+    ['a hard allotment counts both', { includedTokens: '1000', hardCap: true }, true, 'refused'],
+    ['an allotment with overage counts neither', { includedTokens: '1000' }, true, 'answered'],
   ])('of files, if the account has a credential of its own: %s', async (_what, account, byok, result) => {
     const providerKeys = [{ handle: 'cred_1', accountId: 'acct_1', provider: 'a', last4: '', zdr: false, baseUrl: '', createdAt: '1' }];
     const { neighbours, run } = story({ a: answersWith('x') }, { request: { hasUnboundedParts: true }, caller: callerWith({ account: { ...account, providerKeys } }) });
@@ -59,10 +59,10 @@ describe('refusals', () => {
 
   const STORED = 'messages.[0].content.[0].file.file_id';
   test.each<[string, ReturnType<typeof planWith>, string, readonly (boolean | undefined)[]]>([
-    ['is asked for on it', planWith([plannedAt('a', { byok: true })]), 'answered', [true]],
-    ['goes to nobody where routing leaves none', planWith([], { refusal: 'NO_ELIGIBLE_PROVIDER', excludedBy: ['file_input', 'own_credential'] }), 'own-credential', []],
-    ["is never sent on the operator's, whatever the plan says", planWith([plannedAt('a')]), 'own-credential', []],
-    ['nor where the plan would fall back to that', planWith([plannedAt('a', { byok: true }), plannedAt('b')]), 'own-credential', []],
+    ['the request runs on that credential', planWith([plannedAt('a', { byok: true })]), 'answered', [true]],
+    ['the request is refused if routing leaves none', planWith([], { refusal: 'NO_ELIGIBLE_PROVIDER', excludedBy: ['file_input', 'own_credential'] }), 'own-credential', []],
+    ['the request never runs on the operator’s, whatever the plan says', planWith([plannedAt('a')]), 'own-credential', []],
+    ['not even as a fallback', planWith([plannedAt('a', { byok: true }), plannedAt('b')]), 'own-credential', []],
   ])('of ids of stored data, if the account has a credential of its own: %s', async (_what, plan, said, sent) => {
     const providerKeys = [{ handle: 'cred_1', accountId: 'acct_1', provider: 'a', last4: '', zdr: false, baseUrl: '', createdAt: '1' }];
     const { neighbours, answer, run } = story({ a: answersWith('x'), b: answersWith('y') }, { request: { storedParam: STORED }, caller: callerWith({ account: { providerKeys } }) });

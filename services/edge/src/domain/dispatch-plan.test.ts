@@ -14,14 +14,14 @@ const answersWith =
   (text: string): Script =>
   (call) =>
     call.play(events.head(), events.body(text), events.end());
-/** Refused by its worker before anything was written down or sent. */
+/** Its worker refuses before it writes or sends anything. */
 const refusesUnsent: Script = (call) => call.play(events.failed('NO_CREDENTIAL', { status: 0 }));
 const ADMITTED: Admitted = {
   admission: admissionOf('ADMITTED'),
   question: { isLimited: false, promptTokensMax: 1_000 } as Admitted['question'],
   hold: { amountNanoUsd: asNanoUsd(0n), minAmountNanoUsd: asNanoUsd(0n), tokens: 0n, minTokens: 0n, isTranched: false },
 };
-/** The second round of a request: the first was answered, and journaled, by `a`. */
+/** The second round of a request whose first one was answered and journaled by `a`. */
 const SECOND_ROUND: RoundStart = {
   round: 2,
   before: [{ provider: 'a', model: 'm', failed: undefined, byok: false, round: 1 }],
@@ -31,7 +31,7 @@ const SECOND_ROUND: RoundStart = {
   addedMessages: 0,
 };
 
-/** What a stream is told before its cost is known, where routing compares with `referenceCard`. */
+/** The estimate for a stream, with `referenceCard` as the reference. */
 async function estimateBeside(referenceCard: PriceCard__Output | null): Promise<unknown> {
   const plan = { ...planWith([plannedAt('a')]), referenceCard };
   const neighbours = createFakeNeighbours(plan);
@@ -104,8 +104,8 @@ describe('an answer that does not match what was asked for', () => {
 });
 
 test.each<[string, boolean, readonly string[]]>([
-  ['before a word is not paid for', false, ['a#1 DISCARDED']],
-  ['after a word is delivered', true, ['a#1 DELIVERED']],
+  ['before any content is not charged', false, ['a#1 DISCARDED']],
+  ['after content is delivered', true, ['a#1 DELIVERED']],
 ])('a stream whose client edge cuts off %s', async (_case, hasWord, told) => {
   const { neighbours, answer, run } = story({ a: (call) => call.listener.onEvent(hasWord ? events.text('hi') : events.role()) }, { request: { stream: true } });
   const running = run();
@@ -149,7 +149,7 @@ describe('a later round', () => {
 });
 
 test.each<[string, PriceCard__Output | null, bigint]>([
-  ['a dearer card', cardWith({ id: 'dear', inputUncached: '3000000000' }), 200_000n],
+  ['a more expensive card', cardWith({ id: 'dear', inputUncached: '3000000000' }), 200_000n],
   ['a cheaper card', cardWith({ id: 'cheap', inputUncached: '0' }), 0n],
   ['no card', null, 0n],
 ])('estimated savings are never below zero: beside %s', async (_name, referenceCard, savingsNanoUsd) => {

@@ -87,7 +87,7 @@ describe('stream', () => {
   test.each([
     ['keeps its own end, sent before', [events.finish(0), events.text('c', 1)], ['chunk 0:!stop', 'chunk 1:c'], [0]],
     ['keeps its own end, held back', [events.finish(0)], ['chunk 0:!stop'], [0]],
-    ['that is the last of them has none, as if it were one', [events.finish(0), events.finish(1)], ['chunk 0:!stop'], [0]],
+    ['as the last of all has none, as a single choice would', [events.finish(0), events.finish(1)], ['chunk 0:!stop'], [0]],
   ])('with several choices, one that ended %s when the stream is cut', async (_name, played, said, finished) => {
     const cut = { class: 'DISCONNECTED', status: 0, retryAfterMs: 0, publicMessage: '', publicParam: '', retryable: true } as const;
     const { call, answer, result } = start({ choices: 2 });
@@ -99,7 +99,7 @@ describe('stream', () => {
 
   test.each([
     ['keeps its own end', [events.text('c', 1, 0)], ['chunk 1:c', 'chunk 0:!stop'], [0]],
-    ['has none where what came last does not say so', [events.text('c', 1, 0), events.text('d', 1)], ['chunk 1:c', 'chunk 1:d'], []],
+    ['has none if the last event does not name it', [events.text('c', 1, 0), events.text('d', 1)], ['chunk 1:c', 'chunk 1:d'], []],
     ['keeps the one that was sent', [events.finish(0), events.text('c', 1)], ['chunk 0:!stop', 'chunk 1:c'], [0]],
   ])('with several choices, one that has its reason %s when the link to its worker breaks', async (_name, played, said, finished) => {
     const { call, answer, result } = start({ choices: 2 });
@@ -186,7 +186,7 @@ describe('slow reader', () => {
     expect(call.isCancelled).toBe(false);
     neighbours.clock.advance(1);
     expect(await result).toEqual({ kind: 'gone', wasSent: true, isOwed: true });
-    // It was cut: nobody can say that it left.
+    // It was cut, which does not count as leaving.
     expect([call.isCancelled, call.cancelledFor]).toEqual([true, undefined]);
     expect(answer.said).toEqual(['chunk 0:a', 'abandon']);
     expect(neighbours.clock.pendingTimers()).toBe(0);
@@ -214,7 +214,7 @@ describe('slow reader', () => {
       answer.takenBytes += 1;
     }
     expect([call.isPaused, call.isCancelled, answer.said]).toEqual([true, false, ['chunk 0:a']]);
-    // It is looked at every 15 s.
+    // It is checked every 15 s.
     neighbours.clock.advance(15_000 + 59_999);
     expect(call.isCancelled).toBe(false);
     neighbours.clock.advance(1);

@@ -2,7 +2,7 @@ import { afterEach, describe, expect, jest, test } from '@jest/globals';
 import fc from 'fast-check';
 import { healJson, JsonHealer, repairBudget, type HealedText, type HealStep, type JsonKind } from './heal-json.js';
 
-/** The text as a stream of pieces; what cannot be healed is compared as it came. */
+/** Heals the text as a stream of pieces; a text that cannot be healed is compared unchanged. */
 function streamed(pieces: readonly string[], kind: JsonKind, isCut: boolean): HealedText {
   const healer = new JsonHealer(kind, repairBudget());
   const given = pieces.map((piece) => healer.push(piece)).join('');
@@ -148,7 +148,7 @@ test('is repaired only up to a bound of characters, however many texts it has', 
   expect([healJson(text(262_144), 'object', false).isJson, healJson(text(262_145), 'object', false)]).toEqual([true, { text: text(262_145), steps: [], isJson: false }]);
   const budget = repairBudget();
   expect([160_000, 160_000, 80_000].map((chars) => healJson(text(chars), 'object', false, budget).isJson)).toEqual([true, false, true]);
-  // What needs no repair is as long as it likes.
+  // A text that needs no repair may be of any length.
   expect(healJson(`Here: {"a":"${'x'.repeat(400_000)}",} Bye.`, 'object', false)).toMatchObject({ steps: ['prose', 'syntax'], isJson: true });
 });
 
@@ -200,12 +200,12 @@ describe('a stream', () => {
 describe('proof by fuzzing', () => {
   const root = (kind: JsonKind) => fc.json({ maxDepth: 4 }).filter((text) => kind === 'any' || (kind === 'array' ? text.startsWith('[') : text.startsWith('{')));
   const objects = fc.dictionary(fc.string({ unit: 'binary' }), fc.jsonValue({ maxDepth: 3 })).map((value) => JSON.stringify(value, null, 1));
-  /** No brackets and no colons: words that one ends, or quotes that one follows, may be more of the value. */
+  /** No brackets and no colons: words before a bracket, or quotes before a colon, may belong to the value. */
   const prose = fc.string({ maxLength: 30 }).map((text) => text.replace(/[{}[\]:]/g, ''));
-  /** Right behind a value a quote and a comma are the end of a string that its bracket stood in. */
+  /** Directly after a value, a quote and a comma end a string that contained its bracket. */
   const proseBehind = prose.filter((text) => !/^"[ \t\r\n]*,/.test(text));
   const cuts = fc.array(fc.nat(), { maxLength: 8 });
-  /** JSON with characters taken out, put in or doubled. */
+  /** JSON with characters removed, inserted or doubled. */
   const broken = fc.tuple(objects, fc.array(fc.tuple(fc.nat(), fc.constantFrom('', ',', '"', "'", '}', '{', ']', ':', '\\', '\n', 'True', '/*', '`', 'x')), { maxLength: 4 })).map(([text, edits]) => edits.reduce((edited, [place, by]) => {
     const at = place % (edited.length + 1);
     return edited.slice(0, at) + by + edited.slice(at + (place % 2));
@@ -244,7 +244,7 @@ describe('proof by fuzzing', () => {
       const at = marks[place % marks.length] ?? 0;
       const source = whole.slice(0, at) + by + whole.slice(by === '' ? at + 1 : at);
       const healed = healJson(source, 'object', false);
-      // Two values side by side are two: the second is left out.
+      // Of two adjacent values the second is left out.
       if (healed.isJson && !/^\s*\{\s*\}/.test(healed.text)) expect([source, (source.match(/w\d+w/g) ?? []).filter((each) => !healed.text.includes(each))]).toEqual([source, []]);
     }), { numRuns: 1_000 });
   });
@@ -275,7 +275,7 @@ describe('proof by fuzzing', () => {
   });
 
   test('a stream gives the same result wherever it is split', () => {
-    // A comment behind a bracket and a new line: what is certain of it must not hang on where a piece ends.
+    // A comment after a bracket and a line break: the result must not depend on where a piece ends.
     const commented = '{"a": [\n/* {\n  "b": 1\n  } ] }';
     for (const isCut of [false, true]) expect(streamed([...commented], 'object', isCut)).toEqual(streamed([commented], 'object', isCut));
     fc.assert(fc.property(fc.oneof(broken, objects.map((text) => `Well 3: ${text} so.`)), cuts, fc.constantFrom<JsonKind>('object', 'any'), fc.boolean(), (text, at, kind, isCut) => {
@@ -308,7 +308,7 @@ describe('effort', () => {
     jest.restoreAllMocks();
   });
 
-  /** Patterns that were held against texts while `work` ran. */
+  /** Regular expressions that were run on texts during `work`. */
   function patternsOf(work: () => void): number {
     const tested = jest.spyOn(RegExp.prototype, 'test');
     const executed = jest.spyOn(RegExp.prototype, 'exec');

@@ -159,7 +159,7 @@ describe('text beside a tool call', () => {
   const args = (text: string): object => ({ id: 'c', type: 'function', function: { name: 'f', arguments: text } });
   const bytes = (choice: object): Buffer => Buffer.from(JSON.stringify([{ index: 0, logprobs: null, ...choice }]));
   const schema = '{"type":"object","required":["a"]}';
-  // Whatever they are, and wherever the answer ends.
+  // Any value, wherever the answer ends.
   const cases = [['Let me look.', 'tool_calls'], ['Let me look.', 'stop'], ['Let me', 'length'], ['{"b":1}', 'tool_calls']] as const;
 
   test.each(cases)('is not the answer that was asked for, and the call is healed: %j, %s', (content, reason) => {

@@ -24,12 +24,12 @@ describe('limits', () => {
   });
 
   test.each<[string, 'A' | 'B', object, string | undefined]>([
-    ['is no wall where the tier has none', 'A', { tier: 'team', keptCreditNanoUsd: '20000000000' }, undefined],
-    ['is no wall where the tier has none', 'B', { tier: 'free', keptCreditNanoUsd: '20000000000' }, undefined],
-    ['is there again with a trial', 'A', { tier: 'free', keptCreditNanoUsd: '20000000000' }, '20000000000'],
-    ['takes nothing from that of the tier', 'A', { tier: 'free', keptCreditNanoUsd: '7' }, '5000000000'],
-    ['stands behind one of the account’s own', 'A', { tier: 'free', trialCreditNanoUsd: '7', keptCreditNanoUsd: '5000000000' }, '7'],
-    ['stands behind one of the account’s own', 'A', { tier: 'team', trialCreditNanoUsd: '0', keptCreditNanoUsd: '5000000000' }, '0'],
+    ['is no limit on a tier without one', 'A', { tier: 'team', keptCreditNanoUsd: '20000000000' }, undefined],
+    ['is no limit on a tier without one', 'B', { tier: 'free', keptCreditNanoUsd: '20000000000' }, undefined],
+    ['applies again in a trial', 'A', { tier: 'free', keptCreditNanoUsd: '20000000000' }, '20000000000'],
+    ['does not lower the tier’s credit', 'A', { tier: 'free', keptCreditNanoUsd: '7' }, '5000000000'],
+    ['gives way to one of the account’s own', 'A', { tier: 'free', trialCreditNanoUsd: '7', keptCreditNanoUsd: '5000000000' }, '7'],
+    ['gives way to one of the account’s own', 'A', { tier: 'team', trialCreditNanoUsd: '0', keptCreditNanoUsd: '5000000000' }, '0'],
   ])('a credit kept from earlier terms %s: %s %j', (_name, variant, account, credit) => {
     expect(limitsOf(callerWith({ variant, account })).trialCreditNanoUsd).toBe(credit);
   });

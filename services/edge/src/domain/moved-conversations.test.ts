@@ -8,7 +8,7 @@ import type { ChatRequest } from './chat-request.js';
 import { conduct } from './conduct.js';
 import { createMovedConversations } from './moved-conversations.js';
 
-/** Turns of conversations at a plan of `a`, which fails at first, and then `b`: where each was told to be at home. */
+/** Turns of conversations with a plan of `a`, which fails at first, and then `b`: the home endpoint sent for each. */
 function world() {
   const clock = createFakeClock();
   const { neighbours } = story({ a: fails('PROVIDER_ERROR'), b: answersWith('x') });
@@ -30,7 +30,7 @@ test('a conversation belongs to the endpoint that answered its last turn, not to
   expect(await turn()).toBe('b/m');
   neighbours.scripts.set('a', answersWith('y'));
   expect(await turn()).toBe('b/m');
-  // The planned one answered that.
+  // The endpoint planned first answered that turn.
   expect(await turn()).toBe('');
 });
 

@@ -12,12 +12,12 @@ test.each<[string, readonly string[], PromptFacts, number]>([
   ['tools', ['anthropic', 'openai'], TOOLS, 600],
   ['images at one provider', ['anthropic'], { ...BARE, imageCount: 2 }, 10_000],
   ['an image at the provider that counts most', ['xai', 'anthropic'], { ...TOOLS, imageCount: 1 }, 5_600],
-  ['an image at a provider that nobody knows', ['anthropic', 'constructor'], { ...BARE, imageCount: 1 }, 50_000],
+  ['an image at an unknown provider', ['anthropic', 'constructor'], { ...BARE, imageCount: 1 }, 50_000],
 ])('%s adds as many tokens to a prompt as its provider may count', (_name, providers, facts, tokens) => {
   expect(overheadTokensMax(providers.map((provider) => ({ provider, wireProtocol: 'openai-chat' })), facts)).toBe(tokens);
 });
 
-// Wires as the catalog names them; what is added to JSON asked for in words or by a setting is in the bytes of `response_format`.
+// Wires as the catalog names them. What is added for JSON requested as text or by a setting is covered by the bytes of `response_format`.
 test.each<[string, { readonly schema: number; readonly called: number }]>([
   ['anthropic-messages', { schema: 600, called: 700 }],
   ['bedrock-converse', { schema: 600, called: 0 }],
@@ -28,14 +28,14 @@ test.each<[string, { readonly schema: number; readonly called: number }]>([
   ['mistral', { schema: 0, called: 0 }],
   ['ollama', { schema: 0, called: 0 }],
 ])('%s adds the tokens of the tools that it defines by itself', (wireProtocol, { schema, called }) => {
-  // Failover may lead to this wire from any other.
+  // A failover may lead to this wire from any other.
   for (const attempts of [[{ provider: 'a', wireProtocol }], [{ provider: 'b', wireProtocol: 'openai-chat' }, { provider: 'a', wireProtocol }]]) {
     expect(overheadTokensMax(attempts, BARE)).toBe(0);
     expect(overheadTokensMax(attempts, JSON_OBJECT)).toBe(0);
     expect(overheadTokensMax(attempts, SCHEMA)).toBe(schema);
     expect(overheadTokensMax(attempts, CALLED)).toBe(called);
     expect(overheadTokensMax(attempts, { ...SCHEMA, calledToolBytes: 100 })).toBe(Math.max(schema, called));
-    // With tools of the client's own there is no tool of ours.
+    // With tools of the client the wire adds none.
     expect(overheadTokensMax(attempts, { ...TOOLS, calledToolBytes: 100 })).toBe(600);
   }
 });

@@ -20,12 +20,12 @@ describe('a repair', () => {
     ['line breaks and tabs', '{"a":"x\n\ty"}', { a: 'x\n\ty' }],
     ['literals of other languages', '{"a": True, "b": [None, NaN], "c": undefined}', { a: true, b: [null, null], c: null }],
     ['numbers of other languages', '{"a": +5, "b": [.5, -.5, 5., 1_000], "c": 0x1F}', { a: 5, b: [0.5, -0.5, 5, 1000], c: 31 }],
-    ['strings put together', `{"a": "x " + 'y' + "z"}`, { a: 'x yz' }],
+    ['concatenated strings', `{"a": "x " + 'y' + "z"}`, { a: 'x yz' }],
     ['comments, quotes and brackets in them', `{"a": 1, # it's }\n "b": "x", // "c"\n "d": "y" /* , */}`, { a: 1, b: 'x', d: 'y' }],
     ['missing commas', '{"a": [1 2 "x" "y"\n true {"z": 1}]\n "b": "c" "d": 4}', { a: [1, 2, 'x', 'y', true, { z: 1 }], b: 'c', d: 4 }],
     ['texts without quotes', '{a: hello (world), b: 12%, c: http://x/y}', { a: 'hello (world)', b: '12%', c: 'http://x/y' }],
     ['a missing quote before a string', '{"a": x", "b": 1}', { a: 'x', b: 1 }],
-    ['a code that begins with nought', '{"a": 007}', { a: '007' }],
+    ['a code with a leading zero', '{"a": 007}', { a: '007' }],
   ])('keeps %s', (_name, text, value) => {
     expect(healed(text)).toEqual(value);
   });
@@ -34,16 +34,16 @@ describe('a repair', () => {
     ['an ellipsis', '{"a": [1, 2, ...]}'],
     ['a call', '{"a": datetime(2024, 1, 2)}'],
     ['a tuple', '{"a": [(1, 2), (3, 4)]}'],
-    ['a comma of thousands', '{"a": [1,000]}'],
+    ['a thousands separator', '{"a": [1,000]}'],
     ['infinity', '{"a": -Infinity}'],
-    ['an element that is missing', '{"a": [1,,2]}'],
-    ['a value that is missing', "{'a': , 'b': 1}"],
+    ['a missing element', '{"a": [1,,2]}'],
+    ['a missing value', "{'a': , 'b': 1}"],
     ['a string that may be two', '{"a": ["He said "hi", "bye" and left"]}'],
-    ['a string of a list whose end may be the escaped quote before a comma', String.raw`{"a": ["19\", "24 inches"]}`],
-    ['one whose end may be missing before a comma', String.raw`{"a": ["say \"yes\", then go, "6\" pipe"]}`],
-    ['a bracket that a string without its first quote may hold', '{"a": c}", "b": "d}"}'],
-    ['a string without its first quote whose beginning may be the element before', '{"a": [x, y"], "b": 1}'],
-    ['one that may begin in a number', '{"a": ["z", 1, y"]}'],
+    ['a string in an array that may end at the escaped quote before a comma', String.raw`{"a": ["19\", "24 inches"]}`],
+    ['a string whose end may be missing before a comma', String.raw`{"a": ["say \"yes\", then go, "6\" pipe"]}`],
+    ['a bracket that may be part of a string without its first quote', '{"a": c}", "b": "d}"}'],
+    ['a string without its first quote that may begin with the previous element', '{"a": [x, y"], "b": 1}'],
+    ['a string that may begin with a number', '{"a": ["z", 1, y"]}'],
     ['a quote that never ends', `{'a': "x, 'b': 1}`],
     ['three quotes', '{"a": """x"""}'],
   ])('is refused for ambiguous text: %s', (_name, text) => {
@@ -64,7 +64,7 @@ describe('a repair', () => {
     ['words', '{a:[', 'b '],
     ['brackets', '{a:[', '['],
     ['missing commas', '{a:[1 ', '1 '],
-    ['long keys ahead', '{a:"', `", "${'k'.repeat(250)}`],
+    ['long keys', '{a:"', `", "${'k'.repeat(250)}`],
   ])('of %s without end takes linear time', (_name, head, unit) => {
     const ms = (chars: number): number => {
       const text = head + unit.repeat(Math.floor((chars - head.length) / unit.length));
@@ -73,7 +73,7 @@ describe('a repair', () => {
       return performance.now() - began;
     };
     ms(60_000);
-    // In proportion it takes four times as long; where it began again at each character, sixteen times as long and half a minute.
+    // Linear time takes four times as long; quadratic time sixteen times as long, which is half a minute.
     expect(ms(240_000)).toBeLessThan(2_000);
   });
 
@@ -102,14 +102,14 @@ describe('a repair', () => {
 
   test.each(MISTAKES)('of %s gives the value that was damaged', (_name, say) => {
     fc.assert(fc.property(valuesOf('{x}', '[s]'), (value) => {
-      // A backslash before a letter of an escape may have been meant as one.
+      // A backslash before a letter of an escape may be meant as an escape.
       const plain = JSON.parse(JSON.stringify(value).replace(/\\\\(?=[\\"/bfnrtu])/g, '')) as unknown;
       const text = written(plain, say);
       if (text !== JSON.stringify(plain)) expect(healed(text)).toEqual(plain);
     }), { numRuns: 300 });
   });
 
-  // Without commas a quote behind a bracket may be either.
+  // Without commas a quote after a bracket is ambiguous.
   test.each(MISTAKES.filter(([name]) => name !== 'missing commas'))('of %s never gives another value, even with brackets in strings', (_name, say) => {
     fc.assert(fc.property(valuesOf('{', '}', '[', ']'), (value) => {
       const plain = JSON.parse(JSON.stringify(value).replace(/\\\\(?=[\\"/bfnrtu])/g, '')) as unknown;

@@ -2,7 +2,7 @@ import { expect, test } from '@jest/globals';
 import { createFakeClock } from '@signalbox/testkit/clock';
 import { createRetryBudget, type RetryBudget } from './retry-budget.js';
 
-/** Of `requests` in `seconds` that all want a retry, how many got one. */
+/** How many of `requests` in `seconds`, which all want a retry, got one. */
 function retriesOf(requests: number, seconds: number): number {
   const clock = createFakeClock();
   const budget = createRetryBudget(clock);
@@ -60,7 +60,7 @@ test('an account that retries as often as it can leaves others at least as many 
   for (let n = 0; n < 6_000; n += 1) {
     budget.noteRequest('acct_a', false);
     taken += spend(budget, 'acct_a');
-    // Another, of whose requests one in a second wants a retry.
+    // Another account, which wants one retry a second.
     if (n % 100 === 0 && !budget.take('acct_b', false)) refused += 1;
     clock.advance(10);
   }
@@ -76,7 +76,7 @@ test('several such accounts leave room for one that takes less than its share', 
   let refused = 0;
   for (let n = 0; n < 600; n += 1) {
     for (let account = 0; account < 5; account += 1) spend(budget, `acct_${String(account)}`);
-    // One a second, of ten among six.
+    // Each gets one a second: ten are divided among six.
     if (n % 10 === 0 && !budget.take('acct_quiet', false)) refused += 1;
     clock.advance(100);
   }

@@ -14,7 +14,7 @@ test('cut ends the requests of one key, and neither ended requests nor those of 
   const leaveFourth = enter('key_c', 'fourth');
   leaveFourth();
   enter('key_c', 'fifth');
-  // The end of a request that was counted before does not end another's entry.
+  // Ending a request that was cut before does not remove another one.
   leaveFourth();
   expect([running.cut('key_c'), cuts]).toEqual([1, ['second', 'fifth']]);
 });

@@ -18,7 +18,7 @@ test('the client’s id is used if there is one, else the opening text', () => {
 
 test('other accounts, texts and peppers give other names', () => {
   const names = [nameOf('acct_1', 's', ''), nameOf('acct_2', 's', ''), nameOf('acct_1', 't', ''), nameOf('acct_1', undefined, 's'), createSessionNames('another pepper of tests')('acct_1', 's', '')];
-  // One account's text is not another's because its id is longer.
+  // The border between id and text counts: a longer id with a shorter text gives another name.
   names.push(nameOf('acct', 'x', ''), nameOf('acctsession:', 'x', ''), nameOf('acct', 'session:x', ''), nameOf('acct', 'sessionsession:x', ''));
   expect(new Set(names).size).toBe(names.length);
 });

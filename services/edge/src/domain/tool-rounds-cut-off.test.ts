@@ -11,7 +11,7 @@ const begins = (call: PlayedCall): void => call.listener.onEvent(events.started(
 const stream: NonNullable<Setting['request']> = { stream: true };
 const untilAborted = (_request: unknown, signal: AbortSignal): Promise<never> => new Promise((_, reject) => signal.addEventListener('abort', () => reject(new Error('aborted'))));
 
-/** What workers hear when nobody is there any more, `byItself` or cut off by edge, once the story stands still. */
+/** The outcomes told to workers after the client left, `byItself` or cut off by edge, once nothing more happens. */
 async function heard(setting: Setting, byItself: boolean): Promise<{ readonly outcomes: readonly string[]; readonly wasted: readonly string[] }> {
   const { fake, answer, run } = story(setting);
   const wasted: string[] = [];
@@ -27,8 +27,8 @@ test.each<[string, Setting, readonly string[]]>([
   ['within the first round', { rounds: [begins] }, ['a#1 DISCARDED']],
   ['while a tool runs', { rounds: [callsWhole], runTool: untilAborted }, ['a#1 DISCARDED']],
   ['within a later round, which leaves the hold to the one before', { rounds: [callsWhole, begins] }, ['a#2 DISCARDED followed', 'a#1 DISCARDED']],
-  ['of a stream that had no word yet, while a tool runs', { request: stream, rounds: [callsStreamed], runTool: untilAborted }, ['a#1 DISCARDED']],
-  ['of a stream that had no word yet, within a later round', { request: stream, rounds: [callsStreamed, begins] }, ['a#2 DISCARDED followed', 'a#1 DISCARDED']],
+  ['of a stream without content, while a tool runs', { request: stream, rounds: [callsStreamed], runTool: untilAborted }, ['a#1 DISCARDED']],
+  ['of a stream without content, within a later round', { request: stream, rounds: [callsStreamed, begins] }, ['a#2 DISCARDED followed', 'a#1 DISCARDED']],
 ])('a client that edge cuts off %s pays nothing for what it never got', async (_when, setting, outcomes) => {
   expect(await heard(setting, false)).toEqual({ outcomes, wasted: [] });
 });
@@ -50,7 +50,7 @@ test.each<[string, Setting, readonly string[]]>([
 describe('a stream that is stopped at the end of a drain after its client got text', () => {
   const STOPPED: End__Output['cut'] = { class: 'STOPPED', status: 0, retryAfterMs: 0, publicMessage: '', publicParam: '', retryable: true };
 
-  /** Stopped once the story stands still; the answer as it ended. */
+  /** Stops the request once nothing more happens; returns the end of the answer. */
   async function stopped(setting: Setting, told: { readonly onStop?: () => void } = {}) {
     const { fake, answer, ran, neighbours, run } = story({ ...setting, request: stream });
     Object.assign(fake, told);
@@ -132,7 +132,7 @@ describe('a stream that is stopped at the end of a drain after its client got te
 
 test.each<[string, Setting]>([
   ['a whole answer', { roundsMax: 1, rounds: [callsWhole] }],
-  ['a stream without a word', { roundsMax: 1, request: stream, rounds: [callsStreamed] }],
+  ['a stream without content', { roundsMax: 1, request: stream, rounds: [callsStreamed] }],
 ])('when the drain is over, %s that is told as delivered is given at once', async (_what, setting) => {
   const { fake, answer, run } = story(setting);
   fake.heard = new Promise(() => undefined);

@@ -94,7 +94,7 @@ describe('prices with steps', () => {
     expect((await run()).result).toBe('answered');
     expect(fake.calls.map(({ request }) => request.steps)).toEqual([steps, steps]);
     const first = { nanoUsd: BigInt(String(fake.asked[0]?.amountNanoUsd)), prompt: BigInt(String(fake.asked[0]?.tokens)) - 100n };
-    // What the first round was charged stays held: 20,000 nano-USD and 15 tokens.
+    // The charge of the first round stays held: 20,000 nano-USD and 15 tokens.
     const [nanoUsd = 0n, tokens = 0n] = fake.extended[0] ?? [];
     const second = { nanoUsd: nanoUsd - 20_000n, prompt: tokens - 15n - 100n };
     expect([first.prompt < 900n, second.prompt >= 900n]).toEqual([true, true]);

@@ -10,13 +10,13 @@ const talking = [events.role(), chunkOf({ content: 'Let me see. ' }), ...streami
 const cut = events.end({ cut: events.failed('DISCONNECTED').failed ?? null, finishReason: 'error' });
 
 interface Unheard extends ReturnType<typeof story> {
-  /** Has it written down. */
+  /** Lets the worker write the outcome down. */
   hear(): void;
-  /** The client was told its end. */
+  /** The client got the end of its answer. */
   hasEnded(): boolean;
 }
 
-/** A story whose workers do not write down what was delivered. `rooms`: what quota says to each further round, the last one for ever. */
+/** A request whose workers do not write outcomes down. `rooms`: quota's answer to each further round; the last one repeats. */
 function unheard(setting: Setting, ...rooms: readonly (boolean | Fault)[]): Unheard {
   const told = story(setting);
   const { fake, turn, answer } = told;
@@ -72,8 +72,8 @@ test.each(ENDS)('if %s, a worker that is away delays the end by at most two seco
 test.each([
   ['words', () => unheard({ rounds: [(call) => call.play(...calling(ours())), (call) => call.play(...saying())] }), 'body 0:It is 42.!stop'],
   ["calls of the client's own", () => unheard({ tools: '[{"type":"function","function":{"name":"get_weather"}}]', rounds: [(call) => call.play(...calling(ours())), (call) => call.play(...calling(ours(), theirs))] }), 'body 0:!tool_calls'],
-  ['words that break off', () => unheard({ ...stream, rounds: [(call) => call.play(...talking), (call) => call.play(events.role(), events.text('It is'), cut)] }), 'cut DISCONNECTED'],
-  ['words of a stream, beside calls', () => unheard({ ...stream, rounds: [(call) => call.play(...talking)] }, false), 'finish 0:!length'],
+  ['text that breaks off', () => unheard({ ...stream, rounds: [(call) => call.play(...talking), (call) => call.play(events.role(), events.text('It is'), cut)] }), 'cut DISCONNECTED'],
+  ['text of a stream, beside calls', () => unheard({ ...stream, rounds: [(call) => call.play(...talking)] }, false), 'finish 0:!length'],
 ])('an answer that ends in %s does not wait', async (_what, tell, end) => {
   const { answer, run } = tell();
   await run();

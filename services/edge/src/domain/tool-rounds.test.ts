@@ -112,7 +112,7 @@ describe('rounds', () => {
     for (let done = 0; done < 16; done += 1) {
       await fake.clock.settle();
       expect(waiting).toHaveLength(Math.min(4, 16 - done));
-      // The latest first: none waits for the one before it.
+      // In reverse order: no call waits for the one before it.
       waiting.pop()?.();
     }
     expect((await running).result).toBe('answered');

@@ -32,11 +32,11 @@ test.each<[string, object, string, string | null, RegExp]>([
   ['a misspelt one of a cap in a list, rather than the one that is then missing', { name: 'a', limits: { cost_caps: [{ cap_usd: 5, perod: 'day' }] } }, 'invalid_value', 'limits.cost_caps.[0].perod', /^limits\.cost_caps\.\[0\]\.perod: there is no such field\. Did you mean 'period'\? It takes cap_usd, period\.$/],
   ['a misspelt one, rather than the one that is then missing', { nane: 'a' }, 'invalid_value', 'nane', /^nane: there is no such field\. Did you mean 'name'\? It takes name, expires_in, scopes, limits\.$/],
   ['a missing one of a cap in a list', { name: 'a', limits: { cost_caps: [{ cap_usd: 5 }] } }, 'missing_required_parameter', 'limits.cost_caps.[0].period', /^limits\.cost_caps\.\[0\]\.period is required\.$/],
-  ['one that another asks for', { name: 'a', limits: { cost_cap_usd: 5 } }, 'invalid_value', 'limits.cost_cap_period', /is required with cost_cap_usd/],
+  ['one that another one requires', { name: 'a', limits: { cost_cap_usd: 5 } }, 'invalid_value', 'limits.cost_cap_period', /is required with cost_cap_usd/],
   ['a fraction', { name: 'a', expires_in: 1.5 }, 'invalid_value', 'expires_in', /^expires_in: expected an integer\.$/],
-  ['what is too little', { name: 'a', expires_in: 0 }, 'invalid_value', 'expires_in', /^expires_in: expected at least 1\.$/],
+  ['a value that is too small', { name: 'a', expires_in: 0 }, 'invalid_value', 'expires_in', /^expires_in: expected at least 1\.$/],
   ['a wrong type', { name: 5 }, 'invalid_type', 'name', /^name: /],
-  ['a body that is no object', [], 'invalid_type', null, /^body: /],
+  ['a body that is not an object', [], 'invalid_type', null, /^body: /],
 ])('the wrong parameter is named: %s', async (_what, body, code, param, message) => {
   const told: RouteError[] = [];
   const unused = (): never => {

@@ -5,7 +5,7 @@ import { startDoor, type Door } from '../testing/door.js';
 import { accountWith, keyWith } from '../testing/callers.js';
 
 const NONE = { allowModels: [], denyModels: [], allowProviders: [], denyProviders: [], models: [] };
-/** What makes images is known to plugins alone. */
+/** Models that make images are known only to plugins. */
 const MODELS = [{ id: 'no/painter', provider: 'a' }, { id: 'nobody/painter', provider: 'a' }, { id: 'no/sketch', provider: 'a' }];
 let arePluginsAway: boolean;
 const plugins = {
@@ -17,7 +17,7 @@ beforeEach(async () => {
   arePluginsAway = false;
   door = await startDoor({ plugins });
   asked = [];
-  // Whatever begins with `no` is the name of nothing.
+  // Names that begin with `no` are unknown.
   door.routes.set('UnknownNames', (names) => {
     asked.push(names as SettingNames);
     return { ...NONE, ...Object.fromEntries(Object.entries(names as Record<string, readonly string[]>).map(([kind, list]) => [kind, list.filter((name) => name.startsWith('no'))])) };
@@ -31,7 +31,7 @@ async function send(method: string, path: string, body: object): Promise<{ reado
   return { status: answer.status, code: error.code, param: error.param, message: error.message };
 }
 
-/** Past every check: the accounts of these tests keep nothing. */
+/** The answer after all checks have passed: the accounts service of these tests stores nothing. */
 const TAKEN = { status: 503, code: 'accounts_unavailable' };
 
 describe('an unknown name', () => {

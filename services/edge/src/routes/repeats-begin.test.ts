@@ -22,19 +22,19 @@ const claim = () => [...door.claims.kept.values()][0];
 
 describe('a request with an Idempotency-Key confirms its claim', () => {
   const elsewhere = 'chatcmpl-elsewhere';
-  /** A repeat at another edge was let through. */
+  /** Lets a repeat run at another edge. */
   const takeOver = (): void => {
     const [name, kept] = [...door.claims.kept][0] ?? [];
     if (name === undefined || kept === undefined) throw new Error('expected a claim');
     door.claims.kept.set(name, { ...kept, requestId: elsewhere });
   };
-  /** The edge stands still for as long; its timers find accounts away afterwards. */
+  /** Suspends the edge for this time; its timers find accounts away afterwards. */
   const standStill = async (ms: number): Promise<void> => {
     door.claims.isAway = true;
     await door.neighbours.clock.advanceAsync(ms);
     door.claims.isAway = false;
   };
-  /** Holds the first request before its plan. */
+  /** Delays the first request before its plan. */
   const atRouting = (): (() => void) => {
     let go: () => void = () => undefined;
     const gate = new Promise<void>((resolve) => (go = resolve));
@@ -78,7 +78,7 @@ describe('a request with an Idempotency-Key confirms its claim', () => {
     go();
     expect(await errorOf(await first)).toMatchObject([503, { code: 'overloaded', metadata: { retryable: true } }]);
     await until(() => door.neighbours.released.length === 1);
-    // Its end is the end of nobody else's claim.
+    // Its end does not end the other request's claim.
     expect([door.neighbours.calls, claim()?.requestId]).toEqual([[], elsewhere]);
   });
 

@@ -29,7 +29,7 @@ interface Told {
 }
 const errorOf = async (response: Response): Promise<readonly [number, Told]> => [response.status, ((await response.json()) as { error: Told }).error];
 const claim = () => [...door.claims.kept.values()][0];
-/** Ends of claims are told after the answer. */
+/** Waits for the ends of claims, which follow the answer. */
 const ended = (): Promise<void> => until(() => claim()?.done !== undefined);
 
 describe('a repeat of an answered request', () => {
@@ -48,7 +48,7 @@ describe('a repeat of an answered request', () => {
 
   test.each([
     ['the account never opted in', false, undefined, hello],
-    ['the account says no where the operator said yes', true, false, hello],
+    ['the account opted out of the operator’s setting', true, false, hello],
     ['nothing of the request may be retained', true, undefined, { ...hello, zdr: true }],
   ])('gets its id and cost if %s, and no answer is kept', async (_why, operator, own, body) => {
     keeping(operator, own);
@@ -85,7 +85,7 @@ describe('a repeat of an answered request', () => {
       expect([status, code]).toEqual([403, 'insufficient_scope']);
     }
     expect(door.claims.kept.size).toBe(1);
-    // One that may ask is as good as the first.
+    // Another key with the scope gets the answer, too.
     door.accounts.add(other, { key: keyWith({ id: 'key_2' }), account: accountWith({ storeAnswers: true }) });
     door.neighbours.clock.advance(61_000);
     expect((await door.chat(hello, { authorization: `Bearer ${other}`, 'idempotency-key': 'order-1' })).headers.get('idempotent-replayed')).toBe('true');
@@ -156,7 +156,7 @@ describe('a repeat that comes between the answer and the end of its claim', () =
   beforeEach(() => {
     door.claims.endGate = new Promise((resolve) => (end = resolve));
   });
-  /** Asks again, and lets the claim end once the repeat has found that it is taken. */
+  /** Sends a repeat, and ends the claim once the repeat has found it taken. */
   const again = async (body?: object): Promise<Response> => {
     const { claim: look } = door.claims;
     let looks = 0;
@@ -225,7 +225,7 @@ test('a request that is not charged frees its key, also for another body', async
 
 describe('a repeat of a request that still ran at the end of a drain', () => {
   const held: Script = (call) => call.listener.onEvent(events.started());
-  /** Dispatches, and stops as an edge does at the end of its drain, once its workers have had the last of `scripts`. */
+  /** Dispatches, and stops the request as at the end of a drain once its workers have played the last of `scripts`. */
   const stopped = async (body: object, ...scripts: readonly Script[]): Promise<Response> => {
     const providers = scripts.map((_script, at) => ['a', 'b', 'c'][at] ?? '');
     door.neighbours.plan = planWith(providers.map((provider) => plannedAt(provider)));
@@ -266,9 +266,9 @@ describe('a repeat of a request that still ran at the end of a drain', () => {
 
   test.each<[string, object, readonly Script[], boolean]>([
     ['its worker could not be told', hello, [held], false],
-    ['it is not known that a worker has the attempt that takes the place of one that failed', hello, [fails('PROVIDER_ERROR'), () => undefined], true],
-    ['it is a stream, of which its worker alone knows what it gave', { ...hello, stream: true }, [held], true],
-    ['an answer that did not fit was kept in reserve', { ...hello, response_format: { type: 'json_object' } }, [answersWith('no JSON'), held], true],
+    ['it is unknown whether a worker has the attempt after a failed one', hello, [fails('PROVIDER_ERROR'), () => undefined], true],
+    ['it is a stream, for which only its worker knows what was delivered', { ...hello, stream: true }, [held], true],
+    ['an answer that did not match was kept in reserve', { ...hello, response_format: { type: 'json_object' } }, [answersWith('no JSON'), held], true],
   ])('waits for the ledger if %s', async (_why, body, scripts, isHeard) => {
     door.neighbours.isHeard = isHeard;
     await stopped(body, ...scripts);
@@ -320,7 +320,7 @@ describe('a repeat of a request that still ran at the end of a drain', () => {
 describe('after the death of an edge', () => {
   const lost = 'chatcmpl-lost';
   const leave = async (isToBegin = false): Promise<void> => {
-    // The request's own claim, as another edge wrote it and renewed it no more.
+    // The request's own claim, as another edge stored it and then stopped renewing it.
     await (await ask()).text();
     await ended();
     const [name, kept] = [...door.claims.kept][0] ?? [];
@@ -374,14 +374,14 @@ test('while claims cannot be written, no request with a key runs, and all others
   door.claims.isAway = true;
   const response = await ask();
   const [status, { code, message, metadata }] = await errorOf(response);
-  // Not of the API key, which is good.
+  // Not an error of the API key, which is valid.
   expect([status, code, message, metadata, response.headers.get('x-should-retry')]).toEqual([503, 'accounts_unavailable', expect.stringContaining('The Idempotency-Key cannot be looked up'), { retryable: true }, 'true']);
   expect((await door.chat(hello)).status).toBe(200);
   expect(door.neighbours.calls).toHaveLength(2);
 });
 
 test.each([['', 400], [' ', 400], ['x'.repeat(256), 400], ['x'.repeat(255), 200], ['a b', 200]])('a key of the form %j is answered %d', async (key, status) => {
-  // fetch trims what surrounds a value.
+  // fetch trims header values.
   const response = await ask(hello, key);
   expect(response.status).toBe(status);
 });

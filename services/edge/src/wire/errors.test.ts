@@ -12,7 +12,7 @@ const failed = (over: Partial<Failed__Output>): Failed__Output => ({ class: 'PRO
 
 test.each([
   ['spent to its end', { limitSource: 'account', spendNanoUsd: '5000000000' }, 'The cost cap of this account is $5.00; $5.00 is spent.'],
-  ['that a request might overrun', {}, 'The cost cap of this key is $5.00; $4.999999999 is spent, and what is left is less than this request may cost. A shorter prompt or a smaller max_tokens may fit.'],
+  ['that a request could exceed', {}, 'The cost cap of this key is $5.00; $4.999999999 is spent, and what is left is less than this request may cost. A shorter prompt or a smaller max_tokens may fit.'],
   ['smaller than one request', { limitNanoUsd: '100000', spendNanoUsd: '0' }, 'The cost cap of this key is $0.0001; $0.00 is spent, and what is left is less than this request may cost. A shorter prompt or a smaller max_tokens may fit.'],
 ])('a cap %s gives its figures in dollars', (_what, over, message) => {
   expect(admissionToApiError(admission(over), 0).message).toBe(message);

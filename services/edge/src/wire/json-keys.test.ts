@@ -1,7 +1,7 @@
 import { describe, expect, jest, test } from '@jest/globals';
 import { KeyStack, type KeyVerdict } from './json-keys.js';
 
-/** Opens an object for `{`, closes one for `}`, adds any other text as a key; answers what was said of each key. */
+/** Opens an object for `{`, closes one for `}`, adds any other text as a key; returns the verdict on each key. */
 function verdicts(steps: readonly string[], keys = new KeyStack()): readonly KeyVerdict[] {
   const body = Buffer.from(steps.join(','));
   keys.reset(body);
@@ -59,7 +59,7 @@ describe('the keys of open objects', () => {
 });
 
 describe('effort', () => {
-  /** Texts made of bytes, and texts read as JSON, while `run` runs. */
+  /** Counts the strings made from bytes, and the texts parsed as JSON, during `run`. */
   function textsOf(run: () => void): readonly [number, number] {
     const text = jest.spyOn(Buffer.prototype, 'toString');
     const parse = jest.spyOn(JSON, 'parse');
@@ -78,7 +78,7 @@ describe('effort', () => {
     const steps = ['{', ...many(5_000, (at) => String(at).padStart(100, 'x'))];
     const compared = jest.spyOn(Buffer.prototype, 'compare');
     expect(verdicts(steps).every((verdict) => verdict === 'ok')).toBe(true);
-    // Two of them may have one hash of 32 bits.
+    // Two of them may have the same 32-bit hash.
     expect(compared.mock.calls.length).toBeLessThan(5);
     compared.mockRestore();
   });

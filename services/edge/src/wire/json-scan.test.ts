@@ -51,7 +51,7 @@ describe('scan of a JSON body', () => {
     expect(reasonOf(`{"x":[{${wide}},{${wide}},{"a1":0,"b":{${wide}}}]}`)).toBe('ok');
     expect(reasonOf(`{"x":[{${wide}},{${wide},"a14":0}]}`)).toBe('duplicate-key');
     expect(reasonOf(`{"x":[{${wide}},{"a14":0,${wide}}]}`)).toBe('duplicate-key');
-    // What was compared in one body is nothing to the next.
+    // Comparisons in one body must not affect the next.
     expect(reasonOf('{"b0":0,"b1":0,"\\u0062":0}')).toBe('ok');
   });
 

@@ -21,7 +21,7 @@ describe('the message for an invalid body', () => {
     ['{"a" 1}', 'The body is not valid JSON. See byte 5 (the first is 0).'],
     ['{"a":1}x', 'The body is not valid JSON. See byte 7 (the first is 0).'],
     ['{"a":"\n"}', 'The body is not valid JSON. See byte 6 (the first is 0).'],
-    // The byte, not the character: two and four bytes stand before.
+    // The byte, not the character: characters of two and four bytes precede it.
     ['{"é😀":"\\x"}', 'The body is not valid JSON. See byte 12 (the first is 0).'],
     ['{"é":1,"\\x":1}', 'The body is not valid JSON. See byte 10 (the first is 0).'],
     ['[]', 'The body must be a JSON object.'],
@@ -33,10 +33,10 @@ describe('the message for an invalid body', () => {
 
   test.each([
     ['in a long text', (text: string) => `{"messages":[{"content":"é${text}\\x${text}"}]}`, 100_028],
-    ['behind one that was shortened', (text: string) => `{"messages":[{"content":"é${text}"},{"name":"\\x"}]}`, 100_040],
-    ['of a key behind one', (text: string) => `{"messages":[{"content":"é${text}"}],"\\x":1}`, 100_033],
-    ['behind many that are parsed in pieces', (text: string) => `{"messages":[${`{"content":"é${text.slice(0, 10_000)}"},`.repeat(10)}{"content":"\\x"}]}`, 100_196],
-    ['behind one that was shortened, too soon', (text: string) => `{"messages":[{"content":"é${text}"},`, -1],
+    ['after a shortened text', (text: string) => `{"messages":[{"content":"é${text}"},{"name":"\\x"}]}`, 100_040],
+    ['of a key after a shortened text', (text: string) => `{"messages":[{"content":"é${text}"}],"\\x":1}`, 100_033],
+    ['after many messages that are parsed in pieces', (text: string) => `{"messages":[${`{"content":"é${text.slice(0, 10_000)}"},`.repeat(10)}{"content":"\\x"}]}`, 100_196],
+    ['of an early end after a shortened text', (text: string) => `{"messages":[{"content":"é${text}"},`, -1],
   ])('gives the byte position in the body even if long texts are not parsed: %s', (_where, of, byte) => {
     const text = of('x'.repeat(100_000));
     expect(problemOf(text, true)).toBe(problemOf(text));

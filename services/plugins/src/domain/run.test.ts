@@ -31,7 +31,7 @@ const prepared = (result: PrepareResult): Extract<PrepareResult, { kind: 'prepar
 };
 
 describe('before the model', () => {
-  test('plugins run in the order of the contract, whatever the order of the wishes, each block once', async () => {
+  test('plugins run in their fixed order, whatever the order in the request, and add each block once', async () => {
     const { prepare } = world(['gutenberg', 'web-search', 'memory', 'pdf-reader'].map((id) => pluginOf(id)));
     const { messages, stages } = prepared(await prepare());
     expect(messages).toEqual([...['memory', 'pdf-reader', 'web-search', 'gutenberg'].map((id) => ({ role: 'system', content: `${id} 3` })), { role: 'user', content: 'hello' }]);

@@ -45,9 +45,9 @@ test.each([
   ['an equal total', '9007199254740991', '9007199254740991', '0'],
   ['one nano less', '9007199254740991', '9007199254740990', '1'],
   ['one nano more', '1000', '1001', '-1'],
-  // Beyond 2^53 the counters hold even nanos alone.
-  ['what a double holds of a total that is not even', '9007199254740993', '9007199254740992', '0'],
-  ['what a double holds of a hundred million dollars', '123456789012345678', '123456789012345680', '0'],
+  // Above 2^53 the counters can only hold even amounts.
+  ['an odd total as a double holds it', '9007199254740993', '9007199254740992', '0'],
+  ['a hundred million dollars as a double holds them', '123456789012345678', '123456789012345680', '0'],
   ['more than rounding, beyond nine million dollars', '9007199254740993', '9007199254740996', '-3'],
 ])('counters that tell %s', async (_what, ours, theirs, difference) => {
   ledgerTotal = ours;
@@ -87,7 +87,7 @@ test.each([
   ['all', {}, { accountId: '', withClosed: false }, [], true, []],
   ['one account, closed periods too', { account_id: 'acct_1', closed: true }, { accountId: 'acct_1', withClosed: true }, [{ usageDays: '3', attemptDays: '1' }], true, [{ account_id: 'acct_1', written: { usage_days: 3, attempt_days: 1, totals: 0 } }]],
   ['one with sums of a closed period, which are left', {}, { accountId: '', withClosed: false }, [{ totals: '2', closedPeriods: ['2026-10'] }], false, [{ account_id: 'acct_1', written: { usage_days: 0, attempt_days: 0, totals: 2 }, closed_periods_left: ['2026-10'] }]],
-  ['rows that do not verify', {}, { accountId: '', withClosed: false }, [{ brokenInvariants: ['I9 chain'] }], false, [{ account_id: 'acct_1', written: { usage_days: 0, attempt_days: 0, totals: 0 }, broken_invariants: ['I9 chain'] }]],
+  ['an account whose rows do not verify', {}, { accountId: '', withClosed: false }, [{ brokenInvariants: ['I9 chain'] }], false, [{ account_id: 'acct_1', written: { usage_days: 0, attempt_days: 0, totals: 0 }, broken_invariants: ['I9 chain'] }]],
 ])('a recount of %s lists what was written, and is ok only if nothing is left', async (_what, body, told, found, ok, accounts) => {
   recounted = found;
   const answer = await door.call('POST', '/admin/ledger/recount', { body: JSON.stringify(body) });

@@ -9,7 +9,7 @@ afterEach(() => door.stop());
 const TOTAL = { capNanoUsd: '100000000000', period: 'total' };
 const DAILY = { capNanoUsd: '5000000000', period: 'day' };
 
-/** What accounts is told where an account or a key with caps `before` is changed by `body`. */
+/** The message to accounts when an account or key with the caps `before` is changed by `body`. */
 async function changed(what: 'accounts' | 'keys', before: readonly CostCapSetting[], body: object): Promise<{ readonly status: number; readonly error: unknown; readonly caps: unknown }> {
   const told: { readonly account?: { readonly costCaps?: unknown }; readonly limits?: { readonly costCaps?: unknown } }[] = [];
   const costCaps = before.map((cap) => ({ capNanoUsd: String(cap.capNanoUsd), period: cap.period ?? '' }));

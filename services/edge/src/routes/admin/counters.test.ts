@@ -10,17 +10,17 @@ interface Row {
 }
 
 let clock: FakeClock;
-/** The account's chain: a row's sequence is its place, from 1. */
+/** The account's rows; the sequence of a row is its position, from 1. */
 let rows: Row[];
 /** What the counters have settled, and at which sequence. */
 let settled: { nanoUsd: number; seq: number };
-/** Happens after each look at the counters. */
+/** Called after each look at the counters. */
 let afterShow: () => void;
 let looks: number;
 
 const charge = (amount: number): Row => ({ kind: 'charge', amount });
 const sumOf = (some: readonly Row[]): number => some.reduce((sum, { kind, appliesTo, amount }) => (kind === 'charge' || (kind === 'adjustment' && appliesTo === 'charge') ? sum + amount : sum), 0);
-/** The counters hear of all up to `seq`. */
+/** The counters hear of all rows up to `seq`. */
 const hear = (seq: number): void => {
   settled = { nanoUsd: sumOf(rows.slice(0, seq)), seq };
 };
@@ -48,7 +48,7 @@ const answers: Readonly<Record<string, (message: { readonly after?: string; read
   },
 };
 
-/** Compares, and lets as much time pass as that takes. */
+/** Compares, and advances the clock as far as needed. */
 async function compare(): Promise<{ readonly account: CountedAccount | undefined; readonly tookMs: number }> {
   const client = { unary: (method: string, message: object) => Promise.resolve(answers[method]?.(message) ?? {}) } as unknown as RpcClient;
   let found: readonly CountedAccount[] | undefined;
@@ -79,7 +79,7 @@ test.each([
 ])('counters that hold %s than the ledger had at their sequence differ at once', async (_what, off) => {
   settled.nanoUsd += off;
   expect(await compare()).toMatchObject({ account: { differenceNanoUsd: BigInt(-off) }, tookMs: 0 });
-  // Nor does it help them that the ledger goes on.
+  // The same when the ledger grows meanwhile.
   rows.push(charge(100), charge(100));
   expect(await compare()).toMatchObject({ account: { oursNanoUsd: 15n, differenceNanoUsd: BigInt(-off) }, tookMs: 0 });
 });
@@ -112,7 +112,7 @@ test('an account without bookings matches', async () => {
 
 test.each([
   ['several pages', 4_500, 0],
-  ['more than is worth reading', 6_000, 30_000],
+  ['more pages than are read', 6_000, 30_000],
 ])('counters that are behind by %s of rows are reported as different', async (_what, count, tookMs) => {
   const behind = rows.length;
   for (let i = 0; i < count; i += 1) rows.push(charge(1));

@@ -4,7 +4,7 @@ import { ADMIN_TOKEN, startAdmin, type AdminDoor } from '../../testing/admin.js'
 
 let door: AdminDoor;
 let asked: string[];
-/** What every neighbour answers, if set. */
+/** The answer of every other service, if set. */
 let fault: Error | undefined;
 beforeEach(async () => {
   asked = [];
@@ -32,7 +32,7 @@ describe('the admin port', () => {
   test.each([
     ['an empty list of scopes', 'POST', '/admin/keys', '{"account_id":"acct_1","name":"n","scopes":[]}', 400, /^scopes: /],
     ['a blank name', 'POST', '/admin/accounts', '{"name":"  ","tier":"team"}', 400, /^name: must be one line that is not blank/],
-    ['a name that nobody sees', 'POST', '/admin/accounts', '{"name":"\u200b","tier":"team"}', 400, /^name: must be one line that is not blank/],
+    ['an invisible name', 'POST', '/admin/accounts', '{"name":"\u200b","tier":"team"}', 400, /^name: must be one line that is not blank/],
     ['a name of two lines', 'PATCH', '/admin/accounts/acct_1', '{"name":"a\\nb"}', 400, /^name: must be one line that is not blank/],
     ['a name that moves the cursor', 'POST', '/admin/accounts', '{"name":"a\\u001b[2J","tier":"team"}', 400, /^name: must be one line that is not blank/],
     ['a field that is not known', 'PATCH', '/admin/accounts/acct_1', '{"suspended":true}', 400, /^suspended: there is no such field\. It takes name, .*\bcost_caps\b.*\.$/],
@@ -43,12 +43,12 @@ describe('the admin port', () => {
     ['half a surrogate pair in a body', 'PATCH', '/admin/accounts/acct_1', '{"baseline_model":"\\ud800"}', 400, /surrogate/],
     ['a NUL in a path', 'GET', '/admin/accounts/%00', undefined, 400, /NUL/],
     ['a NUL in a query', 'GET', '/admin/ledger?account=%00', undefined, 400, /NUL/],
-    ['a ledger that ends before it begins', 'GET', '/admin/ledger?account=acct_1&from_ms=2&to_ms=1', undefined, 400, /^from_ms must not be after to_ms\.$/],
-    ['a ledger from nowhere', 'GET', '/admin/ledger?account=acct_1&from_ms=yesterday', undefined, 400, /^from_ms must be a whole number\.$/],
-    ['an account that is given twice', 'GET', '/admin/byok?account=acct_1&account=acct_2', undefined, 400, /^account must be given once\.$/],
+    ['a ledger span that ends before it begins', 'GET', '/admin/ledger?account=acct_1&from_ms=2&to_ms=1', undefined, 400, /^from_ms must not be after to_ms\.$/],
+    ['a ledger span with an invalid start', 'GET', '/admin/ledger?account=acct_1&from_ms=yesterday', undefined, 400, /^from_ms must be a whole number\.$/],
+    ['a repeated account', 'GET', '/admin/byok?account=acct_1&account=acct_2', undefined, 400, /^account must be given once\.$/],
     ['a path that cannot be decoded', 'GET', '/admin/accounts/%E0%A4%A', undefined, 400, /percent-encode/],
     ['a body that is too large', 'POST', '/admin/accounts', JSON.stringify({ name: 'a'.repeat(1_100_000) }), 413, /too large/],
-    ['a body that is no JSON', 'POST', '/admin/accounts', '{', 400, /not JSON/],
+    ['a body that is not JSON', 'POST', '/admin/accounts', '{', 400, /not JSON/],
   ])('tells the operator about %s, and calls no other service', async (_what, method, path, body, status, message) => {
     expect(await call(method, path, body)).toEqual({ status, message: expect.stringMatching(message) });
     expect(asked).toEqual([]);

@@ -1,4 +1,4 @@
-/** What accounts is asked to do with a key, by the body of the call. */
+/** How the body of a call becomes a message to accounts. */
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { Fault } from '@signalbox/kernel/fault';
 import { request as httpRequest } from 'node:http';
@@ -17,7 +17,7 @@ beforeEach(async () => {
 });
 afterEach(() => door.stop());
 
-/** node:http, since fetch says `content-length: 0` itself. */
+/** With node:http, since fetch sends `content-length: 0` by itself. */
 function send(method: string, path: string, headers: Readonly<Record<string, string>>, body?: string): Promise<number> {
   return new Promise((resolve, reject) => {
     const sent = httpRequest(`${door.url}${path}`, { method, headers: { authorization: `Bearer ${door.key}`, ...headers } }, (response) => {
@@ -31,7 +31,7 @@ function send(method: string, path: string, headers: Readonly<Record<string, str
 const JSON_TYPE = { 'content-type': 'application/json' };
 const REF = { accountId: 'acct_1', keyId: 'key_2' };
 const BY = { ref: REF, actorKeyId: 'key_1' };
-/** Past every check: the accounts of these tests keep nothing. */
+/** The answer after all checks have passed: the accounts service of these tests stores nothing. */
 const TAKEN = 503;
 
 describe('a key created under an Idempotency-Key', () => {
@@ -114,9 +114,9 @@ describe('a rotation', () => {
   });
   test.each<[string, Readonly<Record<string, string>>, string | undefined, number]>([
     ['another type', { 'content-type': 'text/plain' }, '{"grace_seconds":60}', 415],
-    ['a body in pieces of no declared type', { 'transfer-encoding': 'chunked' }, '{}', 415],
-    ['a type of its field that is wrong', JSON_TYPE, '{"grace_seconds":"60"}', 400],
-    ['text where a body is declared', JSON_TYPE, 'null', 400],
+    ['a chunked body without a content type', { 'transfer-encoding': 'chunked' }, '{}', 415],
+    ['a field of the wrong type', JSON_TYPE, '{"grace_seconds":"60"}', 400],
+    ['null as the body', JSON_TYPE, 'null', 400],
   ])('with %s is refused', async (_what, headers, body, status) => {
     expect([await send('POST', '/api/auth/key_2/rotate', headers, body), asked]).toEqual([status, []]);
   });

@@ -7,7 +7,7 @@ const NOW_MS = 1_795_200_000_123;
 const clock = { nowMs: () => NOW_MS, monotonicMs: () => 0, setTimer: () => ({ cancel: () => undefined }) };
 const caller = callerWith({ account: { tier: 'team', includedTokens: '1000', costCaps: [{ capNanoUsd: '2000000000', period: 'month' }] } });
 
-test.each([['a calendar month', undefined], ['an operator’s own length', 40]])('tells what is spent in the period of the counters: %s', async (_case, periodSeconds) => {
+test.each([['a calendar month', undefined], ['a period length of the operator’s', 40]])('tells what is spent in the period of the counters: %s', async (_case, periodSeconds) => {
   const rules = { anchorDay: 0, periodSeconds };
   const periods = periodsAt(NOW_MS, rules);
   const bucket = { scope: 'account', settledNanoUsd: '0', finishedNanoUsd: '0', reservedNanoUsd: '0', tokens: '0', reservedTokens: '0' };
@@ -19,7 +19,7 @@ test.each([['a calendar month', undefined], ['an operator’s own length', 40]])
   expect(told).toMatchObject({ caps: [{ period: 'month', limit_usd: 2, spent_usd: 0.5, resets_at: endSeconds('month') }], tokens: { included: 1000, used: 70, resets_at: endSeconds('plan') } });
 });
 
-test.each([['midnight has come here and not where is counted', 3_600_000], ['the other way round', -3_600_000]])('uses the day of the counters if %s', async (_case, apartMs) => {
+test.each([['midnight has passed here but not for the counters', 3_600_000], ['midnight has passed for the counters but not here', -3_600_000]])('uses the day of the counters if %s', async (_case, apartMs) => {
   const counted = Date.UTC(2026, 10, 21, apartMs > 0 ? 23 : 0, 30);
   const of = { scope: 'account', finishedNanoUsd: '0', reservedNanoUsd: '0', tokens: '0', reservedTokens: '0' };
   const quota = {
@@ -31,7 +31,7 @@ test.each([['midnight has come here and not where is counted', 3_600_000], ['the
 });
 
 test.each<[string, number | undefined, number | undefined, number | null]>([
-  ['the key’s', 600, 5, 5], ['the account’s, where that is tighter', 600, 700, 600], ['the account’s, where the key has none', 600, undefined, 600], ['the key’s alone', undefined, 5, 5], ['none', undefined, undefined, null],
+  ['the key’s', 600, 5, 5], ['the account’s, if that is lower', 600, 700, 600], ['the account’s, if the key has none', 600, undefined, 600], ['the key’s, if the account has none', undefined, 5, 5], ['none', undefined, undefined, null],
 ])('tells the lower rate of account and key: %s', async (_whose, ofAccount, ofKey, told) => {
   const quota = { unary: () => Promise.resolve({ settledNanoUsd: '0', reservedNanoUsd: '0', buckets: [] }) } as unknown as Parameters<typeof answerLimits>[0];
   const account = { tier: 'enterprise', ...(ofAccount === undefined ? {} : { requestsPerMinute: ofAccount }) };

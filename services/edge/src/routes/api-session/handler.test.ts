@@ -11,7 +11,7 @@ afterEach(() => door.stop());
 type Headers = Readonly<Record<string, string>>;
 const BEARER = (): Headers => ({ authorization: `Bearer ${door.key}` });
 
-/** node:http, since fetch sets Host and Sec-Fetch-Site itself. */
+/** With node:http, since fetch sets Host and Sec-Fetch-Site by itself. */
 function call(method: string, path: string, headers: Headers = {}): Promise<{ readonly status: number; readonly headers: Readonly<Record<string, string | string[] | undefined>>; readonly json: Record<string, unknown> }> {
   return new Promise((resolve, reject) => {
     const sent = httpRequest(`${door.url}${path}`, { method, headers }, (response) => {
@@ -58,7 +58,7 @@ describe('/api/session', () => {
     expect((await signIn('[::1]:81')).setCookie).toMatch(/^signalbox-81=/);
   });
   test('keeps the cookie for as long as accounts keeps the session, whatever the clock here', async () => {
-    // Far from the clock here.
+    // Far from the time by the clock here.
     door.accounts.atMs = (9_000_000_000 - 43_200) * 1_000;
     expect((await signIn()).setCookie).toContain('; Max-Age=43200; ');
   });
@@ -95,7 +95,7 @@ describe('/api/session', () => {
     expect((await call('POST', '/v1/chat/completions', { cookie })).status).toBe(403);
     expect((await call('POST', '/v1/chat/completions', { cookie, 'x-csrf-token': csrf })).status).toBe(415);
   });
-  test.each([['a key decides, whatever cookie comes with it', 'sbx_live_wrong', 401]])('%s', async (_what, key, status) => {
+  test.each([['a key is used, whatever cookie is sent with it', 'sbx_live_wrong', 401]])('%s', async (_what, key, status) => {
     const { cookie } = await signIn();
     expect((await call('GET', '/api/session', { cookie, authorization: `Bearer ${key}` })).status).toBe(status);
   });
@@ -112,7 +112,7 @@ describe('/api/session', () => {
     expect((await call('GET', '/api/session', { cookie })).status).toBe(200);
     const statuses: number[] = [];
     for (let i = 0; i < 30; i += 1) statuses.push((await call('GET', '/api/session', { cookie: `${cookieName()}=${String(i).padStart(43, 'A')}` })).status);
-    // Of the look-ups of a second, the first call of the session took one.
+    // The first call of the session used one of the look-ups of this second.
     expect([statuses.filter((status) => status === 401).length, statuses.at(-1)]).toEqual([20, 429]);
     expect((await call('GET', '/api/session', { cookie })).status).toBe(200);
   });

@@ -166,7 +166,7 @@ describe.each([['/usage', 'Usage', 'rows'], ['/requests', 'Requests', 'requests'
     expect([response.status, (await response.json()) as unknown]).toMatchObject([400, { error: { code: 'invalid_value', param: 'provider', message: 'provider: "azzure" is the name of no provider.' } }]);
     found([], []);
     expect(await (await get(`${path}?provider=openai`)).json()).toMatchObject({ data: [] });
-    // A catalog may have dropped it since.
+    // The catalog may no longer have it.
     found([row], ['bygone']);
     expect([(await get(`${path}?provider=bygone`)).status, looked]).toEqual([200, []]);
   });

@@ -1,4 +1,4 @@
-/** Long strings of messages are parsed in part: nothing that is read of a request may show it. */
+/** Long strings in messages are parsed only in part, which must not change anything that is read of a request. */
 import { describe, expect, test } from '@jest/globals';
 import { LONG_STRING_BYTES } from '../../wire/json-long-text.js';
 import { parseJsonObject, type ParsedJson } from '../../wire/json-scan.js';
@@ -6,7 +6,7 @@ import { checkMessages, type MessageFacts } from './messages.js';
 import { promptWindow } from './prompt-window.js';
 import { readChatRequest } from './schema.js';
 
-/** A generator of numbers below a bound, the same at each run. */
+/** A seeded generator of numbers below a bound. */
 function numbers(seed: number): (bound: number) => number {
   let state = seed;
   return (bound) => {
@@ -15,10 +15,10 @@ function numbers(seed: number): (bound: number) => number {
   };
 }
 
-/** JSON text of a string of about so many bytes, of characters and escapes of all lengths. */
+/** JSON text of a string of about this many bytes, with characters and escapes of all lengths. */
 function longJson(next: (bound: number) => number, bytes: number): string {
   const pieces = ['abcd ', 'x', 'é', '字', '😀', '\\n', '\\"', '\\\\', '\\u0041', '\\ud83d\\ude00', '\\ud83d', '\\u00e9', '\\/', '{', 'the box at the junction '.repeat(20)];
-  // Long runs of a few kinds, as texts are.
+  // Long runs of a few kinds of characters, as in real texts.
   let json = '';
   while (json.length < bytes) {
     const kinds = Array.from({ length: 1 + next(3) }, () => pieces[next(pieces.length)] ?? '');
@@ -101,7 +101,7 @@ describe('long strings of messages', () => {
     const look = ends[0]?.content ?? '';
     expect(look.length).toBeLessThan(long.length);
     const messages = [{ role: 'user', content: long }, { role: 'user', content: [{ type: 'image_url', image_url: { url: look } }] }];
-    // What is taken for media counts for no tokens: a text must not lend a picture its length.
+    // Media count no tokens by their length, so a text must not be mistaken for media.
     expect(checkMessages(parsed(JSON.stringify({ messages }), true).object['messages']).inlineMediaChars).toBe(look.length);
     expect(factsOf(parsed(JSON.stringify({ messages }), true))).toEqual(factsOf(parsed(JSON.stringify({ messages }), false)));
   });
@@ -139,7 +139,7 @@ describe('long strings of messages', () => {
     }
   });
 
-  test.each([['no JSON in a late message', '"\\x"', 'syntax'], ['a key twice', '{"a":1,"a":2}', 'duplicate-key'], ['no value', '', 'syntax'], ['two values', '1 2', 'syntax'], ['a bracket', ']', 'syntax']])('with %s are refused in a large body as in a small one', (_name, spoiler, reason) => {
+  test.each([['invalid JSON in a late message', '"\\x"', 'syntax'], ['a duplicate key', '{"a":1,"a":2}', 'duplicate-key'], ['a missing value', '', 'syntax'], ['two values without a comma', '1 2', 'syntax'], ['a bracket', ']', 'syntax']])('with %s are refused in a large body as in a small one', (_name, spoiler, reason) => {
     const message = JSON.stringify({ role: 'user', content: 'x'.repeat(20_000) });
     for (const count of [0, 12]) {
       const messages = Array.from({ length: count }, () => message);

@@ -14,7 +14,7 @@ const tool = { type: 'function', function: { name: 'f' } };
 const call = { id: 'c1', type: 'function', function: { name: 'f', arguments: '{}' } };
 const user = (part: object): object => ({ messages: [{ role: 'user', content: [part] }] });
 
-/** Objects in each other, as schemas of answers have them: `levels` beside the outermost. */
+/** Nested objects, as in schemas of answers: `levels` below the outermost. */
 const schemaOf = (levels: number, isNullable: boolean): object => {
   if (levels === 0) return { type: 'string' };
   const inner = { type: 'object', properties: { x: schemaOf(levels - 1, isNullable) } };
@@ -334,11 +334,11 @@ test.each<[string, object, string, unknown]>([
   ['a tool', { tools: [{ type: 'function', function: { name: 'f', description: null, strict: null, parameters: { default: null, enum: [null] } } }] }, 'tools', [{ type: 'function', function: { name: 'f', parameters: { default: null, enum: [null] } } }]],
   ['a tool without parameters', { tools: [{ type: 'function', function: { name: 'f', parameters: null } }] }, 'tools', [tool]],
   ['a format', { response_format: { type: 'json_schema', json_schema: { name: 's', strict: null, description: null, schema: { default: null } } } }, 'response_format', { type: 'json_schema', json_schema: { name: 's', schema: { default: null } } }],
-  ['an object by no schema', { response_format: { type: 'json_object', schema: null } }, 'response_format', { type: 'json_object' }],
+  ['an object without a schema', { response_format: { type: 'json_object', schema: null } }, 'response_format', { type: 'json_object' }],
   ['a format without a schema', { response_format: { type: 'text', json_schema: null } }, 'response_format', { type: 'text' }],
   ['an image', user({ type: 'image_url', image_url: { url: 'https://x/y.png', detail: null } }), 'messages', [{ role: 'user', content: [{ type: 'image_url', image_url: { url: 'https://x/y.png' } }] }]],
   ['a file', user({ type: 'file', file: { file_data: 'x', filename: null, file_id: null } }), 'messages', [{ role: 'user', content: [{ type: 'file', file: { file_data: 'x' } }] }]],
-  ['an answer that came back as a client wrote it out', { messages: [...base.messages, { role: 'assistant', content: null, refusal: null, audio: null, function_call: null, tool_calls: [call] }, { role: 'tool', tool_call_id: 'c1', content: 'x' }] }, 'messages', [...base.messages, { role: 'assistant', content: null, tool_calls: [call] }, { role: 'tool', tool_call_id: 'c1', content: 'x' }]],
+  ['an assistant message as a client wrote it', { messages: [...base.messages, { role: 'assistant', content: null, refusal: null, audio: null, function_call: null, tool_calls: [call] }, { role: 'tool', tool_call_id: 'c1', content: 'x' }] }, 'messages', [...base.messages, { role: 'assistant', content: null, tool_calls: [call] }, { role: 'tool', tool_call_id: 'c1', content: 'x' }]],
 ])('null is absent in %s too, and is not forwarded', (_what, over, name, sent) => {
   const field = requestOf(over).fields.find((one) => one.name === name);
   expect(JSON.parse(field?.value.toString('utf8') ?? '')).toEqual(sent);
@@ -359,14 +359,14 @@ const spoken = (audio: unknown): object => ({ messages: [...base.messages, { rol
 
 test.each<[string, object, string | undefined]>([
   ['an uploaded file', user({ type: 'file', file: { file_id: 'file-1' } }), 'messages.[0].content.[0].file.file_id'],
-  ['one beside data', user({ type: 'file', file: { file_data: DATA, file_id: 'file-1' } }), 'messages.[0].content.[0].file.file_id'],
-  ['one in the words of Mistral', user({ type: 'file', file: { file_data: DATA }, file_id: '8f0c' }), 'messages.[0].content.[0].file_id'],
+  ['an id beside data', user({ type: 'file', file: { file_data: DATA, file_id: 'file-1' } }), 'messages.[0].content.[0].file.file_id'],
+  ['an id in Mistral’s form', user({ type: 'file', file: { file_data: DATA }, file_id: '8f0c' }), 'messages.[0].content.[0].file_id'],
   ['an image in the cache of a server', user({ type: 'image_url', image_url: { url: 'https://x/y.png' }, uuid: 'sku-1' }), 'messages.[0].content.[0].uuid'],
-  ['sound in it', user({ type: 'input_audio', input_audio: { data: 'AA==', format: 'wav', uuid: 'sku-1' } }), 'messages.[0].content.[0].input_audio.uuid'],
-  ['what a model said before', spoken({ id: 'audio_1' }), 'messages.[1].audio.id'],
+  ['sound in the cache of a server', user({ type: 'input_audio', input_audio: { data: 'AA==', format: 'wav', uuid: 'sku-1' } }), 'messages.[0].content.[0].input_audio.uuid'],
+  ['an earlier spoken answer', spoken({ id: 'audio_1' }), 'messages.[1].audio.id'],
   ['the first of several', { messages: [{ role: 'user', content: [{ type: 'text', text: 'Read' }, { type: 'file', file: { file_id: 'file-1' } }] }, { role: 'assistant', content: 'No', audio: { id: 'audio_1' } }] }, 'messages.[0].content.[1].file.file_id'],
   ['none in data', user({ type: 'file', file: { file_data: DATA, file_id: null, filename: 'a.pdf' } }), undefined],
-  ['none where the id is empty', user({ type: 'file', file: { file_data: DATA, file_id: '' } }), undefined],
+  ['none for an empty id', user({ type: 'file', file: { file_data: DATA, file_id: '' } }), undefined],
   ['none in sound without an id', spoken({ transcript: 'Hello' }), undefined],
   ['none in text', { ...user({ type: 'text', text: 'file_id: file-1' }), metadata: { file_id: 'file-1' } }, undefined],
 ])('finds the id of something stored at a provider: %s', (_what, over, param) => {

@@ -150,7 +150,7 @@ describe('POST /v1/feedback', () => {
     ['a score below 0', { ...GIVEN, score: -0.01 }, 'invalid_value', 'score'],
     ['a score above 1', { ...GIVEN, score: 1.01 }, 'invalid_value', 'score'],
     ['a score as text', { ...GIVEN, score: '1' }, 'invalid_type', 'score'],
-    ['an endless score', '{"request_id":"chatcmpl-1","score":1e999}', 'invalid_type', 'score'],
+    ['an infinite score', '{"request_id":"chatcmpl-1","score":1e999}', 'invalid_type', 'score'],
     ['an empty request', { ...GIVEN, request_id: '' }, 'invalid_value', 'request_id'],
     ['a request that is too long', { ...GIVEN, request_id: 'x'.repeat(201) }, 'invalid_value', 'request_id'],
     ['another account', { ...GIVEN, account_id: 'acct_other' }, 'invalid_value', 'account_id'],

@@ -16,7 +16,7 @@ test.each([
   ['a dated name', 'gpt-4o-2024-08-06', { nearestModel: 'openai/gpt-4o' }, "does not exist or is not available to this key. Ask for 'openai/gpt-4o'."],
   ['a name with a provider', 'azure/gpt-4o', { nearestModel: 'openai/gpt-4o', nearestProvider: 'azure-openai' }, '`provider: {"only": ["azure-openai"]}`'],
   ['a model of a provider that is not set up', 'x-ai/grok-4.3', { unsetProviders: ['xai'] }, 'none of its providers is set up here: xai.'],
-  ['a name of nothing', 'maker/none', {}, 'GET /v1/models lists the names that this key may use.'],
+  ['an unknown name', 'maker/none', {}, 'GET /v1/models lists the names that this key may use.'],
 ])('for a model that is not listed the error names what to ask for, as for a completion: %s', async (_what, model, found, hint) => {
   const asked: unknown[] = [];
   door.routes.set('ListModels', (message) => {

@@ -10,7 +10,7 @@ interface Document {
   readonly components: { readonly schemas: Readonly<Record<string, object>> };
 }
 const document = openApiDocument() as Document;
-/** Served by services that a test's door does not have, or not yet. */
+/** Paths of services that are absent in these tests. */
 const ELSEWHERE = ['/api/plugins', '/api/memory', '/v1/chat/completions'];
 
 describe('/openapi.json', () => {

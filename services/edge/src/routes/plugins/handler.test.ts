@@ -9,12 +9,12 @@ const MODELS = [{ id: 'openai/painter', provider: 'openai' }, { id: 'x/painter',
 const plugins = { unary: () => Promise.resolve({ manifests: Buffer.from(JSON.stringify([PLAIN, { ...PLAIN, id: 'image-gen', models: MODELS }])) }) } as unknown as NonNullable<Parameters<typeof answerPlugins>[0]>;
 
 test.each<[string, Partial<Account__Output>, readonly string[], readonly string[]]>([
-  ['all, where there are no lists', {}, [], ['openai/painter', 'x/painter', 'x/sketch']],
-  ['none that is denied, whatever it is called by', { denyModels: ['Painter'] }, [], ['x/sketch']],
-  ['those alone that are allowed', { allowModels: ['openai/gpt-4o', 'x/*'] }, [], ['x/painter', 'x/sketch']],
-  ['what the key allows too', { allowModels: ['x/*'] }, ['X/Sketch', 'openai/painter'], ['x/sketch']],
-  ['all but the denied, where the choice is left to us', { allowModels: ['auto'], denyModels: ['x/sketch'] }, [], ['openai/painter', 'x/painter']],
-  ['none, where chat models alone are allowed', { allowModels: ['openai/gpt-4o'] }, [], []],
+  ['all, without lists', {}, [], ['openai/painter', 'x/painter', 'x/sketch']],
+  ['no denied one, under any name', { denyModels: ['Painter'] }, [], ['x/sketch']],
+  ['only allowed ones', { allowModels: ['openai/gpt-4o', 'x/*'] }, [], ['x/painter', 'x/sketch']],
+  ['those that the key allows, too', { allowModels: ['x/*'] }, ['X/Sketch', 'openai/painter'], ['x/sketch']],
+  ['all except denied ones, if the plugin chooses', { allowModels: ['auto'], denyModels: ['x/sketch'] }, [], ['openai/painter', 'x/painter']],
+  ['none, if only chat models are allowed', { allowModels: ['openai/gpt-4o'] }, [], []],
   ['none of a provider that is denied', { denyProviders: ['Azure', 'simulator/fast'] }, [], ['openai/painter']],
   ['those of providers that are allowed', { allowProviders: ['azure'] }, [], ['x/painter']],
 ])('lists which models a plugin may use for this key: %s', async (_what, account, allowedModels, left) => {
