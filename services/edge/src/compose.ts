@@ -189,8 +189,8 @@ export function composeEdge(config: EdgeConfig, { clock, randomBytes, log, withP
       return outcomes;
     };
     const untold = await settleRequests({ inFlight: () => edgeMetrics.inFlight(), settle, clock, endMs });
-    if (untold > 0) log.warn('Outcomes could not be told to their workers, which will conclude by themselves.', { outcomes: untold });
-    if (unended > 0) log.warn('Ends of requests under an Idempotency-Key could not be told: their repeats wait for the ledger, and what was to be kept is not.', { requests: unended });
+    if (untold > 0) log.warn('Outcomes of attempts could not be sent to their workers, which will conclude by themselves.', { outcomes: untold });
+    if (unended > 0) log.warn('The ends of requests with an Idempotency-Key could not be stored: their repeats wait for the ledger, and their answers are not kept.', { requests: unended });
     advances?.close();
     await freedHolds?.stop();
     await schemas.stop();

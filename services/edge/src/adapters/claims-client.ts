@@ -24,7 +24,7 @@ function foundOf({ outcome, requestId, costNanoUsd, answer, leaseLeftMs, leftMs,
     case 'DONE':
       return { outcome, requestId, costNanoUsd: costNanoUsd === undefined ? undefined : BigInt(costNanoUsd), answer: answer.length === 0 ? undefined : answer };
     case 'CLAIM_OUTCOME_UNSPECIFIED':
-      throw new Fault('claims_unavailable', 'accounts told no outcome of a claim');
+      throw new Fault('claims_unavailable', 'accounts gave no outcome for a claim');
   }
 }
 

@@ -59,7 +59,7 @@ export function createQuotaClient(client: RpcClient, clock: Pick<Clock, 'monoton
         // Only while quota is away (503) does edge decide by itself. Other errors concern the request.
         const admission = FAULTS[code].httpStatus === 503 ? local?.admit(request) : undefined;
         if (admission !== undefined) return admission;
-        throw new Fault('quota_unavailable', 'no admission', { cause: error, retryAfterMs: toFault(error).retryAfterMs ?? waitOf(request.requestId ?? '') });
+        throw new Fault('quota_unavailable', 'the request could not be admitted', { cause: error, retryAfterMs: toFault(error).retryAfterMs ?? waitOf(request.requestId ?? '') });
       }
     },
     release,
@@ -71,7 +71,7 @@ export function createQuotaClient(client: RpcClient, clock: Pick<Clock, 'monoton
         if (unheldRequestIds.length > 0 || (heldIn !== '' && heldIn !== epoch)) throw new Fault('quota_unavailable', 'the hold was lost');
         return refusedRequestIds.length === 0;
       } catch (error) {
-        throw new Fault('quota_unavailable', 'no extension', { cause: error, retryAfterMs: toFault(error).retryAfterMs ?? waitOf(requestId) });
+        throw new Fault('quota_unavailable', 'the hold could not be extended', { cause: error, retryAfterMs: toFault(error).retryAfterMs ?? waitOf(requestId) });
       }
     },
   };

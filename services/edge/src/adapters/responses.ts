@@ -7,7 +7,7 @@ import type { Socket } from 'node:net';
 export const STALLED_READER_MS = 60_000;
 
 /** The error of a connection that is destroyed because its client reads nothing. It counts as closed by the client, whose requests end (`hasLeft` of an answer). */
-export const BROKEN_BY_CLIENT = new Error('the client takes no answer');
+export const BROKEN_BY_CLIENT = new Error('the client does not read its answer');
 
 /** To be called once the whole answer was written: a client that takes nothing of the rest for a minute is cut off. */
 export function watchRest(response: ServerResponse): void {

@@ -24,7 +24,7 @@ export function createRoutingClient(client: RpcClient, clock: Pick<Clock, 'monot
           return ask(request, Math.max(1, Math.ceil(endMs - clock.monotonicMs())));
         });
       } catch (error) {
-        throw new Fault('routing_unavailable', 'no decision', { cause: error });
+        throw new Fault('routing_unavailable', 'routing gave no decision', { cause: error });
       }
     },
     // No plan is kept here: see kept-plans.ts.

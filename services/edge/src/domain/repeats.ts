@@ -212,7 +212,7 @@ export function createRepeats({ claims, ledger, clock, onTakenOver }: RepeatsOpt
         if (isLost) return new Fault('overloaded', 'the claim was lost, since edge did not renew it in time');
         if (isKept()) return undefined;
       }
-      return new Fault('claims_unavailable', 'a claim cannot be kept');
+      return new Fault('claims_unavailable', 'the claim could not be confirmed');
     };
     renewLater();
     return {

@@ -93,7 +93,7 @@ export function createApiPolicyRouter({ control: { call, parse, refuse, fail, ca
   const answer = (response: Response, { account, problem }: AccountAnswer__Output): void => {
     if (account !== null) sendJson(response, 200, policyBody(account));
     else if (problem !== '') refuse(response, problem);
-    else throw new Fault('internal_error', 'the account of a key is gone');
+    else throw new Fault('internal_error', 'the account of a key does not exist');
   };
   const idOf = (request: Request): string => callerOf(request).caller.account.id;
 

@@ -29,7 +29,7 @@ export function createDecisionsRouters({ billing, routing, control, needsScope }
     try {
       return await client.unary<Message, Answer>(method, message, { deadlineMs: DEADLINE_MS, requestId: callerOf(request).requestId });
     } catch (error) {
-      throw error instanceof Fault && error.code === 'internal_error' ? error : new Fault(code, 'a neighbour did not answer', { cause: error });
+      throw error instanceof Fault && error.code === 'internal_error' ? error : new Fault(code, 'the service did not answer', { cause: error });
     }
   };
   /** A decision that routing has not sent to billing yet. */
