@@ -4,7 +4,8 @@ import { API_ERRORS } from './errors.js';
 const MONEY = 'What the key and the account may still spend is at GET /api/limits.';
 const SPENT = 'What was spent is at GET /api/usage, request by request at GET /api/requests.';
 const DETAILS = 'Prices, limits and providers of models are at GET /v1/models?detail=full.';
-const KEYS = `Keys are made, listed and revoked at /api/auth. ${MONEY}`;
+const KEYS = `Keys are made, listed, changed and revoked at /api/auth. ${MONEY}`;
+const CREDENTIALS = "An account's own credentials at providers are at /api/providers.";
 const HEALTH = 'Health and metrics are on a port of their own (METRICS_PORT): GET /livez, /readyz and /metrics.';
 const ACCOUNTS = 'Accounts are made by the operator, with `npm run -s admin -- account create`.';
 const ASSISTANTS = 'Assistants are not offered.';
@@ -42,6 +43,14 @@ const INSTEAD: ReadonlyMap<string, string> = new Map([
   ['customer', ACCOUNTS],
   ['budget', 'Cost caps are part of a key (/api/auth) and of the policy of an account (/api/policy).'],
   ['ui', 'The dashboard is at /dashboard.'],
+  // Portkey's.
+  ['api-keys', KEYS],
+  ['virtual-keys', CREDENTIALS],
+  ['integrations', CREDENTIALS],
+  ['analytics', SPENT],
+  ['logs', SPENT],
+  ['configs', 'Configs are not kept here: name fallbacks and preferences in the request (`models`, `provider`).'],
+  ['prompts', 'Prompts are not kept here: send the messages themselves.'],
   // What monitors ask for.
   ['health', HEALTH],
   ['healthz', HEALTH],
