@@ -30,6 +30,15 @@ test('has is true until all requests of the key have ended', () => {
   expect(told()).toEqual([false, false]);
 });
 
+test('cuts and counts a request once, however often its key is said to be compromised', () => {
+  const running = createRunningRequests();
+  const cuts: string[] = [];
+  running.enter('key_a', () => void cuts.push('first'));
+  expect([running.cut('key_a'), running.cut('key_a')]).toEqual([1, 0]);
+  running.enter('key_a', () => void cuts.push('second'));
+  expect([running.cut('key_a'), cuts]).toEqual([0, ['first', 'second']]);
+});
+
 test('stop ends the requests of all keys', () => {
   const running = createRunningRequests();
   const ended: string[] = [];

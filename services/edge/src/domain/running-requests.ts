@@ -10,7 +10,7 @@ export type EndRequest = (how: 'cut' | 'stop') => void;
 export interface RunningRequests {
   /** Adds a request. `end` is called at once if its key was cut before (the key may have been looked up just earlier). The returned function removes the request; call it once. */
   enter(keyId: string, end: EndRequest): () => void;
-  /** Cuts all requests of the key; returns how many. */
+  /** Cuts all requests of the key, each once, since a compromise is told by the bus and by accounts; returns how many. */
   cut(keyId: string): number;
   /** Stops all requests. */
   stop(): void;
@@ -23,9 +23,15 @@ export interface RunningRequests {
 export function createRunningRequests(): RunningRequests {
   const byKey = new LiveMap<string, LiveList<EndRequest>>();
   const cutKeys = new Set<string>(); // kept: keys that were compromised.
+  /** Told already; they stay among the running until they have ended. */
+  const told = new WeakSet<EndRequest>();
+  const cutOff = (end: EndRequest): void => {
+    told.add(end);
+    end('cut');
+  };
   return {
     enter: (keyId, end) => {
-      if (cutKeys.size > 0 && cutKeys.has(keyId)) end('cut');
+      if (cutKeys.size > 0 && cutKeys.has(keyId)) cutOff(end);
       let running = byKey.get(keyId);
       if (running === undefined) byKey.set(keyId, (running = new LiveList()));
       const slot = running.add(end);
@@ -41,8 +47,8 @@ export function createRunningRequests(): RunningRequests {
           cutKeys.delete(oldest);
           break;
         }
-      const running = byKey.get(keyId)?.all() ?? [];
-      for (const end of running) end('cut');
+      const running = (byKey.get(keyId)?.all() ?? []).filter((end) => !told.has(end));
+      for (const end of running) cutOff(end);
       return running.length;
     },
     stop: () => {
