@@ -97,6 +97,13 @@ test.each([
   socket.destroy();
 });
 
+test('several requests at once, bodies and all, are all answered on one connection', async () => {
+  const { socket, told } = await hold((headOf() + BODY).repeat(3));
+  await until(() => told().match(/HTTP\/1\.1 200/g)?.length === 3 && told().endsWith('}'));
+  expect(told()).not.toMatch(/^connection: close/im);
+  socket.destroy();
+});
+
 test('a client that sends a large body without waiting, and reads nothing before all is sent, gets to read its refusal', async () => {
   const length = 16 * BODY_BYTES_MAX;
   const socket = connect(Number(new URL(door.url).port), '127.0.0.1');

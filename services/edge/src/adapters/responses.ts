@@ -31,9 +31,18 @@ export function inviteBody(request: IncomingMessage): void {
   const response = uninvited.get(request);
   uninvited.delete(request);
   if (response === undefined) return;
-  // node:http would put it behind the head of an answer that waits for those before it.
-  if (response.socket === null) response.once('socket', () => response.headersSent || response.writeContinue());
-  else response.writeContinue();
+  if (response.socket !== null) {
+    response.writeContinue();
+    return;
+  }
+  // node:http would put it behind the head of an answer that waits for those before it, and close behind one without it.
+  (response as unknown as AskedResponse)._sent100 = true;
+  response.once('socket', () => response.headersSent || response.writeContinue());
+}
+
+/** What node:http itself looks at to tell whether a body was asked for. */
+interface AskedResponse {
+  _sent100: boolean;
 }
 
 /**
