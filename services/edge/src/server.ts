@@ -71,6 +71,8 @@ export function createPublicServer({ chat, site, gate, makeId, clock, isFull, is
       gate.fail(response, makeId('call'), apiError('bad_json', { message: 'A request needs one Host header.' }));
       return;
     }
+    // It may be the half of a trick: to what reads no chunks its body ends elsewhere (RFC 9112, section 6.1).
+    if (request.httpVersion === '1.0' && request.headers['transfer-encoding'] !== undefined) response.shouldKeepAlive = false;
     const path = pathOf(request.url ?? '');
     if (request.method !== 'POST' || (path !== CHAT_PATH && path !== `${CHAT_PATH}/`)) {
       response.setTimeout(STALLED_READER_MS, () => response.destroy(BROKEN_BY_CLIENT));
@@ -110,6 +112,8 @@ export function createPublicServer({ chat, site, gate, makeId, clock, isFull, is
       return;
     }
     const response = answering.get(socket);
+    // It said that it would ask nothing more: what it sends all the same is read by nobody, and its answer stands until it leaves.
+    if (error.code === 'HPE_CLOSED_CONNECTION' && response?.writableFinished === false && !socket.readableEnded) return;
     if (error.code === TIMED_OUT && response !== undefined && isBehindAnother(response)) {
       // Earlier answers end first. An incomplete request is given up and ends the connection when its turn comes; so does incomplete data after a complete one.
       if (!response.req.complete && !response.writableEnded) breakOff(response);

@@ -1,0 +1,31 @@
+/** Where a request ends and what it names, as seen by clients that write HTTP in unusual ways. */
+import { afterEach, beforeEach, expect, test } from '@jest/globals';
+import { until } from '@signalbox/testkit/until';
+import { chatText, hello, readRaw, startDoor, type Door } from './testing/door.js';
+import { answersWith } from './testing/scripts.js';
+
+const answers = answersWith('ok');
+const BODY = JSON.stringify(hello);
+
+let door: Door;
+beforeEach(async () => {
+  door = await startDoor();
+  door.neighbours.scripts.set('a', answers);
+});
+afterEach(() => door.stop());
+
+test('what a client sends behind its last request costs it no answer; it is given up when it leaves', async () => {
+  const last = chatText(door.key, BODY, { lines: 'connection: close\r\n' });
+  expect((await readRaw(door.raw(`${last}${chatText(door.key, BODY)}`))).match(/^HTTP\/1\.1 .*|"content":"ok"/gm)).toEqual(['HTTP/1.1 200 OK', '"content":"ok"']);
+  expect(door.neighbours.calls).toHaveLength(1);
+  door.neighbours.scripts.set('a', () => undefined);
+  const socket = door.raw(`${last}x`);
+  await until(() => door.neighbours.calls.length === 2);
+  socket.end();
+  await until(() => door.neighbours.calls[1]?.isCancelled === true && door.metrics.inFlight() === 0);
+});
+
+test('a connection of HTTP/1.0 ends behind a body in chunks: what stands before us may have seen its end elsewhere', async () => {
+  const head = chatText(door.key, '', { lines: 'connection: keep-alive\r\n' }).replace('HTTP/1.1', 'HTTP/1.0').replace('content-length: 0', 'transfer-encoding: chunked');
+  expect(await readRaw(door.raw(`${head}${BODY.length.toString(16)}\r\n${BODY}\r\n0\r\n\r\n`))).toMatch(/^HTTP\/1\.1 200 [^]*connection: close/i);
+});
