@@ -29,3 +29,8 @@ test('a connection of HTTP/1.0 ends behind a body in chunks: what stands before 
   const head = chatText(door.key, '', { lines: 'connection: keep-alive\r\n' }).replace('HTTP/1.1', 'HTTP/1.0').replace('content-length: 0', 'transfer-encoding: chunked');
   expect(await readRaw(door.raw(`${head}${BODY.length.toString(16)}\r\n${BODY}\r\n0\r\n\r\n`))).toMatch(/^HTTP\/1\.1 200 [^]*connection: close/i);
 });
+
+test.each(['/v1/chat/completions#x', '/v1/chat/completions/?a#/x', 'ftp://x/v1/chat/completions', 'HTTPS://x:1/v1/chat/completions?a=b://c'])('a completion is asked for at %s', async (target) => {
+  const text = chatText(door.key, BODY, { lines: 'connection: close\r\n' }).replace('/v1/chat/completions', target);
+  expect(await readRaw(door.raw(text))).toMatch(/^HTTP\/1\.1 200 /);
+});

@@ -202,9 +202,9 @@ function namesOneHost({ rawHeaders, httpVersion }: IncomingMessage): boolean {
   return count === 1 || (count === 0 && httpVersion === '1.0');
 }
 
-/** The path of a request target, which may be a whole URL. */
+/** The path of a request target, which may be a whole URL, as express reads it. */
 function pathOf(url: string): string {
-  const query = url.indexOf('?');
-  const target = query < 0 ? url : url.slice(0, query);
-  return target.startsWith('/') ? target : target.replace(/^https?:\/\/[^/]*/i, '');
+  const end = url.search(/[?#]/);
+  const target = end < 0 ? url : url.slice(0, end);
+  return target.startsWith('/') ? target : target.replace(/^[a-z][a-z0-9+.-]*:\/\/[^/]*/i, '');
 }
