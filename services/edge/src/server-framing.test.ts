@@ -1,7 +1,8 @@
 /** Where a request ends and what it names, as seen by clients that write HTTP in unusual ways. */
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
-import { until } from '@signalbox/testkit/until';
+import { oneTurn, until } from '@signalbox/testkit/until';
 import { chatText, hello, readRaw, startDoor, type Door } from './testing/door.js';
+import type { PlayedCall } from './testing/neighbours.js';
 import { answersWith } from './testing/scripts.js';
 
 const answers = answersWith('ok');
@@ -23,6 +24,28 @@ test('what a client sends behind its last request costs it no answer; it is give
   await until(() => door.neighbours.calls.length === 2);
   socket.end();
   await until(() => door.neighbours.calls[1]?.isCancelled === true && door.metrics.inFlight() === 0);
+});
+
+test('a request behind one whose answer ends the connection is not run: nobody would be told what it cost', async () => {
+  door.isOpen = false;
+  const socket = door.raw(chatText(door.key, BODY) + chatText(door.key, BODY) + chatText(door.key, BODY));
+  expect((await readRaw(socket)).match(/^HTTP\/1\.1 .*|^connection: .*/gim)).toEqual(['HTTP/1.1 200 OK', 'Connection: close']);
+  expect([door.neighbours.calls.length, door.metrics.inFlight()]).toEqual([1, 0]);
+});
+
+test('nor are so many that they would fill the memory', async () => {
+  door.isOpen = false;
+  let call: PlayedCall | undefined;
+  door.neighbours.scripts.set('a', (played) => void (call = played));
+  let begun = 0;
+  door.server.prependListener('request', () => (begun += 1));
+  const socket = door.raw(chatText(door.key, BODY).repeat(20_000));
+  await until(() => call !== undefined && begun > 33);
+  for (let turn = 0; turn < 100; turn += 1) await oneTurn();
+  expect(begun).toBeLessThan(2_000);
+  if (call !== undefined) answers(call);
+  expect((await readRaw(socket)).match(/^HTTP\/1\.1 .*/gm)).toEqual(['HTTP/1.1 200 OK']);
+  expect(door.metrics.inFlight()).toBe(0);
 });
 
 test('a connection of HTTP/1.0 ends behind a body in chunks: what stands before us may have seen its end elsewhere', async () => {

@@ -58,12 +58,18 @@ export function createPublicServer({ chat, site, gate, makeId, clock, isFull, is
     return true;
   };
   const listener = (request: IncomingMessage, response: ServerResponse): void => {
+    const isBehindLast = response.socket === null && answering.get(request.socket)?.shouldKeepAlive === false;
     answering.set(request.socket, response);
     response.on('error', ignore);
     // The header alone would have node:http close before the body is through.
-    if (!isOpen()) response.shouldKeepAlive = false;
+    if (isBehindLast || !isOpen()) response.shouldKeepAlive = false;
     if (response.socket === null && !mayWait(request, response)) {
       gate.fail(response, makeId('call'), apiError('overloaded', { retryAfterMs: 1_000 }));
+      return;
+    }
+    if (isBehindLast) {
+      // The connection ends with the answer before it: nobody would be given its own. It is not run, and may be sent again.
+      request.resume();
       return;
     }
     if (!namesOneHost(request)) {
@@ -71,7 +77,7 @@ export function createPublicServer({ chat, site, gate, makeId, clock, isFull, is
       gate.fail(response, makeId('call'), apiError('bad_json', { message: 'A request needs one Host header.' }));
       return;
     }
-    // It may be the half of a trick: to what reads no chunks its body ends elsewhere (RFC 9112, section 6.1).
+    // What reads no chunks sees its body end elsewhere: nothing is read behind it (RFC 9112, section 6.1).
     if (request.httpVersion === '1.0' && request.headers['transfer-encoding'] !== undefined) response.shouldKeepAlive = false;
     const path = pathOf(request.url ?? '');
     if (request.method !== 'POST' || (path !== CHAT_PATH && path !== `${CHAT_PATH}/`)) {
