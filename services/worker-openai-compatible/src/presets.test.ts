@@ -137,32 +137,6 @@ describe('presets', () => {
     expect(messagesFor('cerebras', messages)).toEqual([{ role: 'user', name: 'Alice', content: 'Hi' }, { ...said, reasoning: 'Two and two.' }, { ...said, reasoning: 'Its own.' }, said]);
   });
 
-  test.each<[keyof typeof PRESETS, object]>([
-    ['deepseek', { thinking: { type: 'enabled' }, reasoning_effort: 'high' }],
-    ['moonshot', { reasoning_effort: 'high' }],
-    ['xiaomi', { thinking: { type: 'enabled' }, reasoning_effort: 'high' }],
-    ['zai', { thinking: { type: 'enabled' }, reasoning_effort: 'high' }],
-  ])('%s, asked for the effort high, is told %j', (id, told) => {
-    const fields = [{ name: 'reasoning_effort', value: Buffer.from('"high"') }];
-    const { model: _model, stream: _stream, ...rest } = JSON.parse(composeChatBody({ providerModelId: 'm', stream: false, maxTokensParam: '', temperatureMax: 0, fields }, presetOf(id).quirks).toString()) as Record<string, unknown>;
-    expect(rest).toEqual(told);
-  });
-
-  const SAID = [{ role: 'system', content: [{ type: 'text', text: 'x' }] }, { role: 'assistant', content: null, reasoning: 'r', tool_calls: [{ id: 'a', type: 'function', function: { name: 'f', arguments: '{}' } }] }, { role: 'tool', tool_call_id: 'a', content: [{ type: 'text', text: '1' }] }, { role: 'assistant', content: 'y' }];
-  const saidTo = (id: keyof typeof PRESETS): string => {
-    const fields = [{ name: 'messages', value: Buffer.from(JSON.stringify(SAID)) }];
-    return composeChatBody({ providerModelId: 'm', stream: false, maxTokensParam: '', temperatureMax: 0, fields }, presetOf(id).quirks).toString();
-  };
-
-  test('hosts whose models go on from calls only with thought get one with each message, the others none that is not theirs', () => {
-    expect(Object.keys(PRESETS).filter((id) => isPresetId(id) && saidTo(id).includes('"reasoning_content":" "'))).toEqual(['deepseek', 'moonshot', 'xiaomi']);
-    expect(Object.keys(PRESETS).filter((id) => isPresetId(id) && saidTo(id).includes('"reasoning_content":"r"'))).toEqual(['deepseek', 'moonshot', 'xiaomi']);
-  });
-
-  test('hosts of open models get texts whole', () => {
-    expect(Object.keys(PRESETS).filter((id) => isPresetId(id) && saidTo(id).includes('"type":"text"'))).toEqual(['meta', 'mistral', 'openrouter', 'xai']);
-  });
-
   // Routing keeps requests away by capabilities, or leaves these out for every host but OpenAI's own.
   const KNOWN_OTHERWISE = new Set([...PLATFORM, 'n', 'logprobs', 'top_logprobs', 'tools', 'tool_choice', 'parallel_tool_calls']);
 

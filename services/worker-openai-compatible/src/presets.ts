@@ -14,9 +14,7 @@ export interface Preset {
 
 const HOST: ChatQuirks = { ...NO_QUIRKS, developerAsSystem: true };
 /** Hosts of open models, some of which continue their reasoning only if they are sent their earlier reasoning. */
-const OPEN_HOST: ChatQuirks = { ...HOST, thoughtFields: ['reasoning', 'reasoning_content'], joinsTexts: true };
-/** Their models think by default, and go on from calls only with the thought before them. */
-const THINKING_HOST: ChatQuirks = { ...OPEN_HOST, thoughtFields: ['reasoning_content'], wantsThought: true };
+const OPEN_HOST: ChatQuirks = { ...HOST, thoughtFields: ['reasoning', 'reasoning_content'] };
 /** Parameters of OpenAI's own platform that strict hosts refuse. */
 const PLATFORM = ['service_tier', 'metadata', 'verbosity', 'modalities'];
 const LOGPROBS = ['logprobs', 'top_logprobs'];
@@ -34,7 +32,7 @@ export const PRESETS = {
     quirks: { ...HOST, thoughtFields: ['reasoning'], renamesThought: true, messageFields: ['role', 'content', 'name', 'reasoning', 'tool_calls', 'tool_call_id'], dropFields: [...PENALTIES, ...PLATFORM] },
   },
   deepinfra: { baseUrl: 'https://api.deepinfra.com/v1/openai', credentials: ['DEEPINFRA_API_KEY', 'DEEPINFRA_TOKEN'], baseUrlVariable: 'DEEPINFRA_BASE_URL', quirks: OPEN_HOST },
-  deepseek: { baseUrl: 'https://api.deepseek.com/v1', credentials: ['DEEPSEEK_API_KEY'], baseUrlVariable: 'DEEPSEEK_BASE_URL', quirks: { ...THINKING_HOST, thinking: 'switch' } },
+  deepseek: { baseUrl: 'https://api.deepseek.com/v1', credentials: ['DEEPSEEK_API_KEY'], baseUrlVariable: 'DEEPSEEK_BASE_URL', quirks: { ...OPEN_HOST, thinking: 'switch' } },
   fireworks: { baseUrl: 'https://api.fireworks.ai/inference/v1', credentials: ['FIREWORKS_API_KEY'], baseUrlVariable: 'FIREWORKS_BASE_URL', quirks: OPEN_HOST },
   // Answers 400 to a `name` in a message, to fields it does not know, and to thoughts where the model has none.
   groq: {
@@ -62,8 +60,8 @@ export const PRESETS = {
       dropFields: [...PLATFORM, ...LOGPROBS, 'logit_bias', 'user'],
     },
   },
-  // Does not fetch images from URLs. The models of K2 have a switch for thinking, K3 has an effort: both together are refused.
-  moonshot: { baseUrl: 'https://api.moonshot.ai/v1', credentials: ['MOONSHOT_API_KEY'], baseUrlVariable: 'MOONSHOT_BASE_URL', quirks: { ...THINKING_HOST, thinking: 'switch-off', inlinesImages: true, dropFields: PLATFORM } },
+  // Does not fetch images from URLs.
+  moonshot: { baseUrl: 'https://api.moonshot.ai/v1', credentials: ['MOONSHOT_API_KEY'], baseUrlVariable: 'MOONSHOT_BASE_URL', quirks: { ...OPEN_HOST, thinking: 'switch', inlinesImages: true, dropFields: PLATFORM } },
   nebius: { baseUrl: 'https://api.tokenfactory.nebius.com/v1', credentials: ['NEBIUS_API_KEY'], baseUrlVariable: 'NEBIUS_BASE_URL', quirks: OPEN_HOST },
   novita: { baseUrl: 'https://api.novita.ai/openai/v1', credentials: ['NOVITA_API_KEY'], baseUrlVariable: 'NOVITA_BASE_URL', quirks: OPEN_HOST },
   // Data policy and price depend on the host that it picks. Routing therefore sends it no requests with privacy preferences, and it reports what it charges with the usage.
@@ -81,7 +79,7 @@ export const PRESETS = {
   vllm: { baseUrl: 'http://localhost:8000/v1', credentials: ['VLLM_API_KEY'], baseUrlVariable: 'VLLM_BASE_URL', isCredentialOptional: true, quirks: { ...OPEN_HOST, inlinesImages: true } },
   // Answers 400 to penalties and, for reasoning models, to `stop`, which routing leaves out.
   xai: { baseUrl: 'https://api.x.ai/v1', credentials: ['XAI_API_KEY'], baseUrlVariable: 'XAI_BASE_URL', quirks: { ...HOST, dropFields: [...PLATFORM, ...PENALTIES] } },
-  xiaomi: { baseUrl: 'https://api.xiaomimimo.com/v1', credentials: ['XIAOMI_API_KEY'], baseUrlVariable: 'XIAOMI_BASE_URL', quirks: { ...THINKING_HOST, thinking: 'switch', dropFields: [...PLATFORM, ...LOGPROBS, 'logit_bias'] } },
+  xiaomi: { baseUrl: 'https://api.xiaomimimo.com/v1', credentials: ['XIAOMI_API_KEY'], baseUrlVariable: 'XIAOMI_BASE_URL', quirks: { ...OPEN_HOST, thinking: 'switch', dropFields: [...PLATFORM, ...LOGPROBS, 'logit_bias'] } },
   // Supports only `auto` or no tools as tool choice, and one stop sequence; reports usage unasked.
   zai: {
     baseUrl: 'https://api.z.ai/api/paas/v4',

@@ -12,7 +12,6 @@ function adapt(body: Body, quirks: Partial<ChatQuirks>): Body {
 const tool = (name: string) => ({ type: 'function', function: { name, parameters: {} } });
 const named = { type: 'function', function: { name: 'b' } };
 const TOOLS = [tool('a'), tool('b')];
-const LONG = '“long” \\ '.repeat(20_000);
 const call = (id: string) => ({ id, type: 'function', function: { name: 'a', arguments: '{}' }, extra_content: { google: {} } });
 
 describe('quirks of hosts', () => {
@@ -46,58 +45,11 @@ describe('quirks of hosts', () => {
       { messages: [{ role: 'assistant', content: 'a', reasoning_content: 'r' }] },
     ],
     [
-      'thought that a client did not send back, or under another name, for a host that wants it beside calls',
-      { thoughtFields: ['reasoning_content'], wantsThought: true },
-      {
-        messages: [
-          { role: 'user', content: 'x' },
-          { role: 'assistant', content: null, tool_calls: [{ id: 'a', type: 'function', function: { name: 'a', arguments: '{}' } }] },
-          { role: 'tool', tool_call_id: 'a', content: '1' },
-          { role: 'assistant', content: 'b', reasoning: 'r', reasoning_content: '' },
-          { role: 'assistant', content: 'c', reasoning: 'other', reasoning_content: 'own' },
-        ],
-      },
-      {
-        messages: [
-          { role: 'user', content: 'x' },
-          { role: 'assistant', content: null, reasoning_content: ' ', tool_calls: [{ id: 'a', type: 'function', function: { name: 'a', arguments: '{}' } }] },
-          { role: 'tool', tool_call_id: 'a', content: '1' },
-          { role: 'assistant', content: 'b', reasoning_content: 'r' },
-          { role: 'assistant', content: 'c', reasoning_content: 'own' },
-        ],
-      },
-    ],
-    ['no thought, where nothing was called', { thoughtFields: ['reasoning_content'], wantsThought: true }, { messages: [{ role: 'user', content: 'x' }, { role: 'assistant', content: 'a', tool_calls: [] }] }, { messages: [{ role: 'user', content: 'x' }, { role: 'assistant', content: 'a', tool_calls: [] }] }],
-    [
       'calls as a client put them together from a stream, with their places',
       {},
       { messages: [{ role: 'assistant', content: null, tool_calls: [{ index: 0, id: 'call_1', type: 'function', function: { name: 'a', arguments: '{"index":1}' } }] }] },
       { messages: [{ role: 'assistant', content: null, tool_calls: [{ id: 'call_1', type: 'function', function: { name: 'a', arguments: '{"index":1}' } }] }] },
     ],
-    [
-      'texts in parts, for a host that wants them whole',
-      { joinsTexts: true },
-      {
-        messages: [
-          { role: 'system', content: [{ type: 'text', text: 'a' }, { type: 'text', text: 'b', cache_control: { type: 'ephemeral' } }] },
-          { role: 'user', content: [{ type: 'text', text: 'c' }, { type: 'image_url', image_url: { url: 'https://x' } }] },
-          { role: 'assistant', content: [{ type: 'refusal', refusal: 'No.' }], tool_calls: [] },
-          { role: 'tool', tool_call_id: 'a', content: [{ type: 'text', text: '' }] },
-          { role: 'user', name: 'n', content: [{ type: 'text', text: LONG }, { type: 'text', text: LONG }] },
-        ],
-      },
-      {
-        messages: [
-          { role: 'system', content: 'a\nb' },
-          { role: 'user', content: [{ type: 'text', text: 'c' }, { type: 'image_url', image_url: { url: 'https://x' } }] },
-          { role: 'assistant', content: 'No.', tool_calls: [] },
-          { role: 'tool', tool_call_id: 'a', content: '' },
-          { role: 'user', name: 'n', content: `${LONG}\n${LONG}` },
-        ],
-      },
-    ],
-    ['texts in parts, one with a mark that the host reads', { joinsTexts: true, takesCacheMarks: true }, { messages: [{ role: 'user', content: [{ type: 'text', text: 'a', cache_control: { type: 'ephemeral' } }, { type: 'text', text: 'b' }] }] }, { messages: [{ role: 'user', content: [{ type: 'text', text: 'a', cache_control: { type: 'ephemeral' } }, { type: 'text', text: 'b' }] }] }],
-    ['texts in parts, for a host that takes them', {}, { messages: [{ role: 'user', content: [{ type: 'text', text: 'a' }] }] }, { messages: [{ role: 'user', content: [{ type: 'text', text: 'a' }] }] }],
     [
       'a file, where it is a document',
       { filePart: 'document_url' },
@@ -157,8 +109,6 @@ describe('quirks of hosts', () => {
     ['words of the system alone, where turns alternate', { alternates: true }, { messages: [{ role: 'system', content: 's' }, { role: 'developer', content: 't' }] }, { messages: [{ role: 'system', content: 's' }, { role: 'user', content: 't' }] }],
     ['effort none on a switch', { thinking: 'switch' }, { reasoning_effort: 'none' }, { thinking: { type: 'disabled' } }],
     ['effort high on a switch', { thinking: 'switch' }, { reasoning_effort: 'high' }, { thinking: { type: 'enabled' }, reasoning_effort: 'high' }],
-    ['effort none, where a switch is for that alone', { thinking: 'switch-off' }, { reasoning_effort: 'none' }, { thinking: { type: 'disabled' } }],
-    ['effort high, where a switch is for none alone', { thinking: 'switch-off' }, { reasoning_effort: 'high' }, { reasoning_effort: 'high' }],
     ['effort none as a budget', { thinking: 'budget' }, { reasoning_effort: 'none' }, { enable_thinking: false }],
     ['effort low as a budget', { thinking: 'budget' }, { reasoning_effort: 'low' }, { enable_thinking: true, thinking_budget: 4_096 }],
     ['effort high as a budget', { thinking: 'budget' }, { reasoning_effort: 'high' }, { enable_thinking: true }],

@@ -1,6 +1,5 @@
 /** What hosts of the OpenAI wire do unlike OpenAI, and a request's fields as such a host takes them. */
 import { isObject, type JsonObject } from '../canonical.js';
-import { plainText } from '../chat-turns.js';
 import { LongStrings } from '../long-strings.js';
 import { namedContent } from '../speakers.js';
 import { takeTurns } from './alternating.js';
@@ -34,10 +33,6 @@ export interface ChatQuirks {
   readonly thoughtModels: RegExp | undefined;
   /** The host takes a model's thought as `reasoning` and refuses `reasoning_content`, as which many clients send back either (Cerebras): it is renamed. */
   readonly renamesThought: boolean;
-  /** A conversation with calls is refused there where a message of the assistant has no `reasoning_content`: a blank stands for what the client did not send back. */
-  readonly wantsThought: boolean;
-  /** The host, or what its models' templates make of it, loses or refuses a text that comes in parts: those are joined, each on a line of its own. */
-  readonly joinsTexts: boolean;
   /** The host's word for a part that is a file. */
   readonly filePart: 'file' | 'document_url';
   /** Ids of tool calls must be nine letters or digits: others are mapped, the same id always alike. */
@@ -46,8 +41,8 @@ export interface ChatQuirks {
   readonly answersResults: boolean;
   /** User and assistant take turns there, the user first and last, and nobody speaks of tools but in words (Perplexity). */
   readonly alternates: boolean;
-  /** How the host is told whether to think: `reasoning_effort` alone, `thinking: {type}` beside it, that one instead of it where there is to be none (Moonshot refuses both together), or `enable_thinking` with a budget instead of it. */
-  readonly thinking: 'effort' | 'switch' | 'switch-off' | 'budget';
+  /** How the host is told whether to think: `reasoning_effort` alone, `thinking: {type}` beside it, or `enable_thinking` with a budget instead of it. */
+  readonly thinking: 'effort' | 'switch' | 'budget';
   /** Models, by the host's names, that think unless they are told not to, and are refused an answer in one piece while they do. undefined = none. */
   readonly thinksInStreams: RegExp | undefined;
   /** Stop sequences the host takes; more are cut off. */
@@ -62,7 +57,7 @@ export interface ChatQuirks {
   readonly stillsForTools: boolean;
 }
 
-/** Most stop sequences of a request. */
+/** Sequences that the contract allows. */
 const STOP_MAX = 4;
 
 export const NO_QUIRKS: ChatQuirks = {
@@ -76,8 +71,6 @@ export const NO_QUIRKS: ChatQuirks = {
   thoughtFields: [],
   thoughtModels: undefined,
   renamesThought: false,
-  wantsThought: false,
-  joinsTexts: false,
   filePart: 'file',
   shortToolCallIds: false,
   answersResults: false,
@@ -156,8 +149,6 @@ const THOUGHT_MARKS = ['"reasoning', '"extra_content"'] as const;
 /** The place of a call in a stream: part of no request, and refused in one by OpenAI. Clients that put calls together from a stream send it back. */
 const CALL_PLACE = 'index';
 const CALL_PLACE_MARK = `"${CALL_PLACE}"`;
-/** In a text of a client's its quotes are escaped. */
-const TEXT_PART_MARK = '"text"';
 const CACHE_FIELD = 'cache_control';
 const CACHE_MARK = `"${CACHE_FIELD}"`;
 /** Of five minutes: what an hour costs to write is in no price card. */
@@ -196,30 +187,6 @@ function adaptPart(told: unknown, quirks: ChatQuirks): unknown {
   return { type: 'document_url', document_url: file['file_data'], ...(typeof file['filename'] === 'string' ? { document_name: file['filename'] } : {}) };
 }
 
-const isTextPart = (part: unknown): part is JsonObject => isObject(part) && (typeof part['text'] === 'string' || typeof part['refusal'] === 'string') && !Object.hasOwn(part, CACHE_FIELD);
-
-/** Parts that are nothing but text, as one; a mark of a cache keeps them apart. */
-function joinedTexts(parts: readonly unknown[], { joinsTexts }: ChatQuirks): unknown {
-  return joinsTexts && parts.every(isTextPart) ? parts.map((part) => plainText([part])).join('\n') : parts;
-}
-
-const THOUGHT_FIELD = 'reasoning_content';
-/** An empty one is none to Moonshot. */
-const BLANK_THOUGHT = ' ';
-
-/** An assistant's message with its thought, under whatever name it came. */
-function withThought(message: unknown): unknown {
-  if (!isObject(message) || message['role'] !== 'assistant') return message;
-  const told = [message[THOUGHT_FIELD], message['reasoning']].find((text) => typeof text === 'string' && text !== '');
-  return { ...message, [THOUGHT_FIELD]: told ?? BLANK_THOUGHT };
-}
-
-/** Calls bind the whole conversation: also what is said behind their results. */
-function withThoughts(messages: readonly unknown[]): readonly unknown[] {
-  const hasCalls = messages.some((message) => isObject(message) && Array.isArray(message['tool_calls']) && message['tool_calls'].length > 0);
-  return hasCalls ? messages.map(withThought) : messages;
-}
-
 function adaptMessage(message: unknown, quirks: ChatQuirks): unknown {
   if (!isObject(message)) return message;
   const isAssistant = message['role'] === 'assistant';
@@ -230,7 +197,7 @@ function adaptMessage(message: unknown, quirks: ChatQuirks): unknown {
   if (quirks.shortToolCallIds && typeof adapted['tool_call_id'] === 'string') adapted['tool_call_id'] = shortId(adapted['tool_call_id']);
   if (message['role'] === 'user' && !Object.hasOwn(adapted, 'name')) adapted['content'] = namedContent(adapted['content'], message['name']);
   if (Array.isArray(adapted['tool_calls'])) adapted['tool_calls'] = (adapted['tool_calls'] as readonly unknown[]).map((call) => adaptToolCall(call, quirks));
-  if (Array.isArray(adapted['content'])) adapted['content'] = joinedTexts((adapted['content'] as readonly unknown[]).map((part) => adaptPart(part, quirks)), quirks);
+  if (Array.isArray(adapted['content'])) adapted['content'] = (adapted['content'] as readonly unknown[]).map((part) => adaptPart(part, quirks));
   return withCacheMark(adapted, quirks);
 }
 
@@ -248,8 +215,6 @@ function concerns(messages: Buffer, quirks: ChatQuirks): boolean {
   if (hasAssistant && (messages.includes(CALL_PLACE_MARK) || THOUGHT_MARKS.some((mark) => messages.includes(mark)))) return true;
   if (quirks.developerAsSystem && messages.includes('"developer"')) return true;
   if (mayHoldMarks(messages, quirks)) return true;
-  if (quirks.joinsTexts && messages.includes(TEXT_PART_MARK)) return true;
-  if (quirks.wantsThought && messages.includes('"tool_calls"')) return true;
   if (quirks.filePart !== 'file' && messages.includes('"file"')) return true;
   return (quirks.messageFields !== undefined || quirks.shortToolCallIds || quirks.answersResults) && (hasAssistant || messages.includes('"tool"') || messages.includes('"name"'));
 }
@@ -260,7 +225,7 @@ function adaptMessages(value: Uint8Array, quirks: ChatQuirks): Uint8Array {
   const messages = strings.parse();
   if (!Array.isArray(messages)) return value;
   const turns = quirks.alternates ? takeTurns(messages as readonly unknown[]) : (messages as readonly unknown[]);
-  const adapted = (quirks.wantsThought ? withThoughts(turns) : turns).map((message) => adaptMessage(message, quirks));
+  const adapted = turns.map((message) => adaptMessage(message, quirks));
   return strings.write(JSON.stringify(quirks.answersResults ? answerResults(adapted) : adapted));
 }
 
@@ -297,8 +262,7 @@ function thinkingFields(field: ChatRequestField, quirks: ChatQuirks): readonly C
   const effort = parsed(field.value);
   if (quirks.thinking === 'effort' || typeof effort !== 'string') return [field];
   const isOn = effort !== 'none';
-  if (quirks.thinking === 'switch-off' && isOn) return [field];
-  if (quirks.thinking !== 'budget') {
+  if (quirks.thinking === 'switch') {
     const told = { name: 'thinking', value: json({ type: isOn ? 'enabled' : 'disabled' }) };
     return isOn ? [told, field] : [told];
   }
