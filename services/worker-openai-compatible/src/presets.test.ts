@@ -137,6 +137,46 @@ describe('presets', () => {
     expect(messagesFor('cerebras', messages)).toEqual([{ role: 'user', name: 'Alice', content: 'Hi' }, { ...said, reasoning: 'Two and two.' }, { ...said, reasoning: 'Its own.' }, said]);
   });
 
+  const told = (id: PresetId, providerModelId: string, over: object): object => {
+    const fields = Object.entries(over).map(([name, value]) => ({ name, value: Buffer.from(JSON.stringify(value)) }));
+    const { thinking, reasoning_effort } = JSON.parse(composeChatBody({ providerModelId, stream: false, maxTokensParam: '', temperatureMax: 0, fields }, presetOf(id).quirks).toString()) as Record<string, unknown>;
+    return { ...(thinking === undefined ? {} : { thinking }), ...(reasoning_effort === undefined ? {} : { reasoning_effort }) };
+  };
+  const ON = { thinking: { type: 'enabled' } };
+  const OFF = { thinking: { type: 'disabled' } };
+
+  test.each<[PresetId, string, string, object]>([
+    ['moonshot', 'kimi-k2.6', 'high', ON],
+    ['moonshot', 'kimi-k2.6', 'none', OFF],
+    ['moonshot', 'kimi-k3', 'high', { reasoning_effort: 'high' }],
+    ['deepseek', 'deepseek-v4-pro', 'high', { ...ON, reasoning_effort: 'high' }],
+  ])('%s’s %s, asked for the effort %s, is told %j', (id, providerModelId, effort, expected) => {
+    expect(told(id, providerModelId, { reasoning_effort: effort })).toEqual(expected);
+  });
+
+  describe('a conversation whose thoughts did not come back', () => {
+    const user = { role: 'user', content: 'Hi' };
+    const call = { role: 'assistant', content: null, tool_calls: [{ id: 'c', type: 'function', function: { name: 'look', arguments: '{}' } }] };
+    const result = { role: 'tool', tool_call_id: 'c', content: '4' };
+    const said = { role: 'assistant', content: 'Four.' };
+    const thought = { reasoning_content: 'Two and two.' };
+
+    test.each<[string, PresetId, string, readonly object[], object]>([
+      ['a call without', 'deepseek', 'deepseek-v4-pro', [user, call, result], OFF],
+      ['a call of an earlier turn without', 'deepseek', 'deepseek-v4-pro', [user, call, result, { ...said, ...thought }, user, said, user], OFF],
+      ['an empty one', 'deepseek', 'deepseek-v4-pro', [user, { ...call, reasoning_content: '' }, result], OFF],
+      ['an answer to results without', 'deepseek', 'deepseek-v4-pro', [user, { ...call, ...thought }, result, said, user], OFF],
+      ['an answer to no call without', 'deepseek', 'deepseek-v4-pro', [user, said, user, { ...call, ...thought }, result], { ...ON, reasoning_effort: 'high' }],
+      ['all there', 'deepseek', 'deepseek-v4-pro', [user, { ...call, ...thought }, result, { ...said, ...thought }, user], { ...ON, reasoning_effort: 'high' }],
+      ['a call without', 'moonshot', 'kimi-k2.6', [user, call, result], OFF],
+      ['an answer to results without', 'moonshot', 'kimi-k2.6', [user, { ...call, ...thought }, result, said, user], ON],
+      ['a call without, where nothing stops the thinking', 'moonshot', 'kimi-k2.7-code', [user, call, result], ON],
+    ])('%s: %s’s %s', (_what, id, providerModelId, messages, expected) => {
+      expect(told(id, providerModelId, { messages, reasoning_effort: 'high' })).toEqual(expected);
+      expect(told(id, providerModelId, { messages })).toEqual(expected === OFF ? OFF : {});
+    });
+  });
+
   // Routing keeps requests away by capabilities, or leaves these out for every host but OpenAI's own.
   const KNOWN_OTHERWISE = new Set([...PLATFORM, 'n', 'logprobs', 'top_logprobs', 'tools', 'tool_choice', 'parallel_tool_calls']);
 

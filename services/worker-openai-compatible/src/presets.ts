@@ -32,7 +32,8 @@ export const PRESETS = {
     quirks: { ...HOST, thoughtFields: ['reasoning'], renamesThought: true, messageFields: ['role', 'content', 'name', 'reasoning', 'tool_calls', 'tool_call_id'], dropFields: [...PENALTIES, ...PLATFORM] },
   },
   deepinfra: { baseUrl: 'https://api.deepinfra.com/v1/openai', credentials: ['DEEPINFRA_API_KEY', 'DEEPINFRA_TOKEN'], baseUrlVariable: 'DEEPINFRA_BASE_URL', quirks: OPEN_HOST },
-  deepseek: { baseUrl: 'https://api.deepseek.com/v1', credentials: ['DEEPSEEK_API_KEY'], baseUrlVariable: 'DEEPSEEK_BASE_URL', quirks: { ...OPEN_HOST, thinking: 'switch' } },
+  // Thinks by default, and then answers 400 if thoughts of a turn with calls do not come back. All its models can be told not to.
+  deepseek: { baseUrl: 'https://api.deepseek.com/v1', credentials: ['DEEPSEEK_API_KEY'], baseUrlVariable: 'DEEPSEEK_BASE_URL', quirks: { ...OPEN_HOST, thinking: 'switch', stilledWithoutThoughts: { models: /^deepseek/, wanted: 'turns' } } },
   fireworks: { baseUrl: 'https://api.fireworks.ai/inference/v1', credentials: ['FIREWORKS_API_KEY'], baseUrlVariable: 'FIREWORKS_BASE_URL', quirks: OPEN_HOST },
   // Answers 400 to a `name` in a message, to fields it does not know, and to thoughts where the model has none.
   groq: {
@@ -60,8 +61,13 @@ export const PRESETS = {
       dropFields: [...PLATFORM, ...LOGPROBS, 'logit_bias', 'user'],
     },
   },
-  // Does not fetch images from URLs.
-  moonshot: { baseUrl: 'https://api.moonshot.ai/v1', credentials: ['MOONSHOT_API_KEY'], baseUrlVariable: 'MOONSHOT_BASE_URL', quirks: { ...OPEN_HOST, thinking: 'switch', inlinesImages: true, dropFields: PLATFORM } },
+  // Does not fetch images from URLs. Answers 400 to `thinking` beside `reasoning_effort`; efforts are for K3, which always thinks, and the switch is for the others. Wants thoughts of calls back.
+  moonshot: {
+    baseUrl: 'https://api.moonshot.ai/v1',
+    credentials: ['MOONSHOT_API_KEY'],
+    baseUrlVariable: 'MOONSHOT_BASE_URL',
+    quirks: { ...OPEN_HOST, thinking: 'switch-alone', effortModels: /^kimi-k3/, stilledWithoutThoughts: { models: /^kimi-k2\.[56]/, wanted: 'calls' }, inlinesImages: true, dropFields: PLATFORM },
+  },
   nebius: { baseUrl: 'https://api.tokenfactory.nebius.com/v1', credentials: ['NEBIUS_API_KEY'], baseUrlVariable: 'NEBIUS_BASE_URL', quirks: OPEN_HOST },
   novita: { baseUrl: 'https://api.novita.ai/openai/v1', credentials: ['NOVITA_API_KEY'], baseUrlVariable: 'NOVITA_BASE_URL', quirks: OPEN_HOST },
   // Data policy and price depend on the host that it picks. Routing therefore sends it no requests with privacy preferences, and it reports what it charges with the usage.

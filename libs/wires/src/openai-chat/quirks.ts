@@ -41,8 +41,12 @@ export interface ChatQuirks {
   readonly answersResults: boolean;
   /** User and assistant take turns there, the user first and last, and nobody speaks of tools but in words (Perplexity). */
   readonly alternates: boolean;
-  /** How the host is told whether to think: `reasoning_effort` alone, `thinking: {type}` beside it, or `enable_thinking` with a budget instead of it. */
-  readonly thinking: 'effort' | 'switch' | 'budget';
+  /** How the host is told whether to think: `reasoning_effort` alone, `thinking: {type}` beside it, that alone, or `enable_thinking` with a budget instead of it. */
+  readonly thinking: 'effort' | 'switch' | 'switch-alone' | 'budget';
+  /** Models, by the host's names, that are told by `reasoning_effort` alone whatever `thinking` says. undefined = none. */
+  readonly effortModels: RegExp | undefined;
+  /** Models, by the host's names, that are refused while they think if thoughts of theirs are missing: they are told not to think then. undefined = none. */
+  readonly stilledWithoutThoughts: { readonly models: RegExp; readonly wanted: 'calls' | 'turns' } | undefined;
   /** Models, by the host's names, that think unless they are told not to, and are refused an answer in one piece while they do. undefined = none. */
   readonly thinksInStreams: RegExp | undefined;
   /** Stop sequences the host takes; more are cut off. */
@@ -76,6 +80,8 @@ export const NO_QUIRKS: ChatQuirks = {
   answersResults: false,
   alternates: false,
   thinking: 'effort',
+  effortModels: undefined,
+  stilledWithoutThoughts: undefined,
   thinksInStreams: undefined,
   stopMax: STOP_MAX,
   takesCacheMarks: false,
@@ -262,9 +268,9 @@ function thinkingFields(field: ChatRequestField, quirks: ChatQuirks): readonly C
   const effort = parsed(field.value);
   if (quirks.thinking === 'effort' || typeof effort !== 'string') return [field];
   const isOn = effort !== 'none';
-  if (quirks.thinking === 'switch') {
+  if (quirks.thinking !== 'budget') {
     const told = { name: 'thinking', value: json({ type: isOn ? 'enabled' : 'disabled' }) };
-    return isOn ? [told, field] : [told];
+    return isOn && quirks.thinking === 'switch' ? [told, field] : [told];
   }
   const budget = Object.hasOwn(THINKING_BUDGETS, effort) ? THINKING_BUDGETS[effort] : undefined;
   const told = { name: 'enable_thinking', value: json(isOn) };
@@ -290,6 +296,7 @@ function withConversation(fields: readonly ChatRequestField[], quirks: ChatQuirk
 
 /** Of one model of the host. */
 export function quirksOfModel(quirks: ChatQuirks, providerModelId: string): ChatQuirks {
+  if (quirks.effortModels?.test(providerModelId) === true) return { ...quirks, thinking: 'effort' };
   return quirks.thoughtModels === undefined || quirks.thoughtModels.test(providerModelId) ? quirks : { ...quirks, thoughtFields: [], renamesThought: false };
 }
 

@@ -1,5 +1,6 @@
 /** The upstream body, spliced from the fields of the client's body as they were sent. */
 import { adaptFields, NO_QUIRKS, quirksOfModel, type ChatQuirks, type ChatRequestField } from './quirks.js';
+import { lacksThoughts } from './thoughts.js';
 
 export type { ChatRequestField };
 
@@ -65,6 +66,13 @@ function isWholeOnly({ providerModelId, stream }: ChatRequestInput, { thinksInSt
   return !stream && thinksInStreams?.test(providerModelId) === true;
 }
 
+const STILLED = Buffer.from(',"thinking":{"type":"disabled"}');
+
+function isStilledWithoutThoughts({ providerModelId, fields }: ChatRequestInput, { stilledWithoutThoughts: stilled }: ChatQuirks): boolean {
+  const messages = stilled?.models.test(providerModelId) === true ? fields.find(({ name }) => name === 'messages') : undefined;
+  return stilled !== undefined && messages !== undefined && lacksThoughts(messages.value, stilled.wanted);
+}
+
 /** The body's bytes. Values are copied once and never re-serialised, the quirks apart. */
 export function composeChatBody(input: ChatRequestInput, quirks: ChatQuirks = NO_QUIRKS): Buffer {
   let head = `{"model":${JSON.stringify(input.providerModelId)},"stream":${String(input.stream)}`;
@@ -72,11 +80,13 @@ export function composeChatBody(input: ChatRequestInput, quirks: ChatQuirks = NO
   if (input.maxTokens !== undefined) head += `,${JSON.stringify(input.maxTokensParam || 'max_tokens')}:${String(input.maxTokens)}`;
   const parts: Uint8Array[] = [Buffer.from(head)];
   const isUnthinking = isWholeOnly(input, quirks);
-  for (const field of adaptFields(isUnthinking ? input.fields.filter(({ name }) => name !== 'reasoning_effort') : input.fields, quirksOfModel(quirks, input.providerModelId))) {
+  const isThoughtless = isStilledWithoutThoughts(input, quirks);
+  for (const field of adaptFields(isUnthinking || isThoughtless ? input.fields.filter(({ name }) => name !== 'reasoning_effort') : input.fields, quirksOfModel(quirks, input.providerModelId))) {
     if (!OWN_FIELDS.has(field.name)) parts.push(prefixOf(field.name), valueOf(field, input.temperatureMax));
   }
   if (isStilled(input, quirks)) parts.push(STILL);
   if (isUnthinking) parts.push(UNTHINKING);
+  if (isThoughtless) parts.push(STILLED);
   parts.push(CLOSING);
   return Buffer.concat(parts);
 }
