@@ -154,6 +154,17 @@ describe('presets', () => {
     expect(told(id, providerModelId, { reasoning_effort: effort })).toEqual(expected);
   });
 
+  test.each<[unknown, object]>([
+    ['required', OFF],
+    [{ type: 'function', function: { name: 'look' } }, OFF],
+    ['auto', ON],
+    ['none', ON],
+  ])('deepseek thinks unless a call is forced: %j', (tool_choice, expected) => {
+    const over = { tools: [{ type: 'function', function: { name: 'look' } }], tool_choice };
+    expect(told('deepseek', 'deepseek-v4-pro', { ...over, reasoning_effort: 'high' })).toEqual(expected === OFF ? OFF : { ...ON, reasoning_effort: 'high' });
+    expect(told('deepseek', 'deepseek-v4-pro', over)).toEqual(expected === OFF ? OFF : {});
+  });
+
   describe('a conversation whose thoughts did not come back', () => {
     const user = { role: 'user', content: 'Hi' };
     const call = { role: 'assistant', content: null, tool_calls: [{ id: 'c', type: 'function', function: { name: 'look', arguments: '{}' } }] };
@@ -170,6 +181,7 @@ describe('presets', () => {
       ['all there', 'deepseek', 'deepseek-v4-pro', [user, { ...call, ...thought }, result, { ...said, ...thought }, user], { ...ON, reasoning_effort: 'high' }],
       ['a call without', 'moonshot', 'kimi-k2.6', [user, call, result], OFF],
       ['an answer to results without', 'moonshot', 'kimi-k2.6', [user, { ...call, ...thought }, result, said, user], ON],
+      ['a call without', 'xiaomi', 'mimo-v2.5-pro', [user, call, result], OFF],
       ['a call without, where nothing stops the thinking', 'moonshot', 'kimi-k2.7-code', [user, call, result], ON],
     ])('%s: %s’s %s', (_what, id, providerModelId, messages, expected) => {
       expect(told(id, providerModelId, { messages, reasoning_effort: 'high' })).toEqual(expected);

@@ -32,8 +32,8 @@ export const PRESETS = {
     quirks: { ...HOST, thoughtFields: ['reasoning'], renamesThought: true, messageFields: ['role', 'content', 'name', 'reasoning', 'tool_calls', 'tool_call_id'], dropFields: [...PENALTIES, ...PLATFORM] },
   },
   deepinfra: { baseUrl: 'https://api.deepinfra.com/v1/openai', credentials: ['DEEPINFRA_API_KEY', 'DEEPINFRA_TOKEN'], baseUrlVariable: 'DEEPINFRA_BASE_URL', quirks: OPEN_HOST },
-  // Thinks by default, and then answers 400 if thoughts of a turn with calls do not come back. All its models can be told not to.
-  deepseek: { baseUrl: 'https://api.deepseek.com/v1', credentials: ['DEEPSEEK_API_KEY'], baseUrlVariable: 'DEEPSEEK_BASE_URL', quirks: { ...OPEN_HOST, thinking: 'switch', stilledWithoutThoughts: { models: /^deepseek/, wanted: 'turns' } } },
+  // Thinks by default, and then answers 400 to a forced call, and if thoughts of a turn with calls do not come back. All its models can be told not to.
+  deepseek: { baseUrl: 'https://api.deepseek.com/v1', credentials: ['DEEPSEEK_API_KEY'], baseUrlVariable: 'DEEPSEEK_BASE_URL', quirks: { ...OPEN_HOST, thinking: 'switch', stilled: { models: /^deepseek/, withoutThoughts: 'turns', forForcedCalls: true } } },
   fireworks: { baseUrl: 'https://api.fireworks.ai/inference/v1', credentials: ['FIREWORKS_API_KEY'], baseUrlVariable: 'FIREWORKS_BASE_URL', quirks: OPEN_HOST },
   // Answers 400 to a `name` in a message, to fields it does not know, and to thoughts where the model has none.
   groq: {
@@ -66,7 +66,7 @@ export const PRESETS = {
     baseUrl: 'https://api.moonshot.ai/v1',
     credentials: ['MOONSHOT_API_KEY'],
     baseUrlVariable: 'MOONSHOT_BASE_URL',
-    quirks: { ...OPEN_HOST, thinking: 'switch-alone', effortModels: /^kimi-k3/, stilledWithoutThoughts: { models: /^kimi-k2\.[56]/, wanted: 'calls' }, inlinesImages: true, dropFields: PLATFORM },
+    quirks: { ...OPEN_HOST, thinking: 'switch-alone', effortModels: /^kimi-k3/, stilled: { models: /^kimi-k2\.[56]/, withoutThoughts: 'calls', forForcedCalls: false }, inlinesImages: true, dropFields: PLATFORM },
   },
   nebius: { baseUrl: 'https://api.tokenfactory.nebius.com/v1', credentials: ['NEBIUS_API_KEY'], baseUrlVariable: 'NEBIUS_BASE_URL', quirks: OPEN_HOST },
   novita: { baseUrl: 'https://api.novita.ai/openai/v1', credentials: ['NOVITA_API_KEY'], baseUrlVariable: 'NOVITA_BASE_URL', quirks: OPEN_HOST },
@@ -85,7 +85,8 @@ export const PRESETS = {
   vllm: { baseUrl: 'http://localhost:8000/v1', credentials: ['VLLM_API_KEY'], baseUrlVariable: 'VLLM_BASE_URL', isCredentialOptional: true, quirks: { ...OPEN_HOST, inlinesImages: true } },
   // Answers 400 to penalties and, for reasoning models, to `stop`, which routing leaves out.
   xai: { baseUrl: 'https://api.x.ai/v1', credentials: ['XAI_API_KEY'], baseUrlVariable: 'XAI_BASE_URL', quirks: { ...HOST, dropFields: [...PLATFORM, ...PENALTIES] } },
-  xiaomi: { baseUrl: 'https://api.xiaomimimo.com/v1', credentials: ['XIAOMI_API_KEY'], baseUrlVariable: 'XIAOMI_BASE_URL', quirks: { ...OPEN_HOST, thinking: 'switch', dropFields: [...PLATFORM, ...LOGPROBS, 'logit_bias'] } },
+  // Wants thoughts of calls back, as Moonshot.
+  xiaomi: { baseUrl: 'https://api.xiaomimimo.com/v1', credentials: ['XIAOMI_API_KEY'], baseUrlVariable: 'XIAOMI_BASE_URL', quirks: { ...OPEN_HOST, thinking: 'switch', stilled: { models: /^mimo/, withoutThoughts: 'calls', forForcedCalls: false }, dropFields: [...PLATFORM, ...LOGPROBS, 'logit_bias'] } },
   // Supports only `auto` or no tools as tool choice, and one stop sequence; reports usage unasked.
   zai: {
     baseUrl: 'https://api.z.ai/api/paas/v4',

@@ -45,8 +45,8 @@ export interface ChatQuirks {
   readonly thinking: 'effort' | 'switch' | 'switch-alone' | 'budget';
   /** Models, by the host's names, that are told by `reasoning_effort` alone whatever `thinking` says. undefined = none. */
   readonly effortModels: RegExp | undefined;
-  /** Models, by the host's names, that are refused while they think if thoughts of theirs are missing: they are told not to think then. undefined = none. */
-  readonly stilledWithoutThoughts: { readonly models: RegExp; readonly wanted: 'calls' | 'turns' } | undefined;
+  /** Models, by the host's names, that think unless they are told not to, which they are where the host would refuse: if thoughts of theirs are missing, or if a call is forced. undefined = none. */
+  readonly stilled: { readonly models: RegExp; readonly withoutThoughts: 'calls' | 'turns'; readonly forForcedCalls: boolean } | undefined;
   /** Models, by the host's names, that think unless they are told not to, and are refused an answer in one piece while they do. undefined = none. */
   readonly thinksInStreams: RegExp | undefined;
   /** Stop sequences the host takes; more are cut off. */
@@ -81,7 +81,7 @@ export const NO_QUIRKS: ChatQuirks = {
   alternates: false,
   thinking: 'effort',
   effortModels: undefined,
-  stilledWithoutThoughts: undefined,
+  stilled: undefined,
   thinksInStreams: undefined,
   stopMax: STOP_MAX,
   takesCacheMarks: false,

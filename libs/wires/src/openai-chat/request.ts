@@ -66,11 +66,18 @@ function isWholeOnly({ providerModelId, stream }: ChatRequestInput, { thinksInSt
   return !stream && thinksInStreams?.test(providerModelId) === true;
 }
 
-const STILLED = Buffer.from(',"thinking":{"type":"disabled"}');
+const THOUGHTLESS = Buffer.from(',"thinking":{"type":"disabled"}');
 
-function isStilledWithoutThoughts({ providerModelId, fields }: ChatRequestInput, { stilledWithoutThoughts: stilled }: ChatQuirks): boolean {
-  const messages = stilled?.models.test(providerModelId) === true ? fields.find(({ name }) => name === 'messages') : undefined;
-  return stilled !== undefined && messages !== undefined && lacksThoughts(messages.value, stilled.wanted);
+function isForced(choice: ChatRequestField | undefined): boolean {
+  const told = choice === undefined ? '' : Buffer.from(choice.value).toString('utf8').trim();
+  return told === '"required"' || told.startsWith('{');
+}
+
+function isThoughtless({ providerModelId, fields }: ChatRequestInput, { stilled }: ChatQuirks): boolean {
+  if (stilled?.models.test(providerModelId) !== true) return false;
+  if (stilled.forForcedCalls && isForced(fields.find(({ name }) => name === 'tool_choice'))) return true;
+  const messages = fields.find(({ name }) => name === 'messages');
+  return messages !== undefined && lacksThoughts(messages.value, stilled.withoutThoughts);
 }
 
 /** The body's bytes. Values are copied once and never re-serialised, the quirks apart. */
@@ -80,13 +87,13 @@ export function composeChatBody(input: ChatRequestInput, quirks: ChatQuirks = NO
   if (input.maxTokens !== undefined) head += `,${JSON.stringify(input.maxTokensParam || 'max_tokens')}:${String(input.maxTokens)}`;
   const parts: Uint8Array[] = [Buffer.from(head)];
   const isUnthinking = isWholeOnly(input, quirks);
-  const isThoughtless = isStilledWithoutThoughts(input, quirks);
-  for (const field of adaptFields(isUnthinking || isThoughtless ? input.fields.filter(({ name }) => name !== 'reasoning_effort') : input.fields, quirksOfModel(quirks, input.providerModelId))) {
+  const hasNoThought = isThoughtless(input, quirks);
+  for (const field of adaptFields(isUnthinking || hasNoThought ? input.fields.filter(({ name }) => name !== 'reasoning_effort') : input.fields, quirksOfModel(quirks, input.providerModelId))) {
     if (!OWN_FIELDS.has(field.name)) parts.push(prefixOf(field.name), valueOf(field, input.temperatureMax));
   }
   if (isStilled(input, quirks)) parts.push(STILL);
   if (isUnthinking) parts.push(UNTHINKING);
-  if (isThoughtless) parts.push(STILLED);
+  if (hasNoThought) parts.push(THOUGHTLESS);
   parts.push(CLOSING);
   return Buffer.concat(parts);
 }
