@@ -189,6 +189,10 @@ describe('presets', () => {
     });
   });
 
+  test('hosts of open models get texts whole', () => {
+    expect(Object.keys(PRESETS).filter((id) => isPresetId(id) && JSON.stringify(messagesFor(id, [{ role: 'user', content: [{ type: 'text', text: 'Hi' }] }])).includes('"type":"text"'))).toEqual(['meta', 'mistral', 'openrouter', 'xai']);
+  });
+
   // Routing keeps requests away by capabilities, or leaves these out for every host but OpenAI's own.
   const KNOWN_OTHERWISE = new Set([...PLATFORM, 'n', 'logprobs', 'top_logprobs', 'tools', 'tool_choice', 'parallel_tool_calls']);
 

@@ -14,7 +14,7 @@ export interface Preset {
 
 const HOST: ChatQuirks = { ...NO_QUIRKS, developerAsSystem: true };
 /** Hosts of open models, some of which continue their reasoning only if they are sent their earlier reasoning. */
-const OPEN_HOST: ChatQuirks = { ...HOST, thoughtFields: ['reasoning', 'reasoning_content'] };
+const OPEN_HOST: ChatQuirks = { ...HOST, thoughtFields: ['reasoning', 'reasoning_content'], joinsTexts: true };
 /** Parameters of OpenAI's own platform that strict hosts refuse. */
 const PLATFORM = ['service_tier', 'metadata', 'verbosity', 'modalities'];
 const LOGPROBS = ['logprobs', 'top_logprobs'];
@@ -29,7 +29,7 @@ export const PRESETS = {
     baseUrl: 'https://api.cerebras.ai/v1',
     credentials: ['CEREBRAS_API_KEY'],
     baseUrlVariable: 'CEREBRAS_BASE_URL',
-    quirks: { ...HOST, thoughtFields: ['reasoning'], renamesThought: true, messageFields: ['role', 'content', 'name', 'reasoning', 'tool_calls', 'tool_call_id'], dropFields: [...PENALTIES, ...PLATFORM] },
+    quirks: { ...HOST, thoughtFields: ['reasoning'], renamesThought: true, joinsTexts: true, messageFields: ['role', 'content', 'name', 'reasoning', 'tool_calls', 'tool_call_id'], dropFields: [...PENALTIES, ...PLATFORM] },
   },
   deepinfra: { baseUrl: 'https://api.deepinfra.com/v1/openai', credentials: ['DEEPINFRA_API_KEY', 'DEEPINFRA_TOKEN'], baseUrlVariable: 'DEEPINFRA_BASE_URL', quirks: OPEN_HOST },
   // Thinks by default, and then answers 400 to a forced call, and if thoughts of a turn with calls do not come back. All its models can be told not to.
@@ -40,7 +40,7 @@ export const PRESETS = {
     baseUrl: 'https://api.groq.com/openai/v1',
     credentials: ['GROQ_API_KEY'],
     baseUrlVariable: 'GROQ_BASE_URL',
-    quirks: { ...HOST, thoughtFields: ['reasoning'], thoughtModels: /^(?:openai\/gpt-oss|qwen\/qwen3)/, messageFields: ['role', 'content', 'reasoning', 'tool_calls', 'tool_call_id'], dropFields: [...LOGPROBS, 'logit_bias', 'metadata', 'verbosity', 'modalities'] },
+    quirks: { ...HOST, thoughtFields: ['reasoning'], joinsTexts: true, thoughtModels: /^(?:openai\/gpt-oss|qwen\/qwen3)/, messageFields: ['role', 'content', 'reasoning', 'tool_calls', 'tool_call_id'], dropFields: [...LOGPROBS, 'logit_bias', 'metadata', 'verbosity', 'modalities'] },
   },
   meta: { baseUrl: '', credentials: ['META_API_KEY'], baseUrlVariable: 'META_BASE_URL', quirks: HOST },
   // Reports usage unasked. Refuses unknown fields in bodies and messages, a `name` of a message that is no tool's result, ids of tool calls in another form than its own, and a user message right after tool results.

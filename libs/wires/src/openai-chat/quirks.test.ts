@@ -12,6 +12,7 @@ function adapt(body: Body, quirks: Partial<ChatQuirks>): Body {
 const tool = (name: string) => ({ type: 'function', function: { name, parameters: {} } });
 const named = { type: 'function', function: { name: 'b' } };
 const TOOLS = [tool('a'), tool('b')];
+const LONG = '“long” \\ '.repeat(20_000);
 const call = (id: string) => ({ id, type: 'function', function: { name: 'a', arguments: '{}' }, extra_content: { google: {} } });
 
 describe('quirks of hosts', () => {
@@ -50,6 +51,30 @@ describe('quirks of hosts', () => {
       { messages: [{ role: 'assistant', content: null, tool_calls: [{ index: 0, id: 'call_1', type: 'function', function: { name: 'a', arguments: '{"index":1}' } }] }] },
       { messages: [{ role: 'assistant', content: null, tool_calls: [{ id: 'call_1', type: 'function', function: { name: 'a', arguments: '{"index":1}' } }] }] },
     ],
+    [
+      'texts in parts, for a host that wants them whole',
+      { joinsTexts: true },
+      {
+        messages: [
+          { role: 'system', content: [{ type: 'text', text: 'a' }, { type: 'text', text: 'b', cache_control: { type: 'ephemeral' } }] },
+          { role: 'user', content: [{ type: 'text', text: 'c' }, { type: 'image_url', image_url: { url: 'https://x' } }] },
+          { role: 'assistant', content: [{ type: 'refusal', refusal: 'No.' }], tool_calls: [] },
+          { role: 'tool', tool_call_id: 'a', content: [{ type: 'text', text: '' }] },
+          { role: 'user', name: 'n', content: [{ type: 'text', text: LONG }, { type: 'text', text: LONG }] },
+        ],
+      },
+      {
+        messages: [
+          { role: 'system', content: 'a\nb' },
+          { role: 'user', content: [{ type: 'text', text: 'c' }, { type: 'image_url', image_url: { url: 'https://x' } }] },
+          { role: 'assistant', content: 'No.', tool_calls: [] },
+          { role: 'tool', tool_call_id: 'a', content: '' },
+          { role: 'user', name: 'n', content: `${LONG}\n${LONG}` },
+        ],
+      },
+    ],
+    ['texts in parts, one with a mark that the host reads', { joinsTexts: true, takesCacheMarks: true }, { messages: [{ role: 'user', content: [{ type: 'text', text: 'a', cache_control: { type: 'ephemeral' } }, { type: 'text', text: 'b' }] }] }, { messages: [{ role: 'user', content: [{ type: 'text', text: 'a', cache_control: { type: 'ephemeral' } }, { type: 'text', text: 'b' }] }] }],
+    ['texts in parts, for a host that takes them', {}, { messages: [{ role: 'user', content: [{ type: 'text', text: 'a' }] }] }, { messages: [{ role: 'user', content: [{ type: 'text', text: 'a' }] }] }],
     [
       'a file, where it is a document',
       { filePart: 'document_url' },

@@ -1,5 +1,6 @@
 /** What hosts of the OpenAI wire do unlike OpenAI, and a request's fields as such a host takes them. */
 import { isObject, type JsonObject } from '../canonical.js';
+import { plainText } from '../chat-turns.js';
 import { LongStrings } from '../long-strings.js';
 import { namedContent } from '../speakers.js';
 import { takeTurns } from './alternating.js';
@@ -33,6 +34,8 @@ export interface ChatQuirks {
   readonly thoughtModels: RegExp | undefined;
   /** The host takes a model's thought as `reasoning` and refuses `reasoning_content`, as which many clients send back either (Cerebras): it is renamed. */
   readonly renamesThought: boolean;
+  /** The host, or what its models' templates make of it, loses or refuses a text that comes in parts: those are joined, each on a line of its own. */
+  readonly joinsTexts: boolean;
   /** The host's word for a part that is a file. */
   readonly filePart: 'file' | 'document_url';
   /** Ids of tool calls must be nine letters or digits: others are mapped, the same id always alike. */
@@ -75,6 +78,7 @@ export const NO_QUIRKS: ChatQuirks = {
   thoughtFields: [],
   thoughtModels: undefined,
   renamesThought: false,
+  joinsTexts: false,
   filePart: 'file',
   shortToolCallIds: false,
   answersResults: false,
@@ -155,6 +159,8 @@ const THOUGHT_MARKS = ['"reasoning', '"extra_content"'] as const;
 /** The place of a call in a stream: part of no request, and refused in one by OpenAI. Clients that put calls together from a stream send it back. */
 const CALL_PLACE = 'index';
 const CALL_PLACE_MARK = `"${CALL_PLACE}"`;
+/** In a text of a client's its quotes are escaped. */
+const TEXT_PART_MARK = '"text"';
 const CACHE_FIELD = 'cache_control';
 const CACHE_MARK = `"${CACHE_FIELD}"`;
 /** Of five minutes: what an hour costs to write is in no price card. */
@@ -193,6 +199,13 @@ function adaptPart(told: unknown, quirks: ChatQuirks): unknown {
   return { type: 'document_url', document_url: file['file_data'], ...(typeof file['filename'] === 'string' ? { document_name: file['filename'] } : {}) };
 }
 
+const isTextPart = (part: unknown): part is JsonObject => isObject(part) && (typeof part['text'] === 'string' || typeof part['refusal'] === 'string') && !Object.hasOwn(part, CACHE_FIELD);
+
+/** Parts that are nothing but text, as one; a mark of a cache keeps them apart. */
+function joinedTexts(parts: readonly unknown[], { joinsTexts }: ChatQuirks): unknown {
+  return joinsTexts && parts.every(isTextPart) ? parts.map((part) => plainText([part])).join('\n') : parts;
+}
+
 function adaptMessage(message: unknown, quirks: ChatQuirks): unknown {
   if (!isObject(message)) return message;
   const isAssistant = message['role'] === 'assistant';
@@ -203,7 +216,7 @@ function adaptMessage(message: unknown, quirks: ChatQuirks): unknown {
   if (quirks.shortToolCallIds && typeof adapted['tool_call_id'] === 'string') adapted['tool_call_id'] = shortId(adapted['tool_call_id']);
   if (message['role'] === 'user' && !Object.hasOwn(adapted, 'name')) adapted['content'] = namedContent(adapted['content'], message['name']);
   if (Array.isArray(adapted['tool_calls'])) adapted['tool_calls'] = (adapted['tool_calls'] as readonly unknown[]).map((call) => adaptToolCall(call, quirks));
-  if (Array.isArray(adapted['content'])) adapted['content'] = (adapted['content'] as readonly unknown[]).map((part) => adaptPart(part, quirks));
+  if (Array.isArray(adapted['content'])) adapted['content'] = joinedTexts((adapted['content'] as readonly unknown[]).map((part) => adaptPart(part, quirks)), quirks);
   return withCacheMark(adapted, quirks);
 }
 
@@ -221,6 +234,7 @@ function concerns(messages: Buffer, quirks: ChatQuirks): boolean {
   if (hasAssistant && (messages.includes(CALL_PLACE_MARK) || THOUGHT_MARKS.some((mark) => messages.includes(mark)))) return true;
   if (quirks.developerAsSystem && messages.includes('"developer"')) return true;
   if (mayHoldMarks(messages, quirks)) return true;
+  if (quirks.joinsTexts && messages.includes(TEXT_PART_MARK)) return true;
   if (quirks.filePart !== 'file' && messages.includes('"file"')) return true;
   return (quirks.messageFields !== undefined || quirks.shortToolCallIds || quirks.answersResults) && (hasAssistant || messages.includes('"tool"') || messages.includes('"name"'));
 }
