@@ -240,6 +240,13 @@ describe('the shipped catalog', () => {
     for (const id of ['minimax:minimax/minimax-m3', 'amazon-bedrock:openai/gpt-5.5', 'amazon-bedrock:x-ai/grok-4.3', 'amazon-bedrock:amazon/nova-2-lite-v1', 'amazon-bedrock:anthropic/claude-opus-5', 'google-ai-studio:google/gemini-2.5-pro', 'google-ai-studio:google/gemini-3.8-flash', 'google-vertex:google/gemma-4-26b-a4b-it', 'anthropic:anthropic/claude-opus-5']) expect(lacking).not.toContain(id);
   });
 
+  test('knows which models of Moonshot are refused a temperature that is not their own', async () => {
+    const { endpoints } = await load(['moonshot', 'novita']);
+    const fixed = endpoints.filter(({ unsupportedParams }) => unsupportedParams.has('temperature')).map(({ id }) => id);
+    expect(fixed).toEqual(expect.arrayContaining(['kimi-k2.5', 'kimi-k2.6', 'kimi-k2.7-code', 'kimi-k3'].map((name) => `moonshot:moonshotai/${name}`)));
+    for (const id of ['moonshot:moonshotai/kimi-k2-thinking', 'novita:moonshotai/kimi-k2.6']) expect(fixed).not.toContain(id);
+  });
+
   test('knows which wires cannot ask for one call at a time', async () => {
     const { endpoints } = await load(['anthropic', 'amazon-bedrock', 'google-ai-studio', 'cohere', 'openai', 'groq', 'zai']);
     const of = (id: string): unknown => endpoints.find((endpoint) => endpoint.id === id)?.unsupportedParams.has('parallel_tool_calls.single');
