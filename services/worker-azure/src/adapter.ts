@@ -23,8 +23,8 @@ export interface AzureAdapterOptions {
 
 /** The first version with reasoning effort, and the last one with a date; it was followed by the undated v1. */
 const API_VERSION = '2025-04-01-preview';
-/** Models of other makers do not know the role `developer`. */
-const OTHER_MAKERS = { ...NO_QUIRKS, developerAsSystem: true };
+/** Models of other makers do not know the role `developer`, nor texts in parts. */
+const OTHER_MAKERS = { ...NO_QUIRKS, developerAsSystem: true, joinsTexts: true };
 const PROVIDER = 'azure-openai';
 
 /** An Entra token is a JWT, which keys cannot look like since they contain no dots. */

@@ -45,11 +45,11 @@ describe('against scripted answers', () => {
     expect(JSON.parse(last().body)).toEqual({ model: 'gpt-4o-mini', stream: true, stream_options: { include_usage: true }, ...HELLO });
   });
 
-  test('calls the configured deployment; models of other makers get no role developer', async () => {
+  test('calls the configured deployment; models of other makers get no role developer, and no texts in parts', async () => {
     provider.enqueue({ chunks: [wire('openai-chat/testdata/azure.sse')] });
-    await worker.ask(HELLO, { ...MODEL, model: 'deepseek/deepseek-v3.2', providerModelId: 'gpt-5' });
+    await worker.ask({ messages: [HELLO.messages[0], { role: 'user', content: [{ type: 'text', text: 'hello' }] }] }, { ...MODEL, model: 'deepseek/deepseek-v3.2', providerModelId: 'gpt-5' });
     expect(last().path).toBe('/openai/deployments/prod%20five/chat/completions?api-version=2025-04-01-preview');
-    expect(JSON.parse(last().body)).toMatchObject({ model: 'prod five', messages: [{ role: 'system' }, { role: 'user' }] });
+    expect(JSON.parse(last().body)).toMatchObject({ model: 'prod five', messages: [{ role: 'system' }, { role: 'user', content: 'hello' }] });
   });
 
   test('a model that takes tools only without reasoning is sent the effort none with them, whatever its deployment is called', async () => {

@@ -93,12 +93,12 @@ describe('addresses and credentials', () => {
     fake.enqueue({ chunks: [text('a', 'STOP')] }, { status: 500, body: {} }, { status: 500, body: {} });
     await vertex.ask(asked('hi'), over('one'));
     await vertex.ask(asked('hi'), over('two', { providerModelId: 'claude-opus-4-8@default', wireProtocol: 'anthropic-messages' }));
-    await vertex.ask(asked('hi'), over('three', { providerModelId: 'zai-org/glm-5-maas', wireProtocol: 'openai-chat' }));
+    await vertex.ask({ messages: [{ role: 'user', content: [{ type: 'text', text: 'hi' }] }] }, over('three', { providerModelId: 'zai-org/glm-5-maas', wireProtocol: 'openai-chat' }));
     const sent = fake.requests.slice(-3);
     expect(sent.map((request) => request.path.replace('/v1/projects/p/locations/l', ''))).toEqual(['/publishers/google/models/gemini-3.8-flash:streamGenerateContent?alt=sse', '/publishers/anthropic/models/claude-opus-4-8@default:streamRawPredict', '/endpoints/openapi/chat/completions']);
     expect(sent.map((request) => request.headers.authorization)).toEqual(['Bearer ya29.x', 'Bearer ya29.x', 'Bearer ya29.x']);
     expect(JSON.parse(sent[1]?.body ?? '')).toMatchObject({ anthropic_version: 'vertex-2023-10-16' });
-    expect(JSON.parse(sent[2]?.body ?? '')).toMatchObject({ model: 'zai-org/glm-5-maas' });
+    expect(JSON.parse(sent[2]?.body ?? '')).toMatchObject({ model: 'zai-org/glm-5-maas', messages: [{ content: 'hi' }] });
   });
 });
 

@@ -31,7 +31,7 @@ export function createVertexAdapter({ baseUrl, tokens, media }: VertexAdapterOpt
   const gemini = createGenerateContentAdapter({ provider: PROVIDER, baseUrl: under('/publishers/google'), auth: 'bearer', withCallIds: false, media });
   const claude = createAnthropicMessagesAdapter({ provider: PROVIDER, baseUrl, quirks: VERTEX, auth: 'bearer', media });
   // Open models that Vertex hosts.
-  const hosted = createOpenAiChatAdapter({ provider: PROVIDER, baseUrl: under('/endpoints/openapi'), quirks: { ...NO_QUIRKS, developerAsSystem: true, thoughtFields: ['reasoning_content'] } });
+  const hosted = createOpenAiChatAdapter({ provider: PROVIDER, baseUrl: under('/endpoints/openapi'), quirks: { ...NO_QUIRKS, developerAsSystem: true, thoughtFields: ['reasoning_content'], joinsTexts: true } });
   const wireOf = ({ wireProtocol }: DispatchRequest__Output): ProviderAdapter => (wireProtocol === 'anthropic-messages' ? claude : wireProtocol === 'openai-chat' ? hosted : gemini);
 
   const compose = (request: DispatchRequest__Output, token: Secret | undefined, onLeave: OnLeave | undefined): Composed | Promise<Composed> => (token === undefined ? failure('NO_CREDENTIAL') : wireOf(request).compose(request, token, onLeave));
