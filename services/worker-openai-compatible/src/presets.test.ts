@@ -190,7 +190,7 @@ describe('presets', () => {
   });
 
   test('hosts of open models get texts whole', () => {
-    expect(Object.keys(PRESETS).filter((id) => isPresetId(id) && JSON.stringify(messagesFor(id, [{ role: 'user', content: [{ type: 'text', text: 'Hi' }] }])).includes('"type":"text"'))).toEqual(['meta', 'mistral', 'openrouter', 'xai']);
+    expect(Object.keys(PRESETS).filter((id) => isPresetId(id) && JSON.stringify(messagesFor(id, [{ role: 'user', content: [{ type: 'text', text: 'Hi' }] }])).includes('"type":"text"'))).toEqual(['meta', 'mistral', 'openrouter', 'perplexity', 'xai']);
   });
 
   // Routing keeps requests away by capabilities, or leaves these out for every host but OpenAI's own.
