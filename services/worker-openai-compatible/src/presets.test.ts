@@ -189,6 +189,12 @@ describe('presets', () => {
     });
   });
 
+  test('an empty message of the assistant is left out where it is refused, and one that is the last is followed by the user where that is', () => {
+    const fields = [{ name: 'messages', value: Buffer.from(JSON.stringify([{ role: 'user', content: 'x' }, { role: 'assistant', content: '' }, { role: 'assistant', content: 'y' }])) }];
+    const contents = (id: keyof typeof PRESETS): unknown => (JSON.parse(composeChatBody({ providerModelId: 'm', stream: false, maxTokensParam: '', temperatureMax: 0, fields }, presetOf(id).quirks).toString()) as { readonly messages: readonly { readonly content: string }[] }).messages.map(({ content }) => content);
+    expect([contents('moonshot'), contents('mistral'), contents('groq')]).toEqual([['x', 'y'], ['x', 'y', 'Continue.'], ['x', '', 'y']]);
+  });
+
   test('hosts of open models get texts whole', () => {
     expect(Object.keys(PRESETS).filter((id) => isPresetId(id) && JSON.stringify(messagesFor(id, [{ role: 'user', content: [{ type: 'text', text: 'Hi' }] }])).includes('"type":"text"'))).toEqual(['meta', 'mistral', 'openrouter', 'perplexity', 'xai']);
   });

@@ -43,7 +43,7 @@ export const PRESETS = {
     quirks: { ...HOST, thoughtFields: ['reasoning'], joinsTexts: true, thoughtModels: /^(?:openai\/gpt-oss|qwen\/qwen3)/, messageFields: ['role', 'content', 'reasoning', 'tool_calls', 'tool_call_id'], dropFields: [...LOGPROBS, 'logit_bias', 'metadata', 'verbosity', 'modalities'] },
   },
   meta: { baseUrl: '', credentials: ['META_API_KEY'], baseUrlVariable: 'META_BASE_URL', quirks: HOST },
-  // Reports usage unasked. Refuses unknown fields in bodies and messages, a `name` of a message that is no tool's result, ids of tool calls in another form than its own, and a user message right after tool results.
+  // Reports usage unasked. Refuses unknown fields in bodies and messages, a `name` of a message that is no tool's result, ids of tool calls in another form than its own, a user message right after tool results, and assistant messages that are empty or the last.
   mistral: {
     baseUrl: 'https://api.mistral.ai/v1',
     credentials: ['MISTRAL_API_KEY'],
@@ -55,18 +55,20 @@ export const PRESETS = {
       toolChoice: 'any',
       shortToolCallIds: true,
       answersResults: true,
+      leavesOutMute: true,
+      endsWithUser: true,
       filePart: 'document_url',
       messageFields: ['role', 'content', 'tool_calls', 'tool_call_id'],
       namesResults: true,
       dropFields: [...PLATFORM, ...LOGPROBS, 'logit_bias', 'user'],
     },
   },
-  // Does not fetch images from URLs. Answers 400 to `thinking` beside `reasoning_effort`; efforts are for K3, which always thinks, and the switch is for the others. Wants thoughts of calls back.
+  // Does not fetch images from URLs, and refuses empty messages of the assistant. Answers 400 to `thinking` beside `reasoning_effort`; efforts are for K3, which always thinks, and the switch is for the others. Wants thoughts of calls back.
   moonshot: {
     baseUrl: 'https://api.moonshot.ai/v1',
     credentials: ['MOONSHOT_API_KEY'],
     baseUrlVariable: 'MOONSHOT_BASE_URL',
-    quirks: { ...OPEN_HOST, thinking: 'switch-alone', effortModels: /^kimi-k3/, stilled: { models: /^kimi-k2\.[56]/, withoutThoughts: 'calls', forForcedCalls: false }, inlinesImages: true, dropFields: PLATFORM },
+    quirks: { ...OPEN_HOST, thinking: 'switch-alone', leavesOutMute: true, effortModels: /^kimi-k3/, stilled: { models: /^kimi-k2\.[56]/, withoutThoughts: 'calls', forForcedCalls: false }, inlinesImages: true, dropFields: PLATFORM },
   },
   nebius: { baseUrl: 'https://api.tokenfactory.nebius.com/v1', credentials: ['NEBIUS_API_KEY'], baseUrlVariable: 'NEBIUS_BASE_URL', quirks: OPEN_HOST },
   novita: { baseUrl: 'https://api.novita.ai/openai/v1', credentials: ['NOVITA_API_KEY'], baseUrlVariable: 'NOVITA_BASE_URL', quirks: OPEN_HOST },

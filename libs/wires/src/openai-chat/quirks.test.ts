@@ -106,6 +106,34 @@ describe('quirks of hosts', () => {
       { messages: [{ role: 'assistant', tool_calls: [] }, { role: 'tool', content: '1' }, { role: 'tool', content: '2' }, { role: 'user', content: 'x' }, { role: 'user', content: 'y' }, { role: 'tool', content: '3' }, { role: 'assistant', content: 'z' }] },
       { messages: [{ role: 'assistant', tool_calls: [] }, { role: 'tool', content: '1' }, { role: 'tool', content: '2' }, { role: 'assistant', content: 'OK.' }, { role: 'user', content: 'x' }, { role: 'user', content: 'y' }, { role: 'tool', content: '3' }, { role: 'assistant', content: 'z' }] },
     ],
+    [
+      'an assistant that said nothing, where that is refused',
+      { leavesOutMute: true, answersResults: true },
+      {
+        messages: [
+          { role: 'user', content: 'x' },
+          { role: 'assistant', content: '' },
+          { role: 'assistant', content: [{ type: 'text', text: ' ' }], tool_calls: [] },
+          { role: 'assistant', content: null, tool_calls: [{ id: 'a', type: 'function', function: { name: 'a', arguments: '{}' } }] },
+          { role: 'tool', tool_call_id: 'a', content: '' },
+          { role: 'assistant' },
+          { role: 'assistant', content: null, refusal: 'No.' },
+          { role: 'user', content: '' },
+        ],
+      },
+      {
+        messages: [
+          { role: 'user', content: 'x' },
+          { role: 'assistant', content: null, tool_calls: [{ id: 'a', type: 'function', function: { name: 'a', arguments: '{}' } }] },
+          { role: 'tool', tool_call_id: 'a', content: '' },
+          { role: 'assistant', content: 'No.' },
+          { role: 'user', content: '' },
+        ],
+      },
+    ],
+    ['nobody that said anything, where that is refused', { leavesOutMute: true }, { messages: [{ role: 'assistant', content: '' }] }, { messages: [{ role: 'assistant', content: '' }] }],
+    ['the assistant last, where the user must be', { endsWithUser: true }, { messages: [{ role: 'user', content: 'x' }, { role: 'assistant', content: 'y' }] }, { messages: [{ role: 'user', content: 'x' }, { role: 'assistant', content: 'y' }, { role: 'user', content: 'Continue.' }] }],
+    ['the user last, where it must be', { endsWithUser: true }, { messages: [{ role: 'assistant', content: 'y' }, { role: 'user', content: 'x' }] }, { messages: [{ role: 'assistant', content: 'y' }, { role: 'user', content: 'x' }] }],
     ['one turn, where turns alternate', { alternates: true }, { messages: [{ role: 'user', content: 'x' }] }, { messages: [{ role: 'user', content: 'x' }] }],
     [
       'neighbours of one role, where turns alternate',

@@ -42,6 +42,10 @@ export interface ChatQuirks {
   readonly shortToolCallIds: boolean;
   /** The host takes no words of a user's right behind results: the assistant must have answered those. A word of its own is put between them (Mistral). */
   readonly answersResults: boolean;
+  /** The host refuses a message of the assistant that says nothing: it is left out. */
+  readonly leavesOutMute: boolean;
+  /** The host refuses a conversation that ends with words of the assistant: the user asks it to go on (Mistral). */
+  readonly endsWithUser: boolean;
   /** User and assistant take turns there, the user first and last, and nobody speaks of tools but in words (Perplexity). */
   readonly alternates: boolean;
   /** How the host is told whether to think: `reasoning_effort` alone, `thinking: {type}` beside it, that alone, or `enable_thinking` with a budget instead of it. */
@@ -82,6 +86,8 @@ export const NO_QUIRKS: ChatQuirks = {
   filePart: 'file',
   shortToolCallIds: false,
   answersResults: false,
+  leavesOutMute: false,
+  endsWithUser: false,
   alternates: false,
   thinking: 'effort',
   effortModels: undefined,
@@ -220,6 +226,32 @@ function adaptMessage(message: unknown, quirks: ChatQuirks): unknown {
   return withCacheMark(adapted, quirks);
 }
 
+/** What a message of the assistant may hold in the place of words. */
+const SAID_OTHERWISE = ['tool_calls', 'function_call', 'audio'] as const;
+
+const isSaid = (value: unknown): boolean => value !== undefined && value !== null && value !== '' && !(Array.isArray(value) && value.length === 0);
+
+/** A message of the assistant with its refusal as its words, for hosts that know no field for one; none where it says nothing. */
+function spoken(message: unknown): readonly unknown[] {
+  if (!isObject(message) || message['role'] !== 'assistant' || plainText(message['content']).trim() !== '') return [message];
+  const { refusal, ...rest } = message;
+  if (typeof refusal === 'string' && refusal.trim() !== '') return [{ ...rest, content: refusal }];
+  return SAID_OTHERWISE.some((name) => isSaid(message[name])) ? [message] : [];
+}
+
+/** As they came where nobody says anything: the host says what it lacks. */
+function withoutMute(messages: readonly unknown[]): readonly unknown[] {
+  const kept = messages.flatMap(spoken);
+  return kept.length === 0 ? messages : kept;
+}
+
+const GO_ON = { role: 'user', content: 'Continue.' };
+
+function toldToGoOn(messages: readonly unknown[]): readonly unknown[] {
+  const last = messages.at(-1);
+  return isObject(last) && last['role'] === 'assistant' ? [...messages, GO_ON] : messages;
+}
+
 const ACKNOWLEDGED = { role: 'assistant', content: 'OK.' };
 
 function answerResults(messages: readonly unknown[]): readonly unknown[] {
@@ -236,6 +268,7 @@ function concerns(messages: Buffer, quirks: ChatQuirks): boolean {
   if (mayHoldMarks(messages, quirks)) return true;
   if (quirks.joinsTexts && messages.includes(TEXT_PART_MARK)) return true;
   if (quirks.filePart !== 'file' && messages.includes('"file"')) return true;
+  if (hasAssistant && (quirks.leavesOutMute || quirks.endsWithUser)) return true;
   return (quirks.messageFields !== undefined || quirks.shortToolCallIds || quirks.answersResults) && (hasAssistant || messages.includes('"tool"') || messages.includes('"name"'));
 }
 
@@ -245,8 +278,10 @@ function adaptMessages(value: Uint8Array, quirks: ChatQuirks): Uint8Array {
   const messages = strings.parse();
   if (!Array.isArray(messages)) return value;
   const turns = quirks.alternates ? takeTurns(messages as readonly unknown[]) : (messages as readonly unknown[]);
-  const adapted = turns.map((message) => adaptMessage(message, quirks));
-  return strings.write(JSON.stringify(quirks.answersResults ? answerResults(adapted) : adapted));
+  const said = quirks.leavesOutMute ? withoutMute(turns) : turns;
+  const adapted = said.map((message) => adaptMessage(message, quirks));
+  const answered = quirks.answersResults ? answerResults(adapted) : adapted;
+  return strings.write(JSON.stringify(quirks.endsWithUser ? toldToGoOn(answered) : answered));
 }
 
 /** The tools with plain marks of a cache, or with none; what is called so in their schemas stays. */
