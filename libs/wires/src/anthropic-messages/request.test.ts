@@ -169,6 +169,10 @@ describe('turns', () => {
     expect(JSON.parse(gatherer.whole().toString())).toMatchObject([{ message: { reasoning_details: [{ text: 'Let me.', signature: 's0==' }, { text: 'And so.', signature: 's1==' }, { text: 'Cut off' }] } }]);
   });
 
+  test.each(['', ' ', '\n\t'])('a result of nothing but %j has no content: blank text is refused', (content) => {
+    expect(turns([...HELLO, { role: 'assistant', tool_calls: [call('a', 'f', '{}')] }, { role: 'tool', tool_call_id: 'a', content }])).toEqual([{ role: 'user', content: [{ type: 'text', text: 'Hi' }] }, { role: 'assistant', content: [{ type: 'tool_use', id: 'a', name: 'f', input: {} }] }, { role: 'user', content: [{ type: 'tool_result', tool_use_id: 'a' }] }]);
+  });
+
   test('a call of the old form and its result', () => {
     expect(turns([...HELLO, { role: 'assistant', content: null, function_call: { name: 'f', arguments: '{}' } }, { role: 'function', name: 'f', content: '4' }])).toMatchObject([
       {},

@@ -84,7 +84,7 @@ function assistantBlocks(turn: Turn & { readonly role: 'assistant' }, idOf: (id:
 }
 
 function resultBlock(id: string, { text, isCacheEnd }: Turn & { readonly role: 'tool' }): Block {
-  return { said: { type: 'tool_result', tool_use_id: id, ...(text === '' ? {} : { content: text }) }, isCacheEnd };
+  return { said: { type: 'tool_result', tool_use_id: id, ...(text.trim() === '' ? {} : { content: text }) }, isCacheEnd };
 }
 
 export interface HostTerms {
