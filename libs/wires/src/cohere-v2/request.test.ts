@@ -40,6 +40,12 @@ test('every turn keeps its place; developer is system; results answer by id', ()
   ]);
 });
 
+test('turns that say nothing are left out, where others say something', () => {
+  const mute = [{ role: 'assistant', content: '' }, { role: 'user', content: [{ type: 'text', text: ' ' }] }];
+  expect(compose({ messages: [...HI, ...mute, ...HI] })['messages']).toEqual([...HI, ...HI]);
+  expect(compose({ messages: [{ role: 'user', content: '' }] })['messages']).toEqual([{ role: 'user', content: '' }]);
+});
+
 test('images go by data URL and by URL', () => {
   const content = [{ type: 'text', text: 'see' }, { type: 'image_url', image_url: { url: `data:image/png;base64,${PNG}`, detail: 'low' } }, { type: 'image_url', image_url: { url: 'https://a.example/1' } }];
   expect(compose({ messages: [{ role: 'user', content }] })['messages']).toEqual([{ role: 'user', content }]);

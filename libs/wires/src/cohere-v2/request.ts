@@ -35,6 +35,14 @@ function message(turn: Turn): object {
   }
 }
 
+const isSaid = (turn: Turn): boolean => (turn.role === 'assistant' ? turn.text.trim() !== '' || turn.calls.length > 0 : turn.role !== 'user' || turn.parts.some((part) => part.type !== 'text' || part.text.trim() !== ''));
+
+/** Turns of users and assistants that say nothing are refused there; as they came where there are no others. */
+function saidTurns(turns: readonly Turn[]): readonly Turn[] {
+  const said = turns.filter(isSaid);
+  return said.length === 0 ? turns : said;
+}
+
 function toolSettings({ tools, toolChoice }: Chat): object {
   if (tools.length === 0) return {};
   // There is no word for one tool: it is the only one that is offered, and required.
@@ -92,7 +100,7 @@ function spokenFormat(chat: Chat): string {
 export function composeCohereChat(input: ChatInput): Buffer {
   const chat = readChat(input);
   const instruction = spokenFormat(chat);
-  const messages = chat.turns.map(message);
+  const messages = saidTurns(chat.turns).map(message);
   const body = JSON.stringify({
     model: input.providerModelId,
     stream: input.stream,
