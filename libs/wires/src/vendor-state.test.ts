@@ -32,7 +32,7 @@ const MESSAGES = [
 ];
 const TOOLS = [{ type: 'function', function: { name: 'f', parameters: { type: 'object', properties: { a: { type: 'integer' } } } } }];
 
-const inputFor = (providerModelId: string): ChatInput => ({ providerModelId, stream: true, temperatureMax: 1, fields: Object.entries({ messages: MESSAGES, tools: TOOLS, reasoning_effort: 'low' }).map(([name, value]) => ({ name, value: Buffer.from(JSON.stringify(value)) })) });
+const inputFor = (providerModelId: string): ChatInput => ({ providerModelId, stream: true, temperatureMax: 1, fields: Object.entries({ messages: MESSAGES, tools: TOOLS, reasoning_effort: 'high' }).map(([name, value]) => ({ name, value: Buffer.from(JSON.stringify(value)) })) });
 const none = new Map<never, never>();
 
 describe('a conversation that goes on at another vendor', () => {

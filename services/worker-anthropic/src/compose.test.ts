@@ -45,7 +45,7 @@ describe('against recorded answers', () => {
     const { finish_reason: reason, ...message } = answerOf(await ask({ ...HELLO, tools: [TOOL] }, { stream: false }));
     expect(reason).toBe('tool_calls');
     const results = message.tool_calls.map(({ id }) => ({ role: 'tool', tool_call_id: id, content: '4' }));
-    await ask({ tools: [TOOL], messages: [...HELLO.messages, { role: 'assistant', ...message }, ...results] });
+    await ask({ tools: [TOOL], reasoning_effort: 'high', messages: [...HELLO.messages, { role: 'assistant', ...message }, ...results] });
     const { messages } = sent() as { messages: { content: { type: string }[] }[] };
     expect(messages.map(({ content }) => content.map(({ type }) => type))).toEqual([['text'], ['thinking', 'redacted_thinking', 'text', 'tool_use', 'tool_use'], ['tool_result', 'tool_result']]);
   });
