@@ -5,6 +5,7 @@ import type { Clock } from '@signalbox/kernel/clock';
 import { silentLog } from '@signalbox/runtime/log';
 import { randomBytes } from '@signalbox/runtime/random';
 import { createFakeClock, type FakeClock } from '@signalbox/testkit/clock';
+import { until } from '@signalbox/testkit/until';
 import type { RpcClient } from './call.js';
 import { createRpcClient } from './client.js';
 import { createRpcServer, type RpcServer } from './server.js';
@@ -33,13 +34,6 @@ const leave = async (): Promise<void> => {
   await server?.stop(0);
   server = undefined;
 };
-
-async function until(isSo: () => boolean): Promise<void> {
-  for (let turn = 0; !isSo(); turn += 1) {
-    if (turn > 100_000) throw new Error('It never came to be.');
-    await new Promise<void>((resolve) => setImmediate(resolve));
-  }
-}
 
 /** Advances the clock, and lets each connection attempt finish. */
 async function pass(ms: number, meanwhile: () => void = () => undefined): Promise<void> {
@@ -161,10 +155,10 @@ async function listen(): Promise<{ readonly heard: number[]; readonly close: () 
 test('whether one that nobody asks has come is found out without a link, and then one is made', async () => {
   await pass(300_000);
   const { heard, close } = await listen();
-  while (heard.length === 0) {
-    clock.advance(STEP_MS);
-    await new Promise<void>((resolve) => setImmediate(resolve));
-  }
+  await until(() => {
+    if (heard.length === 0) clock.advance(STEP_MS);
+    return heard.length > 0;
+  });
   await until(() => heard.some((bytes) => bytes > 0));
   expect(heard[0]).toBe(0);
   await client.close();

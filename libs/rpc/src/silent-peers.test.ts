@@ -6,6 +6,7 @@ import { systemClock } from '@signalbox/runtime/clock';
 import { silentLog } from '@signalbox/runtime/log';
 import { randomBytes } from '@signalbox/runtime/random';
 import { createFakeClock, type FakeClock } from '@signalbox/testkit/clock';
+import { until } from '@signalbox/testkit/until';
 import { once } from 'node:events';
 import { connect, createServer, type AddressInfo, type Socket } from 'node:net';
 import type { RpcClient } from './call.js';
@@ -83,13 +84,6 @@ async function serve(name: string): Promise<Peer> {
     kept = undefined;
   };
   return { port: (wire.address() as AddressInfo).port, held: () => held, release, freeze: () => (kept = new Map()), thaw, mute: () => (isMute = true), said: () => said };
-}
-
-async function until(isSo: () => boolean): Promise<void> {
-  for (let turn = 0; !isSo(); turn += 1) {
-    if (turn > 100_000) throw new Error('It never came to be.');
-    await new Promise<void>((resolve) => setImmediate(resolve));
-  }
 }
 
 async function dial(peers: readonly { readonly port: number }[], links = 1): Promise<{ readonly client: RpcClient; readonly clock: FakeClock }> {
