@@ -29,20 +29,20 @@ interface Operation {
 }
 
 const ERRORS: Readonly<Record<number, string>> = {
-  400: 'A parameter is missing or wrong; `param` names it.',
+  400: 'A parameter is missing or invalid. `param` names it.',
   401: 'The key is missing, wrong, expired or revoked.',
-  402: 'A cost cap or the trial credit blocks the request.',
+  402: 'A cost cap is reached or the trial credit is used up.',
   403: 'The key lacks the scope, the plugin needs a paid account, or a session’s CSRF token is missing.',
-  404: 'There is no such thing for this account.',
-  408: 'The request did not come whole in time. It was not run.',
-  409: 'The idempotency key was used with another body, or its first request still runs.',
+  404: 'It does not exist, or belongs to another account.',
+  408: 'The request did not arrive completely in time. It was not run.',
+  409: 'The idempotency key was used with another body, or its first request is still running.',
   413: 'The body is too large.',
-  415: 'The body must be application/json, and not compressed.',
-  417: 'Of `Expect` only `100-continue` is known.',
-  429: 'Too many requests, or a hard limit is reached: `Retry-After` says how long to wait.',
+  415: 'The body must be `application/json` and not compressed.',
+  417: 'The only supported value of `Expect` is `100-continue`.',
+  429: 'Too many requests, or a hard limit is reached. `Retry-After` says how long to wait.',
   431: 'The headers are too large.',
-  500: 'Routing is unavailable. Costs nothing.',
-  503: 'Temporarily unavailable. Costs nothing.',
+  500: 'Routing is unavailable. Nothing is charged.',
+  503: 'Temporarily unavailable. Nothing is charged.',
 };
 
 /** Errors that any request may get before its route is known. */
@@ -50,28 +50,28 @@ const BEFORE_ALL = [408, 417, 431];
 /** 400 on every route below /api/, for an unknown query parameter. */
 const ofQuery = (path: string): readonly number[] => (path.startsWith('/api/') ? [400] : []);
 
-const page = { limit: z.int().min(1).max(100).default(20).optional(), after: z.string().optional().meta({ description: 'Id after which the page begins.' }) };
-const span = { from: z.string().optional().meta({ description: 'Unix seconds, or an ISO 8601 date or time, UTC where it has no offset.' }), to: z.string().optional().meta({ description: 'Likewise, and not before `from`; a date is its whole day.' }) };
-const ofRequests = { model: z.string().optional().meta({ description: 'Of the model that answered: any name that a request may have for it.' }), provider: z.string().optional(), key: z.string().optional() };
+const page = { limit: z.int().min(1).max(100).default(20).optional(), after: z.string().optional().meta({ description: 'Id of the last item of the previous page.' }) };
+const span = { from: z.string().optional().meta({ description: 'Start: Unix seconds, or an ISO 8601 date or time (UTC if it has no offset).' }), to: z.string().optional().meta({ description: 'End, in the same formats, not before `from`. A date includes its whole day.' }) };
+const ofRequests = { model: z.string().optional().meta({ description: 'The model that answered, by any of the names that requests may use for it.' }), provider: z.string().optional(), key: z.string().optional() };
 
-const idempotencyKey = { 'Idempotency-Key': z.string().optional().meta({ description: 'Of the client’s choice: what is sent again under it is done once.' }) };
-const memoryOf = { user: z.string().optional(), namespace: z.string().min(1).optional().meta({ description: 'Absent: every one.' }) };
+const idempotencyKey = { 'Idempotency-Key': z.string().optional().meta({ description: 'Chosen by the client. A request that is repeated with the same key runs only once.' }) };
+const memoryOf = { user: z.string().optional(), namespace: z.string().min(1).optional().meta({ description: 'If absent, all namespaces.' }) };
 
 export const OPERATIONS: readonly Operation[] = [
-  { method: 'post', path: '/v1/chat/completions', tag: 'Inference', summary: 'Create a chat completion', scope: 'inference', headers: { ...idempotencyKey, 'X-Router-Metadata': z.literal('enabled').optional().meta({ description: 'Adds `router_metadata` to the answer, or beside its error.' }), 'x-session-id': z.string().max(256).optional().meta({ description: 'As `session_id`, which wins.' }) }, body: ChatCompletionRequest, answer: ChatCompletion, errors: [400, 402, 403, 404, 409, 500, 503] },
+  { method: 'post', path: '/v1/chat/completions', tag: 'Inference', summary: 'Create a chat completion', scope: 'inference', headers: { ...idempotencyKey, 'X-Router-Metadata': z.literal('enabled').optional().meta({ description: 'Adds `router_metadata` to the answer or to the error.' }), 'x-session-id': z.string().max(256).optional().meta({ description: 'The same as the field `session_id`, which takes precedence.' }) }, body: ChatCompletionRequest, answer: ChatCompletion, errors: [400, 402, 403, 404, 409, 500, 503] },
   { method: 'get', path: '/v1/models', tag: 'Inference', summary: 'List the models that the key may use', scope: 'inference or models:read', query: { detail: z.literal('full').optional() }, answer: z.object({ object: z.literal('list'), data: z.array(Model) }), errors: [400, 403, 500] },
   { method: 'get', path: '/v1/models/{model}', tag: 'Inference', summary: 'Show a model', scope: 'inference or models:read', query: { detail: z.literal('full').optional() }, answer: Model, errors: [400, 403, 404, 500] },
-  { method: 'get', path: '/v1/decisions/{id}', tag: 'Decisions', summary: 'Show why a request went where it went', scope: 'usage:read', answer: Decision, errors: [403, 404, 500] },
-  { method: 'post', path: '/v1/feedback', tag: 'Decisions', summary: 'Tell how good an answer was', scope: 'inference', body: FeedbackRequest, status: 204, errors: [400, 403, 404, 500] },
+  { method: 'get', path: '/v1/decisions/{id}', tag: 'Decisions', summary: 'Show why a request was sent to its model and provider', scope: 'usage:read', answer: Decision, errors: [403, 404, 500] },
+  { method: 'post', path: '/v1/feedback', tag: 'Decisions', summary: 'Rate an answer', scope: 'inference', body: FeedbackRequest, status: 204, errors: [400, 403, 404, 500] },
   { method: 'post', path: '/api/auth', tag: 'API keys', summary: 'Create an API key', scope: 'keys', headers: idempotencyKey, body: ApiKeyRequest, answer: ApiKey, status: 201, errors: [400, 403, 409, 500] },
   { method: 'get', path: '/api/auth', tag: 'API keys', summary: 'List API keys', scope: 'keys', query: { ...page, status: z.enum(['active', 'rotating', 'disabled', 'expired', 'revoked']).optional() }, answer: listOf(ApiKey), errors: [400, 403] },
   { method: 'get', path: '/api/auth/{key_id}', tag: 'API keys', summary: 'Show an API key', scope: 'keys', answer: ApiKey, errors: [403, 404] },
   { method: 'patch', path: '/api/auth/{key_id}', tag: 'API keys', summary: 'Change an API key', scope: 'keys', body: ApiKeyChange, answer: ApiKey, errors: [400, 403, 404, 500] },
   { method: 'delete', path: '/api/auth/{key_id}', tag: 'API keys', summary: 'Revoke an API key', scope: 'keys', answer: ApiKeyDeleted, errors: [403, 404] },
-  { method: 'post', path: '/api/auth/{key_id}/rotate', tag: 'API keys', summary: 'Give an API key a new secret', scope: 'keys', body: ApiKeyRotation, isBodyOptional: true, answer: ApiKey, errors: [400, 403, 404] },
-  { method: 'get', path: '/api/limits', tag: 'Usage', summary: 'Show caps and allotment, with what is spent and reserved', scope: 'usage:read', answer: Limits, errors: [403] },
+  { method: 'post', path: '/api/auth/{key_id}/rotate', tag: 'API keys', summary: 'Rotate the secret of an API key', scope: 'keys', body: ApiKeyRotation, isBodyOptional: true, answer: ApiKey, errors: [400, 403, 404] },
+  { method: 'get', path: '/api/limits', tag: 'Usage', summary: 'Show cost caps and allotments with the amounts spent and reserved', scope: 'usage:read', answer: Limits, errors: [403] },
   {
-    method: 'get', path: '/api/usage', tag: 'Usage', summary: 'Sums and latency by day, model, provider or key', scope: 'usage:read',
+    method: 'get', path: '/api/usage', tag: 'Usage', summary: 'Show usage totals and latency by day, model, provider or key', scope: 'usage:read',
     query: { ...span, ...page, group_by: z.enum(['day', 'model', 'provider', 'key']).default('day').optional(), order: z.literal('cost').optional(), ...ofRequests }, answer: listOf(UsageRow), errors: [400, 403, 500],
   },
   {
@@ -80,18 +80,18 @@ export const OPERATIONS: readonly Operation[] = [
   },
   { method: 'get', path: '/api/requests/{request_id}', tag: 'Usage', summary: 'Show a request with its attempts and charge', scope: 'usage:read', answer: RequestDetail, errors: [403, 404] },
   { method: 'get', path: '/api/statements', tag: 'Usage', summary: 'List statements', scope: 'usage:read', query: page, answer: listOf(StatementRow), errors: [400, 403] },
-  { method: 'get', path: '/api/statements/{period}', tag: 'Usage', summary: 'Show a statement (`Accept: text/csv` too)', scope: 'usage:read', answer: Statement, errors: [403, 404] },
+  { method: 'get', path: '/api/statements/{period}', tag: 'Usage', summary: 'Show a statement, as JSON or with `Accept: text/csv` as CSV', scope: 'usage:read', answer: Statement, errors: [403, 404] },
   { method: 'get', path: '/api/policy', tag: 'Policy', summary: 'Show the account’s policy', scope: 'usage:read', answer: Policy, errors: [403] },
   { method: 'put', path: '/api/policy', tag: 'Policy', summary: 'Set the account’s policy', scope: 'keys', body: PolicyRequest, answer: Policy, errors: [400, 403, 500] },
   { method: 'get', path: '/api/providers', tag: 'Own keys at providers', summary: 'List the account’s own credentials', scope: 'keys', answer: ProviderKeys, errors: [403] },
   { method: 'get', path: '/api/providers/{provider}', tag: 'Own keys at providers', summary: 'Show the account’s own credential at a provider', scope: 'keys', answer: ProviderKey, errors: [400, 403, 404] },
-  { method: 'put', path: '/api/providers/{provider}', tag: 'Own keys at providers', summary: 'Give or replace it', scope: 'keys', body: ProviderKeyRequest, answer: ProviderKey, errors: [400, 403, 404] },
-  { method: 'delete', path: '/api/providers/{provider}', tag: 'Own keys at providers', summary: 'Remove it', scope: 'keys', answer: ProviderKeyDeleted, errors: [400, 403, 404] },
+  { method: 'put', path: '/api/providers/{provider}', tag: 'Own keys at providers', summary: 'Store or replace the account’s own credential at a provider', scope: 'keys', body: ProviderKeyRequest, answer: ProviderKey, errors: [400, 403, 404] },
+  { method: 'delete', path: '/api/providers/{provider}', tag: 'Own keys at providers', summary: 'Delete the account’s own credential at a provider', scope: 'keys', answer: ProviderKeyDeleted, errors: [400, 403, 404] },
   { method: 'get', path: '/api/plugins', tag: 'Plugins', summary: 'List plugins', scope: 'usage:read', answer: listOf(PluginManifest), errors: [403] },
-  { method: 'get', path: '/api/memory', tag: 'Plugins', summary: 'List what is remembered of a user', scope: 'usage:read', query: { ...page, limit: z.int().min(1).max(1_000).default(100).optional(), ...memoryOf }, answer: listOf(MemoryFact), errors: [400, 403] },
-  { method: 'delete', path: '/api/memory', tag: 'Plugins', summary: 'Forget a user', scope: 'keys', query: memoryOf, answer: MemoryForgotten, errors: [400, 403] },
-  { method: 'post', path: '/api/session', tag: 'Dashboard', summary: 'Sign in: exchange the key for a session in a cookie', needsKey: true, answer: Session, status: 201 },
-  { method: 'get', path: '/api/session', tag: 'Dashboard', summary: 'Show who calls', answer: Session },
+  { method: 'get', path: '/api/memory', tag: 'Plugins', summary: 'List the facts that the plugin `memory` stores about a user', scope: 'usage:read', query: { ...page, limit: z.int().min(1).max(1_000).default(100).optional(), ...memoryOf }, answer: listOf(MemoryFact), errors: [400, 403] },
+  { method: 'delete', path: '/api/memory', tag: 'Plugins', summary: 'Delete all stored facts about a user', scope: 'keys', query: memoryOf, answer: MemoryForgotten, errors: [400, 403] },
+  { method: 'post', path: '/api/session', tag: 'Dashboard', summary: 'Sign in: exchange an API key for a session cookie', needsKey: true, answer: Session, status: 201 },
+  { method: 'get', path: '/api/session', tag: 'Dashboard', summary: 'Show the account and key of the caller', answer: Session },
   { method: 'delete', path: '/api/session', tag: 'Dashboard', summary: 'Sign out', answer: SessionDeleted, errors: [403] },
   { method: 'get', path: '/openapi.json', tag: 'Dashboard', summary: 'This document', isPublic: true, answer: z.looseObject({}) },
 ];
@@ -105,7 +105,7 @@ const json = (schema: z.ZodType) => ({ 'application/json': { schema } });
 export function openApiDocument(): object {
   const registry = new OpenAPIRegistry();
   registry.registerComponent('securitySchemes', 'apiKey', { type: 'http', scheme: 'bearer', description: 'An API key: `Authorization: Bearer sbx_live_…`.' });
-  registry.registerComponent('securitySchemes', 'session', { type: 'apiKey', in: 'cookie', name: '__Host-signalbox', description: 'A session of the dashboard (on loopback the cookie is `signalbox`); with `X-CSRF-Token` on every call that changes something.' });
+  registry.registerComponent('securitySchemes', 'session', { type: 'apiKey', in: 'cookie', name: '__Host-signalbox', description: 'A dashboard session (on loopback the cookie is named `signalbox`). Requests that change something also need `X-CSRF-Token`.' });
   for (const { method, path, tag, summary, scope, isPublic = false, needsKey = false, headers, query, body, isBodyOptional = false, answer, status = 200, errors = [] } of OPERATIONS) {
     const other = OTHER_FORMATS[path];
     const names = [...path.matchAll(/\{(\w+)\}/g)].map(([, name = '']) => name);
@@ -127,7 +127,7 @@ export function openApiDocument(): object {
       },
       responses: {
         [status]: {
-          description: path === '/v1/chat/completions' ? 'The completion; with `stream: true` events of chunks, then `[DONE]`.' : 'OK',
+          description: path === '/v1/chat/completions' ? 'The completion. With `stream: true`, server-sent events of chunks followed by `[DONE]`.' : 'OK',
           ...(answer === undefined ? {} : { content: { ...json(answer), ...other } }),
         },
         ...Object.fromEntries(shown.sort((one, other) => one - other).map((code) => [code, { description: ERRORS[code] ?? 'Error', content: json(ErrorBody) }])),
@@ -136,7 +136,7 @@ export function openApiDocument(): object {
   }
   return new OpenApiGeneratorV31(registry.definitions).generateDocument({
     openapi: '3.1.0',
-    info: { title: 'Signalbox', version: '1', description: 'A gateway for chat completions that picks a model and a provider, with exact costs. Compatible with the common chat-completions format.' },
+    info: { title: 'Signalbox', version: '1', description: 'A gateway for chat completions that chooses a model and a provider and reports exact costs. Compatible with the common chat-completions format.' },
     servers: [{ url: '/' }],
   });
 }
