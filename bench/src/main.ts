@@ -10,7 +10,7 @@ import { LoadGenerator } from './load.js';
 import { FULL, Measurer, PARTS, QUICK, type TargetReport } from './measurer.js';
 import { timeDecision, timeLink } from './micro.js';
 import { median } from './statistics.js';
-import { LOAD_CORE, startPassThrough, startPortkey, startProvider, startSignalbox, type Target } from './targets.js';
+import { LOAD_CORE, startPassThrough, startPassThroughTwice, startPortkey, startProvider, startSignalbox, type Target } from './targets.js';
 import { soak, type SoakReport } from './soak.js';
 import { printed, rowsOf, soakPrinted, type Run } from './verdicts.js';
 
@@ -105,6 +105,7 @@ async function main(): Promise<void> {
   try {
     await enter(Promise.resolve(provider));
     await enter(startPassThrough(provider.origin));
+    await enter(startPassThroughTwice(provider.origin));
     if (withPortkey) await enter(startPortkey(provider.origin, portkeyDir === undefined ? undefined : resolve(portkeyDir)));
     for (const mode of modes) {
       const profiles = profileDir === undefined ? undefined : join(resolve(profileDir), mode);

@@ -13,7 +13,7 @@ const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const HERE = fileURLToPath(new URL('.', import.meta.url));
 const PROVIDER_MODEL = 'gpt-4o-mini';
 
-export type TargetName = 'direct' | 'pass-through' | 'portkey' | 'standalone' | 'split';
+export type TargetName = 'direct' | 'pass-through' | 'pass-through twice' | 'portkey' | 'standalone' | 'split';
 
 export interface Target {
   readonly name: TargetName;
@@ -37,6 +37,24 @@ export async function startProvider(): Promise<Target> {
 export async function startPassThrough(provider: string): Promise<Target> {
   const child = await startChild({ core: GATEWAY_CORE, args: [join(HERE, 'pass-through.js'), provider], ready: /^ready \d+/ });
   return { name: 'pass-through', origin: `http://127.0.0.1:${child.line.slice(6)}`, headers: PROVIDER_KEY, model: PROVIDER_MODEL, pids: [child.pid], stop: child.stop };
+}
+
+/** Two pass-throughs, one behind the other: what a request or chunk costs that passes two processes which do nothing with it. */
+export async function startPassThroughTwice(provider: string): Promise<Target> {
+  const back = await startPassThrough(provider);
+  const front = await startPassThrough(back.origin).catch(async (error: unknown) => {
+    await back.stop();
+    throw error;
+  });
+  return {
+    ...front,
+    name: 'pass-through twice',
+    pids: [...front.pids, ...back.pids],
+    stop: async () => {
+      await front.stop();
+      await back.stop();
+    },
+  };
 }
 
 /** Portkey's gateway from npm, in a folder of its own: installed there when absent. */
