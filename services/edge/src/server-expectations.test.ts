@@ -97,6 +97,22 @@ test.each([
   socket.destroy();
 });
 
+test.each<[string, number, readonly [string, string]]>([
+  ['a wrong key', 401, ['Bearer sbx', 'Bearer none']],
+  ['a path that is not there', 404, ['/v1/chat/completions', '/v1/completions']],
+  ['another expectation', 417, ['100-continue', 'banana']],
+])('behind a running stream a refusal for %s (%i) comes as soon as the stream ends, and the connection with it', async (_what, status, change) => {
+  let given: PlayedCall | undefined;
+  door.neighbours.scripts.set('a', (call) => void (given = call));
+  const { served, told } = await hold(chatText(door.key, JSON.stringify({ ...hello, stream: true })) + headOf(change));
+  await until(() => given !== undefined);
+  if (given !== undefined) streamsWith('ok')(given);
+  await until(() => /\[DONE\][^]*\}$/.test(told()));
+  expect(told().match(/HTTP\/1\.1 \d+/g)).toEqual(['HTTP/1.1 200', `HTTP/1.1 ${status}`]);
+  await door.neighbours.clock.advanceAsync(1_000);
+  await until(() => served.destroyed);
+});
+
 test('several requests at once, bodies and all, are all answered on one connection', async () => {
   const { socket, told } = await hold((headOf() + BODY).repeat(3));
   await until(() => told().match(/HTTP\/1\.1 200/g)?.length === 3 && told().endsWith('}'));

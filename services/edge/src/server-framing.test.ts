@@ -1,9 +1,10 @@
 /** Where a request ends and what it names, as seen by clients that write HTTP in unusual ways. */
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import { oneTurn, until } from '@signalbox/testkit/until';
+import type { Socket } from 'node:net';
 import { chatText, hello, readRaw, startDoor, type Door } from './testing/door.js';
 import type { PlayedCall } from './testing/neighbours.js';
-import { answersWith } from './testing/scripts.js';
+import { answersWith, streamsWith } from './testing/scripts.js';
 
 const answers = answersWith('ok');
 const BODY = JSON.stringify(hello);
@@ -52,6 +53,33 @@ test('nor are so many that they would fill the memory', async () => {
   await isClosed;
   expect(told.match(/^HTTP\/1\.1 .*|"content":"ok"/gm)).toEqual(['HTTP/1.1 200 OK', '"content":"ok"']);
   expect(door.metrics.inFlight()).toBe(0);
+});
+
+const UPGRADE = 'connection: Upgrade, HTTP2-Settings\r\nupgrade: h2c\r\nhttp2-settings: AAMAAABkAAQ\r\n';
+
+test('a request that offers another protocol is answered in this one, and ends its connection: what came with it cannot be read', async () => {
+  expect((await readRaw(door.raw(chatText(door.key, BODY, { lines: UPGRADE }) + chatText(door.key, BODY)))).match(/^HTTP\/1\.1 .*|^connection: .*|"content":"ok"/gim)).toEqual(['HTTP/1.1 200 OK', 'Connection: close', '"content":"ok"']);
+  expect(await readRaw(door.raw(`GET /v1/models HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${door.key}\r\n${UPGRADE}\r\n`))).toMatch(/^HTTP\/1\.1 200 [^]*^connection: close/im);
+  expect([door.neighbours.calls.length, door.metrics.inFlight()]).toEqual([1, 0]);
+});
+
+test.each([
+  ['the rest of a request whose beginning was lost', chatText('none', BODY), 40],
+  ['a whole request, and what is none', `${chatText('none', BODY)}NONSENSE\r\n\r\n`, 0],
+])('nor does %s cut the stream before it', async (_what, behind, lost) => {
+  let call: PlayedCall | undefined;
+  door.neighbours.scripts.set('a', (played) => void (call = played));
+  const stream = chatText(door.key, JSON.stringify({ ...hello, stream: true }), { lines: UPGRADE });
+  let served: Socket | undefined;
+  door.server.once('connection', (connection: Socket) => (served = connection));
+  const socket = door.raw(stream + behind.slice(0, lost));
+  await until(() => call !== undefined);
+  socket.write(behind.slice(lost));
+  await until(() => served?.bytesRead === stream.length + behind.length);
+  await oneTurn();
+  if (call !== undefined) streamsWith('ok')(call);
+  expect(await readRaw(socket)).toMatch(/^HTTP\/1\.1 200 [^]*^connection: close[^]*"content":"ok"[^]*\[DONE\][^]*\r\n\r\n$/im);
+  expect([door.neighbours.calls.length, door.metrics.inFlight()]).toEqual([1, 0]);
 });
 
 test('a connection of HTTP/1.0 ends behind a body in chunks: what stands before us may have seen its end elsewhere', async () => {

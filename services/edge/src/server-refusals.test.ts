@@ -143,6 +143,18 @@ describe('refuses', () => {
     expect([response.status, await response.json()]).toMatchObject([415, { error: { code: 'unsupported_media_type', message: expect.stringContaining('Content-Type: application/json') as unknown } }]);
   });
 
+  test.each([
+    ['text/plain', 415],
+    ['application/json; charset=utf-8', 200],
+  ])('two Content-Types unless both are JSON, since what stands before the gateway may go by either: %s gets %i', async (type, status) => {
+    door.neighbours.scripts.set('a', answersWith('ok'));
+    for (const lines of [`content-type: ${type}\r\n`, `Content-Type: application/json\r\nconTent-type: ${type}\r\n`]) {
+      const text = chatText(door.key, JSON.stringify(hello), { lines: `connection: close\r\n${lines}` });
+      expect((await readRaw(door.raw(text))).slice(0, 12)).toBe(`HTTP/1.1 ${status}`);
+    }
+    expect(door.neighbours.calls).toHaveLength(status === 200 ? 2 : 0);
+  });
+
   test('a header whose key is empty, and says so', async () => {
     const response = await door.chat(hello, { authorization: 'Bearer ' });
     expect([response.status, await response.json()]).toMatchObject([401, { error: { code: 'invalid_api_key', message: expect.stringContaining('holds no API key') as unknown } }]);

@@ -20,6 +20,8 @@ const HEADER_BYTES_MAX = 16 * 1_024;
 /** Pipelined requests that may wait on one connection for earlier answers. node:http accepts all that arrive, and would keep their answers in memory even for a client that reads none. */
 const PIPELINED_MAX = 32;
 const TIMED_OUT = 'ERR_HTTP_REQUEST_TIMEOUT';
+/** What error codes of node:http's parser begin with. */
+const OF_PARSER = 'HPE_';
 
 /** Error codes of node:http's parser that have an error of their own; all others are invalid HTTP. */
 const REFUSED_BY_PARSER: Readonly<Record<string, ApiErrorName>> = { HPE_HEADER_OVERFLOW: 'headers_too_large', HPE_CHUNK_EXTENSIONS_OVERFLOW: 'payload_too_large', [TIMED_OUT]: 'request_timeout' };
@@ -43,6 +45,8 @@ export interface PublicServerOptions {
 export function createPublicServer({ chat, site, gate, makeId, clock, isFull, isOpen, isHealthy }: PublicServerOptions): Server {
   // The latest answer on each connection: a refusal by the parser must not be written into the middle of it.
   const answering = new WeakMap<Socket, ServerResponse>();
+  /** Connections that end with an answer under way, and whose parser has lost its place in what comes behind. */
+  const deaf = new WeakSet<Socket>();
   /** False when too many requests wait already. */
   const mayWait = ({ socket }: IncomingMessage, response: ServerResponse): boolean => {
     const waiting = waitingOn(socket);
@@ -63,6 +67,11 @@ export function createPublicServer({ chat, site, gate, makeId, clock, isFull, is
     response.on('error', ignore);
     // The header alone would have node:http close before the body is through.
     if (isBehindLast || !isOpen()) response.shouldKeepAlive = false;
+    if (request.headers.upgrade !== undefined) {
+      // No other protocol is spoken here. node:http drops what arrived together with the end of such a request, so nothing behind it can be read.
+      response.shouldKeepAlive = false;
+      deaf.add(request.socket);
+    }
     if (response.socket === null && !mayWait(request, response)) {
       gate.fail(response, makeId('call'), apiError('overloaded', { retryAfterMs: 1_000 }));
       return;
@@ -118,8 +127,9 @@ export function createPublicServer({ chat, site, gate, makeId, clock, isFull, is
       return;
     }
     const response = answering.get(socket);
-    // It said that it would ask nothing more: what it sends all the same is read by nobody, and its answer stands until it leaves.
-    if (error.code === 'HPE_CLOSED_CONNECTION' && response?.writableFinished === false && !socket.readableEnded) return;
+    // It said that it would ask nothing more, or was not heard to the end: what comes behind is read by nobody, and the answer stands until the client leaves.
+    const isUnread = error.code === 'HPE_CLOSED_CONNECTION' || (deaf.has(socket) && error.code?.startsWith(OF_PARSER) === true);
+    if (isUnread && response?.writableFinished === false && (response.req.complete || response.socket === null) && !socket.readableEnded) return;
     if (error.code === TIMED_OUT && response !== undefined && isBehindAnother(response)) {
       // Earlier answers end first. An incomplete request is given up and ends the connection when its turn comes; so does incomplete data after a complete one.
       if (!response.req.complete && !response.writableEnded) breakOff(response);

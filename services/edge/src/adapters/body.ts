@@ -88,9 +88,22 @@ export function hasNoBody({ headers }: IncomingMessage): boolean {
   return headers['transfer-encoding'] === undefined && Number(headers['content-length'] ?? 0) === 0;
 }
 
+const TYPE_HEADER = 'content-type';
+
+/** True when there is a Content-Type and each one names JSON: node:http keeps the first, and what stood in front of this gateway may have gone by another (RFC 9110, section 8.3). */
+function isOfJson({ headers, rawHeaders }: IncomingMessage): boolean {
+  if (headers[TYPE_HEADER] === undefined) return false;
+  for (let i = 0; i < rawHeaders.length; i += 2) {
+    const name = rawHeaders[i];
+    if (name?.length !== TYPE_HEADER.length || name.toLowerCase() !== TYPE_HEADER) continue;
+    const type = rawHeaders[i + 1] ?? '';
+    if (type !== 'application/json' && !JSON_TYPE.test(type)) return false;
+  }
+  return true;
+}
+
 /** True when the body is declared as JSON and neither its content nor its transfer is compressed. */
 export function isJsonBody(request: IncomingMessage): boolean {
-  const type = request.headers['content-type'] ?? '';
   const { 'content-encoding': encoding, 'transfer-encoding': transfer } = request.headers;
-  return (type === 'application/json' || JSON_TYPE.test(type)) && (encoding === undefined || encoding.toLowerCase() === 'identity') && (transfer === undefined || transfer.trim().toLowerCase() === 'chunked');
+  return isOfJson(request) && (encoding === undefined || encoding.toLowerCase() === 'identity') && (transfer === undefined || transfer.trim().toLowerCase() === 'chunked');
 }

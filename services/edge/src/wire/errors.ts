@@ -65,7 +65,7 @@ export const API_ERRORS = {
   idempotency_completed: { status: 409, type: INVALID, message: 'A request with this idempotency key has been answered, and its answer is not kept.' },
   payload_too_large: { status: 413, type: INVALID, message: 'The body is too large.' },
   expectation_failed: { status: 417, type: INVALID, message: 'The only supported value of the header Expect is 100-continue.' },
-  unsupported_media_type: { status: 415, type: INVALID, message: 'The body must be application/json, and not compressed. Send the header Content-Type: application/json.' },
+  unsupported_media_type: { status: 415, type: INVALID, message: 'The body must be application/json, and not compressed. Send the header Content-Type: application/json, once.' },
   requests_rate_limited: { status: 429, type: 'requests', code: 'rate_limit_exceeded', message: 'Too many requests. Slow down.' },
   tokens_rate_limited: { status: 429, type: 'tokens', code: 'rate_limit_exceeded', message: 'Too many tokens. Slow down.' },
   insufficient_quota: { status: 429, type: 'insufficient_quota', message: 'The quota is used up.' },
