@@ -1,5 +1,6 @@
 /** What belongs to the account: its policy, its caps, its keys at providers. */
 import { describe, expect, test } from '@jest/globals';
+import { until } from '../harness/client.js';
 import { screenshot, wantsScreenshots } from './browser.js';
 import { follow, SLOW_MS, type Account, type Site } from './site.js';
 
@@ -57,13 +58,37 @@ export function describePolicy(site: () => Site): void {
     }, SLOW_MS);
   });
 
-  test('a provider key may be given for every provider that the gateway takes one for', async () => {
+  test('a provider key may be given for every provider that the gateway takes one for, but not for the simulator, which needs none', async () => {
     const { reader, visit } = site();
     const { providers } = await reader.call<{ readonly providers: readonly string[] }>('/api/providers');
     const page = await visit('/providers', { key: reader.key });
     await page.getByRole('button', { name: 'Add a key' }).click();
     await page.getByRole('combobox', { name: 'Provider' }).click();
     await page.getByRole('option').first().waitFor();
-    expect([(await page.getByRole('option').allTextContents()), providers.length > 10]).toEqual([providers, true]);
+    expect([(await page.getByRole('option').allTextContents()), providers.length > 10]).toEqual([providers.filter((provider) => provider !== 'simulator'), true]);
+  }, SLOW_MS);
+
+  test('who has only the simulator is told so, and led to real models', async () => {
+    const { account, visit, complaints } = site();
+    const { key, call } = await account();
+    const page = await visit('/models', { key });
+    const note = page.getByRole('note', { name: 'Only the simulator answers here' });
+    for (const path of ['Overview', 'Playground', 'Models']) {
+      await follow(page, path);
+      await note.waitFor();
+    }
+    await note.getByRole('link', { name: 'give this account a key of its own' }).click();
+    await page.getByText('only the simulator answers', { exact: false }).waitFor();
+    await page.getByRole('button', { name: 'Add a key' }).click();
+    await page.getByRole('combobox', { name: 'Provider' }).fill('groq');
+    await page.getByRole('option', { name: 'groq' }).click();
+    await page.getByLabel('Its API key').fill('gsk-of-nobody-0123456789');
+    await page.getByRole('button', { name: 'Store' }).click();
+    await page.getByRole('dialog').waitFor({ state: 'detached' });
+    await until(async () => (await call<{ readonly data: readonly { readonly owned_by: string }[] }>('/v1/models')).data.some(({ owned_by: maker }) => maker !== 'simulator' && maker !== 'signalbox'), 20_000, 200, 'the models of the provider');
+    await page.reload();
+    await follow(page, 'Models');
+    await page.getByText('groq').first().waitFor();
+    expect([await note.count(), complaints]).toEqual([0, []]);
   }, SLOW_MS);
 }

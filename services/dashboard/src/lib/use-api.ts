@@ -3,6 +3,7 @@ import { QueryClient, useMutation, useQuery, useQueryClient, type UseMutationRes
 import { useEffect, useRef, useState } from 'react';
 import { ApiError, call, hasSessionHint, isOfSession, noteSession, onOtherTab, subjectOf, type CallOptions } from './api.js';
 import { bookedRow } from './booked.js';
+import { isOnlySimulator } from './only-simulator.js';
 import type { KeyRecord, ModelRecord, Page, RequestRow, Session, UsageRow } from './types.js';
 
 export const SESSION_KEY = ['session'] as const;
@@ -82,11 +83,24 @@ export function useUsedKeys(): readonly string[] {
   return useNames('key', { isEnabled: useMayReadKeys() === false || isPart });
 }
 
+function useMayListModels(): boolean {
+  const scopes = useSession().data?.key.scopes ?? [];
+  return scopes.includes('models:read') || scopes.includes('inference');
+}
+
 /** Models with their endpoints to choose from; nothing is asked where this key may not list them. */
 export function useModelChoice(): readonly ModelRecord[] {
-  const scopes = useSession().data?.key.scopes ?? [];
-  const models = useApi<{ readonly data: readonly ModelRecord[] }>('/v1/models?detail=full', { isEnabled: scopes.includes('models:read') || scopes.includes('inference') });
+  const models = useApi<{ readonly data: readonly ModelRecord[] }>('/v1/models?detail=full', { isEnabled: useMayListModels() });
   return models.data?.data ?? NO_MODELS;
+}
+
+/** Seldom: these calls count to the account's own rate limit. */
+const MODELS_EVERY_MS = 30_000;
+
+/** False also while it is not known, and where this key may not list models. */
+export function useIsOnlySimulator(): boolean {
+  const models = useApi<{ readonly data: readonly ModelRecord[] }>('/v1/models', { everyMs: MODELS_EVERY_MS, isEnabled: useMayListModels() });
+  return isOnlySimulator(models.data?.data ?? NO_MODELS);
 }
 
 /** Shows the sign-in page, with `why` where nobody signed out, and keeps nothing of what was read: who signs in next may be of another account. */

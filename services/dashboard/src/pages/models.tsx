@@ -4,6 +4,7 @@ import { useMemo, useState, type ReactElement } from 'react';
 import { formatCount, formatCounted, formatMs, formatPrice, formatShort } from '../lib/format.js';
 import { useApi } from '../lib/use-api.js';
 import type { ModelEndpoint, ModelRecord } from '../lib/types.js';
+import { OnlySimulator } from '../parts/only-simulator.tsx';
 import { Empty, Loaded, PageHead, Panel } from '../parts/panel.tsx';
 import { Rows } from '../parts/rows.tsx';
 
@@ -92,6 +93,7 @@ export function Models(): ReactElement {
           <SegmentedControl value={view} onChange={setView} data={[{ value: 'models', label: 'Models' }, { value: 'providers', label: 'Providers' }]} aria-label="Grouped by" />
         </Group>
       </PageHead>
+      <OnlySimulator />
       <Loaded query={models} height={480}>
         {() =>
           shown.length === 0 ? (

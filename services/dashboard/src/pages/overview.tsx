@@ -10,6 +10,7 @@ import type { Limits, Page, RequestRow, UsageRow } from '../lib/types.js';
 import { Chart } from '../parts/chart.tsx';
 import { Link } from '../parts/link.tsx';
 import { Meter } from '../parts/meter.tsx';
+import { OnlySimulator } from '../parts/only-simulator.tsx';
 import { Empty, Failure, Loaded, PageHead, Panel } from '../parts/panel.tsx';
 import { Rows } from '../parts/rows.tsx';
 
@@ -192,6 +193,7 @@ export function Overview(): ReactElement {
           <SegmentedControl value={range} onChange={(value) => setRange(value as Range)} data={Object.entries(RANGES).map(([value, label]) => ({ value, label }))} aria-label="Time range" />
         </Group>
       </PageHead>
+      <OnlySimulator />
       <Stack gap="md">
         {days.isError && days.data === undefined ? (
           <Failure error={days.error} again={() => void days.refetch()} />

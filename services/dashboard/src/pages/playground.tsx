@@ -9,6 +9,7 @@ import { formatUsd } from '../lib/money.js';
 import { useApi, useBooked, useEnded } from '../lib/use-api.js';
 import type { ModelRecord } from '../lib/types.js';
 import { Link } from '../parts/link.tsx';
+import { OnlySimulator } from '../parts/only-simulator.tsx';
 import { PageHead, Panel } from '../parts/panel.tsx';
 
 interface Turn {
@@ -160,6 +161,7 @@ export function Playground(): ReactElement {
           New conversation
         </Button>
       </PageHead>
+      <OnlySimulator />
       <SimpleGrid cols={{ base: 1, md: 3 }} spacing="md">
         <Stack gap="md" style={{ gridColumn: 'span 2' }} className="talk-column">
           <Panel>

@@ -2,7 +2,8 @@
 import { Badge, Button, Group, Modal, PasswordInput, Select, Stack, Switch, Table, Text, TextInput, VisuallyHidden } from '@mantine/core';
 import { useState, type FormEvent, type ReactElement } from 'react';
 import { formatDate } from '../lib/format.js';
-import { useApi, useChange, useMayChangeAccount } from '../lib/use-api.js';
+import { providersWithKeys } from '../lib/only-simulator.js';
+import { useApi, useChange, useIsOnlySimulator, useMayChangeAccount } from '../lib/use-api.js';
 import type { Page, ProviderKey } from '../lib/types.js';
 import { Empty, Failure, Loaded, PageHead, Panel } from '../parts/panel.tsx';
 import { Rows } from '../parts/rows.tsx';
@@ -42,6 +43,7 @@ export function ProviderKeys(): ReactElement {
   const keys = useApi<Page<ProviderKey> & { readonly providers: readonly string[] }>('/api/providers');
   const remove = useChange<object>(['/api/providers', '/v1/models']);
   const canChange = useMayChangeAccount();
+  const isOnlySimulator = useIsOnlySimulator();
   const [isGiving, setIsGiving] = useState(false);
   const [removed, setRemoved] = useState<ProviderKey>();
   return (
@@ -57,7 +59,9 @@ export function ProviderKeys(): ReactElement {
         <Loaded query={keys} height={200}>
           {({ data }) =>
             data.length === 0 ? (
-              <Empty title="None of your own">Requests run on the operator’s keys and are charged to your account.</Empty>
+              <Empty title="None of your own">
+                {isOnlySimulator ? 'Nor has the operator one: until you add a key here, or the operator starts the gateway with one (such as OPENAI_API_KEY), only the simulator answers.' : 'Requests run on the operator’s keys and are charged to your account.'}
+              </Empty>
             ) : (
               <Rows>
                 <Table verticalSpacing="sm" horizontalSpacing="md">
@@ -105,12 +109,12 @@ export function ProviderKeys(): ReactElement {
         </Loaded>
       </Panel>
       <Modal opened={isGiving} onClose={() => setIsGiving(false)} title="Add a provider key" closeButtonProps={{ 'aria-label': 'Close' }}>
-        <Give names={keys.data?.providers ?? []} onClose={() => setIsGiving(false)} />
+        <Give names={providersWithKeys(keys.data?.providers ?? [])} onClose={() => setIsGiving(false)} />
       </Modal>
       <Modal opened={removed !== undefined} onClose={() => setRemoved(undefined)} title="Remove a provider key" closeButtonProps={{ 'aria-label': 'Close' }}>
         <Stack>
           <Text>
-            Remove your key at <strong>{removed?.provider}</strong>? Requests there run on the operator’s key again, and are charged.
+            Remove your key at <strong>{removed?.provider}</strong>? Requests there run on the operator’s key again, if there is one, and are charged.
           </Text>
           {remove.isError ? <Failure error={remove.error} /> : null}
           <Group justify="flex-end">
