@@ -33,7 +33,7 @@ export interface AdminCall {
   /** Text file, sent in the body as `text`. */
   readonly document?: string;
   /** How the answer is formatted for people. */
-  readonly shown?: 'what-if' | 'usage';
+  readonly shown?: 'what-if' | 'usage' | 'providers';
   /** Makes the command exit with a failure if the answer has this: a member that is not true, or a list that is not empty. */
   readonly failure?: { readonly unless: string } | { readonly if: string };
 }
@@ -157,7 +157,7 @@ const COMMANDS: Readonly<Record<string, Command>> = {
   'dead resolve': { flags: { note: ['text', 'note'] }, required: ['note'], takesId: true, build: (body, id) => ({ method: 'POST', path: `/admin/dead-events/${encodeURIComponent(id)}/resolve`, body }) },
   watermarks: plain('GET', '/admin/watermarks'),
   'writer lost': { flags: { note: ['text', 'note'] }, required: ['note'], takesId: true, build: (body, id) => ({ method: 'POST', path: `/admin/writers/${encodeURIComponent(id)}/lost`, body }) },
-  providers: plain('GET', '/admin/providers'),
+  providers: { flags: {}, required: [], takesId: false, build: () => ({ method: 'GET', path: '/admin/providers', shown: 'providers' }) },
   decision: one('GET', (id) => `/admin/decisions/${id}`),
   'what-if': {
     flags: {

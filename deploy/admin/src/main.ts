@@ -5,6 +5,7 @@ import { parseCommand, usageFor, UsageError, type AdminCall } from './commands.j
 import { baseOf, Refusal, tokenOf } from './door.js';
 import { withHint } from './hints.js';
 import { gatherPages } from './pages.js';
+import { providersTable } from './providers-table.js';
 import { harmless, harmlessLines, readable } from './readable.js';
 import { whyRefused } from './refused.js';
 import { parseReport } from './report.js';
@@ -62,6 +63,7 @@ async function gather(base: string, token: string, call: AdminCall): Promise<str
 function forPeople(answer: Readonly<Record<string, unknown>>, shown: AdminCall['shown']): string {
   if (shown === 'what-if') return whatIfTable(answer as unknown as Parameters<typeof whatIfTable>[0]);
   if (shown === 'usage') return usageTable(answer as unknown as Parameters<typeof usageTable>[0]);
+  if (shown === 'providers') return providersTable(answer as unknown as Parameters<typeof providersTable>[0]);
   return `${readable(answer).trimStart()}\n`;
 }
 
