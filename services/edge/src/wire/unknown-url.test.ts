@@ -23,6 +23,8 @@ test.each([
   ['/model/info', 'Prices, limits and providers of models are at GET /v1/models?detail=full.'],
   ['/global/spend/report', 'What was spent is at GET /api/usage, request by request at GET /api/requests.'],
   ['/health/liveliness', 'Health and metrics are on a port of their own (METRICS_PORT): GET /livez, /readyz and /metrics.'],
+  ['/docs', 'The API is described at /openapi.json, and for people at /dashboard/api.'],
+  ['/redoc/', 'The API is described at /openapi.json, and for people at /dashboard/api.'],
   ['/admin/accounts', "The operator's interface is on a port of its own (ADMIN_PORT)."],
   ['/v1', 'There is nothing at this address.'],
   ['/', 'There is nothing at this address.'],

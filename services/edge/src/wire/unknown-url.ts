@@ -8,6 +8,7 @@ const KEYS = `Keys are made, listed, changed and revoked at /api/auth. ${MONEY}`
 const CREDENTIALS = "An account's own credentials at providers are at /api/providers.";
 const HEALTH = 'Health and metrics are on a port of their own (METRICS_PORT): GET /livez, /readyz and /metrics.';
 const ACCOUNTS = 'Accounts are made by the operator, with `npm run -s admin -- account create`.';
+const REFERENCE = 'The API is described at /openapi.json, and for people at /dashboard/api.';
 const ASSISTANTS = 'Assistants are not offered.';
 
 /** Hints by the first part of the path after `/v1`, as clients of OpenAI, Anthropic and other gateways use it. */
@@ -43,6 +44,10 @@ const INSTEAD: ReadonlyMap<string, string> = new Map([
   ['customer', ACCOUNTS],
   ['budget', 'Cost caps are part of a key (/api/auth) and of the policy of an account (/api/policy).'],
   ['ui', 'The dashboard is at /dashboard.'],
+  ['docs', REFERENCE],
+  ['redoc', REFERENCE],
+  ['openapi.yaml', REFERENCE],
+  ['swagger.json', REFERENCE],
   // Portkey's.
   ['api-keys', KEYS],
   ['virtual-keys', CREDENTIALS],
