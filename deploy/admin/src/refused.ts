@@ -13,5 +13,5 @@ export function whyRefused(status: number, text: string, base: string): string {
   } catch {
     // Not JSON: the status is all we have.
   }
-  return status === 401 ? `${message} It is asked for at ${base}.` : message;
+  return status === 401 ? `${message} At ${base} it is the ADMIN_TOKEN that the server was started with, else the one in its DATA_DIR: set the same here.` : message;
 }
