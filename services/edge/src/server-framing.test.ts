@@ -82,6 +82,10 @@ test.each([
   expect([door.neighbours.calls.length, door.metrics.inFlight()]).toEqual([1, 0]);
 });
 
+test('who speaks HTTP/2 without asking is told that it is not spoken here', async () => {
+  expect(await readRaw(door.raw('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0'))).toMatch(/^HTTP\/1\.1 400 [^]*"Only HTTP\/1\.1 is spoken here, not HTTP\/2\."/);
+});
+
 test('a connection of HTTP/1.0 ends behind a body in chunks: what stands before us may have seen its end elsewhere', async () => {
   const head = chatText(door.key, '', { lines: 'connection: keep-alive\r\n' }).replace('HTTP/1.1', 'HTTP/1.0').replace('content-length: 0', 'transfer-encoding: chunked');
   expect(await readRaw(door.raw(`${head}${BODY.length.toString(16)}\r\n${BODY}\r\n0\r\n\r\n`))).toMatch(/^HTTP\/1\.1 200 [^]*connection: close/i);

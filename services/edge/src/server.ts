@@ -20,6 +20,8 @@ const HEADER_BYTES_MAX = 16 * 1_024;
 /** Pipelined requests that may wait on one connection for earlier answers. node:http accepts all that arrive, and would keep their answers in memory even for a client that reads none. */
 const PIPELINED_MAX = 32;
 const TIMED_OUT = 'ERR_HTTP_REQUEST_TIMEOUT';
+/** A client or proxy that speaks HTTP/2 without asking. */
+const HTTP_2 = 'HPE_PAUSED_H2_UPGRADE';
 /** What error codes of node:http's parser begin with. */
 const OF_PARSER = 'HPE_';
 
@@ -179,7 +181,8 @@ function answerBadRequest(error: NodeJS.ErrnoException, ending: Ending, requestI
     return;
   }
   const name = REFUSED_BY_PARSER[error.code ?? ''];
-  answerRaw(name === undefined ? apiError('bad_json', { message: 'The request is not valid HTTP.' }) : apiError(name), ending, requestId, error.code === TIMED_OUT);
+  const message = error.code === HTTP_2 ? 'Only HTTP/1.1 is spoken here, not HTTP/2.' : 'The request is not valid HTTP.';
+  answerRaw(name === undefined ? apiError('bad_json', { message }) : apiError(name), ending, requestId, error.code === TIMED_OUT);
 }
 
 /** Writes an error to the socket when there is no ServerResponse. `isReading`: as in `closeBehind`. */
