@@ -21,7 +21,10 @@ test.each([
 });
 
 test.each<[string, object, string, string | null, RegExp]>([
-  ['a field that is not known', { name: 'a', allowed_model: [] }, 'invalid_value', 'allowed_model', /^allowed_model: there is no such field\. It takes name, expires_in, scopes, limits\.$/],
+  ['a field that is not known', { name: 'a', mode: 'fast' }, 'invalid_value', 'mode', /^mode: there is no such field\. It takes name, expires_in, scopes, limits\.$/],
+  ['a limit that stands beside the limits', { name: 'a', cost_cap_usd: 5 }, 'invalid_value', 'cost_cap_usd', /^cost_cap_usd: there is no such field\. Did you mean 'limits\.cost_cap_usd'\? It takes name, expires_in, scopes, limits\.$/],
+  ['one that other gateways call otherwise', { name: 'a', models: [] }, 'invalid_value', 'models', /^models: there is no such field\. Did you mean 'limits\.allowed_models'\? It takes name, /],
+  ['a misspelt one beside the limits', { name: 'a', allowed_model: [] }, 'invalid_value', 'allowed_model', /^allowed_model: there is no such field\. Did you mean 'limits\.allowed_models'\? It takes name, expires_in, scopes, limits\.$/],
   ['the first of several', { name: 'a', x: 1, y: 2 }, 'invalid_value', 'x', /^x: there is no such field\. It takes name, expires_in, scopes, limits\.$/],
   ['one within limits', { name: 'a', limits: { cost_cap: 5 } }, 'invalid_value', 'limits.cost_cap', /^limits\.cost_cap: there is no such field\. Did you mean 'cost_cap_usd'\? It takes requests_per_minute, cost_cap_usd, cost_cap_period, cost_caps, allowed_models\.$/],
   ['one of a cap in a list', { name: 'a', limits: { cost_caps: [{ cap_usd: 5, period: 'day', x: 1 }] } }, 'invalid_value', 'limits.cost_caps.[0].x', /^limits\.cost_caps\.\[0\]\.x: /],

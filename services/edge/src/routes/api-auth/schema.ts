@@ -91,9 +91,9 @@ export function limitsWith(before: KeyLimits | null, limits: KeyLimits, names: r
 const name = z.string().refine((text) => [...text].length >= 1 && [...text].length <= 100, 'must have 1 to 100 characters').refine((text) => !isBlank(text), 'must not be blank');
 
 /** Unknown fields are refused: a misspelt restriction would otherwise give a key without it. */
-export const createSchema = strictFields({ name, expires_in: z.number().int().min(1).max(EXPIRES_IN_MAX).nullish(), scopes: z.array(z.string()).min(1, EMPTY).max(20).nullish(), limits: limitFields.transform(keyLimits).nullish() });
+export const createSchema = strictFields({ name, expires_in: z.number().int().min(1).max(EXPIRES_IN_MAX).nullish(), scopes: z.array(z.string()).min(1, EMPTY).max(20).nullish(), limits: limitFields.transform(keyLimits).nullish() }, { limits: limitFields });
 /** Null leaves the name and the state unchanged, and removes all limits. Within `limits`, absent ones stay and null removes one. */
-export const updateSchema = strictFields({ name: name.nullish(), disabled: z.boolean().nullish(), limits: limitFields.transform((given) => ({ limits: keyLimits(given), limitNames: namesOf(given) })).nullish() });
+export const updateSchema = strictFields({ name: name.nullish(), disabled: z.boolean().nullish(), limits: limitFields.transform((given) => ({ limits: keyLimits(given), limitNames: namesOf(given) })).nullish() }, { limits: limitFields });
 export const rotateSchema = strictFields({ grace_seconds: z.number().int().min(0).max(GRACE_SECONDS_MAX).nullish() });
 
 const seconds = (text: string | undefined): number | null => (text === undefined ? null : Number(text));
