@@ -13,11 +13,11 @@ export interface EmbeddedStore {
   stop(): Promise<void>;
 }
 
-/** Call early: Postgres starts in its own process while this one still loads the services. */
-export async function openEmbeddedStore(environment: Readonly<Record<string, string | undefined>>): Promise<EmbeddedStore> {
+/** Call early: Postgres starts in its own process while this one still loads the services. `onWait` is called when there is nothing to do but to wait for it. */
+export async function openEmbeddedStore(environment: Readonly<Record<string, string | undefined>>, onWait: () => void): Promise<EmbeddedStore> {
   const given = environment['DATABASE_URL'] ?? '';
   if (given !== '') return { databaseUrl: given, stop: () => Promise.resolve() };
   const log = createLog({ service: 'postgres', level: logLevelOf(environment, 'warn') });
-  const postgres = await startPostgres({ dataDir: `${resolve(environment['DATA_DIR'] || '.data')}/postgres`, log, niceness: NICENESS });
+  const postgres = await startPostgres({ dataDir: `${resolve(environment['DATA_DIR'] || '.data')}/postgres`, log, niceness: NICENESS, onWait });
   return { databaseUrl: postgres.url, stop: () => postgres.stop() };
 }

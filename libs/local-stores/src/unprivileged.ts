@@ -1,6 +1,5 @@
 /** Postgres refuses to run as root: how to run it as somebody else. */
-import { spawnSync } from 'node:child_process';
-import { StoreError } from './child.js';
+import { answerOf, StoreError } from './child.js';
 
 export interface Identity {
   /** Put before the command. */
@@ -12,18 +11,20 @@ export interface Identity {
 
 const MAPPED = ['unshare', '--user', '--map-user=1000', '--map-group=1000'] as const;
 
-function numberOf(flag: '-u' | '-g', user: string): number | undefined {
-  const answer = spawnSync('id', [flag, user], { encoding: 'utf8', timeout: 3_000 });
-  return answer.status === 0 ? Number(answer.stdout.trim()) : undefined;
+const ANSWER_MS_MAX = 3_000;
+
+async function numberOf(flag: '-u' | '-g', user: string): Promise<number | undefined> {
+  const printed = await answerOf('id', [flag, user], { timeoutMs: ANSWER_MS_MAX });
+  return printed === undefined ? undefined : Number(printed.trim());
 }
 
-/** Not root: as we are. Root: mapped to a plain user by a user namespace, else as `postgres` or `nobody`. Throws StoreError. */
-export function findIdentity(): Identity {
+/** Not root: as we are. Root: mapped to a plain user by a user namespace, else as `postgres` or `nobody`. Rejects with StoreError. */
+export async function findIdentity(): Promise<Identity> {
   if (process.getuid?.() !== 0) return { prefix: [] };
-  if (spawnSync(MAPPED[0], [...MAPPED.slice(1), 'true'], { stdio: 'ignore', timeout: 3_000 }).status === 0) return { prefix: MAPPED };
+  if ((await answerOf(MAPPED[0], [...MAPPED.slice(1), 'true'], { timeoutMs: ANSWER_MS_MAX })) !== undefined) return { prefix: MAPPED };
   for (const user of ['postgres', 'nobody']) {
-    const uid = numberOf('-u', user);
-    const gid = numberOf('-g', user);
+    const uid = await numberOf('-u', user);
+    const gid = await numberOf('-g', user);
     if (uid !== undefined && gid !== undefined && uid !== 0) return { prefix: [], uid, gid };
   }
   throw new StoreError('Postgres cannot run as root here: run as another user, or set DATABASE_URL to a database that exists.');
