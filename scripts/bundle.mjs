@@ -3,7 +3,8 @@
 // programs, with `standalone` or `services` only those; with `--held` the parent process already has the folder's lock.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { cacheOf, loadBundle } from './run-bundle.mjs';
@@ -14,6 +15,8 @@ const root = join(dirname(here), '..');
 const STANDALONE = 'deploy/standalone';
 /** The flags of `npm start`. */
 const STANDALONE_FLAGS = ['--v8-pool-size=1', '--no-memory-reducer'];
+/** Of an answer of the simulator, which takes a few milliseconds. */
+const ANSWER_MS_MAX = 30_000;
 const TO_ROOT = '__TO_ROOT__';
 const PROTO_LOADER = '\0proto-loader';
 const WARM = '\0warm';
@@ -56,10 +59,10 @@ const wrapMain = (main) => ({
   },
 });
 
-/** Loads the modules of an all-in-one after setting the flags that it sets for itself at run time. */
+/** Loads the modules of an all-in-one after setting the flags that it sets for itself at run time, and returns what `practise` needs of them. */
 function warmStandalone() {
-  const [process, compose] = ['libs/runtime/dist/process.js', `${STANDALONE}/dist/compose.js`].map((file) => JSON.stringify(join(root, file)));
-  return `import { tuneProcess } from ${process};\nexport async function warm() {\n  tuneProcess();\n  await import(${compose});\n}\n`;
+  const [process, ...modules] = ['libs/runtime/dist/process.js', `${STANDALONE}/dist/run.js`, `${STANDALONE}/dist/compose.js`, 'libs/local-stores/dist/postgres.js'].map((file) => JSON.stringify(join(root, file)));
+  return `import { tuneProcess } from ${process};\nexport async function warm() {\n  tuneProcess();\n  return Object.assign({}, ${modules.map((file) => `await import(${file})`).join(', ')});\n}\n`;
 }
 
 /** Imports what the main module of a service imports. Paths are absolute, since this module has no place on disk. */
@@ -96,12 +99,40 @@ async function compile(folder, flagsOf) {
   writeFileSync(programOf(folder), `import { fileURLToPath } from 'node:url';\nimport { loadBundle } from '${loader}';\nloadBundle(fileURLToPath(new URL('bundle/main.cjs', import.meta.url)));\n`);
 }
 
+/** Starts the all-in-one twice in a folder of its own, since a second start reads what the first one wrote, and asks it for an answer and a stream. */
+async function practise({ startPostgres, startStandalone }) {
+  const folder = mkdtempSync(join(tmpdir(), 'signalbox-practice-'));
+  // Postgres may run as another user, who must get to its folder below.
+  chmodSync(folder, 0o711);
+  let postgres;
+  try {
+    postgres = await startPostgres({ dataDir: join(folder, 'postgres'), durability: 'fast' });
+    const environment = { DATA_DIR: folder, PORT: '0', ADMIN_PORT: '0', SIMULATOR: 'on', LOG_LEVEL: 'error' };
+    let key;
+    for (let start = 1; start <= 2; start += 1) {
+      const gateway = await startStandalone(environment, Promise.resolve({ databaseUrl: postgres.url, stop: () => Promise.resolve() }));
+      key ??= gateway.firstKey;
+      for (const stream of [false, true]) {
+        const body = JSON.stringify({ model: 'simulator/fast', stream, messages: [{ role: 'user', content: 'Hello!' }] });
+        await (await fetch(`${gateway.baseUrl}/v1/chat/completions`, { method: 'POST', headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' }, body, signal: AbortSignal.timeout(ANSWER_MS_MAX) })).text();
+      }
+      await gateway.stop();
+    }
+  } finally {
+    await postgres?.stop();
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+/** What V8 stores is the code of the functions that were called before: the others are compiled at each start, when they are called. */
 async function keepCompiled(bundle) {
   const loaded = new Map();
   const { warm: load } = loadBundle(join(bundle, 'warm.cjs'), loaded);
   // An all-in-one loads these files before it sets its flags, so V8 would reject their code.
   const early = new Set(load === undefined ? [] : loaded.keys());
-  await load?.();
+  const modules = await load?.();
+  // Without it, a start only takes longer: it may fail where no Postgres runs, or a port is refused.
+  if (modules !== undefined) await practise(modules).catch((error) => process.stderr.write(`signalbox: the code of a start is not compiled beforehand: ${error instanceof Error ? error.message : 'unknown cause'}\n`));
   for (const [file, { script }] of loaded) if (!early.has(file)) writeFileSync(cacheOf(file), script.createCachedData());
 }
 

@@ -1,6 +1,6 @@
 /** The bundle of each program, and its compiled code, which V8 accepts only under the flags that it was compiled with. */
 import { execFileSync } from 'node:child_process';
-import { readdirSync, readFileSync } from 'node:fs';
+import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from '@jest/globals';
 import { v8FlagsOf } from './v8-flags.js';
@@ -23,18 +23,33 @@ ofBundles.each(['deploy/standalone', 'services/edge', 'services/worker-openai'])
   for (const name of files) expect([name, /^(["'])use strict\1;/.test(readFileSync(new URL(name, bundle), 'latin1'))]).toEqual([name, true]);
 });
 
-ofBundles.each([
-  ['npm start', 'deploy/standalone', startFlags()],
-  ...['edge', 'billing', 'quota', 'worker-openai'].map((role) => [`a process of ${role}`, `services/${role}`, v8FlagsOf(role)] as const),
-])('it is taken in %s', (_what, folder, flags) => {
+/** Loads the program of `folder` without starting it, and returns what `told` makes of each file that was loaded. */
+function loadedIn<T>(folder: string, flags: readonly string[], told: string): readonly T[] {
   const program = `
     import { loadBundle } from ${pathOf('scripts/run-bundle.mjs')};
     const loaded = new Map();
     const { warm } = loadBundle(${pathOf(`${folder}/dist/bundle/warm.cjs`)}, loaded);
     await warm?.();
-    process.stdout.write(JSON.stringify([...loaded.values()].map(({ isTaken }) => isTaken)));`;
-  const taken = JSON.parse(execFileSync(process.execPath, [...flags, '--input-type=module', '--eval', program], { encoding: 'utf8' })) as readonly (boolean | null)[];
+    process.stdout.write(JSON.stringify([...loaded.values()].map(${told})));`;
+  return JSON.parse(execFileSync(process.execPath, [...flags, '--input-type=module', '--eval', program], { encoding: 'utf8' })) as readonly T[];
+}
+
+ofBundles.each([
+  ['npm start', 'deploy/standalone', startFlags()],
+  ...['edge', 'billing', 'quota', 'worker-openai'].map((role) => [`a process of ${role}`, `services/${role}`, v8FlagsOf(role)] as const),
+])('it is taken in %s', (_what, folder, flags) => {
+  const taken = loadedIn<boolean | null>(folder, flags, '({ isTaken }) => isTaken');
   expect(flags).not.toEqual([]);
   expect(taken).toContain(true);
   expect(taken).not.toContain(false);
+});
+
+ofBundles('that of npm start is the code of a start and of its first answers, not only of loading', () => {
+  const bundle = new URL('deploy/standalone/dist/bundle/', root);
+  const stored = readdirSync(bundle).filter((name) => name.endsWith('.cache')).reduce((sum, name) => sum + statSync(new URL(name, bundle)).size, 0);
+  // Under other flags V8 takes nothing of what is stored, and compiles what loading calls.
+  const sizes = loadedIn<number>('deploy/standalone', [...startFlags(), '--stack-size=900'], '({ script, isTaken }) => (isTaken === false ? script.createCachedData().length : 0)');
+  const ofLoading = sizes.reduce((sum, size) => sum + size, 0);
+  expect(ofLoading).toBeGreaterThan(0);
+  expect(stored).toBeGreaterThan(1.5 * ofLoading);
 });
