@@ -27,6 +27,10 @@ export class Conclusions {
     return this.concluded.get(key);
   }
 
+  isEmpty(): boolean {
+    return this.concluded.size === 0;
+  }
+
   has(key: string): boolean {
     return this.concluded.has(key);
   }

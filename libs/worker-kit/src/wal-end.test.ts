@@ -1,5 +1,7 @@
+import { cpSync } from 'node:fs';
 import { expect, test } from '@jest/globals';
-import { END, journalRig, start } from './testing/journal-rig.js';
+import { END, journalRig, outcomesIn, start } from './testing/journal-rig.js';
+import { listSegments } from './wal-segment.js';
 
 type Rig = Awaited<ReturnType<typeof journalRig>>;
 type Journal = Awaited<ReturnType<Rig['open']>>;
@@ -92,4 +94,53 @@ test('an end that the ledger does not accept is told again with the id of a late
   const names = w.ends.told.map(({ reportId }) => reportId);
   expect(names.length).toBeGreaterThan(1);
   expect(new Set(names).size).toBe(names.length);
+});
+
+test.each<[string, boolean, (w: Rig, journal: Journal) => void | Promise<void>]>([
+  ['all is in the ledger', false, (_w, journal) => served(journal)],
+  ['an attempt is without its outcome', true, (_w, journal) => served(journal, true)],
+  ['edge may still tell another outcome than the one that was concluded', true, async (_w, journal) => {
+    await served(journal, true);
+    await journal.outcome('r1', 1, 'DELIVERED', false);
+  }],
+  ['the ledger stays behind', true, async (w, journal) => {
+    w.connection.isBooking = false;
+    await served(journal);
+  }],
+])('if %s at the close of a log, the next process replays it: %p', async (_what, isReplayed, prepare) => {
+  const w = await journalRig();
+  const journal = await opened(w);
+  await prepare(w, journal);
+  await closed(w, journal, 1_000);
+  expect(listSegments(w.directory).map(({ isCold }) => !isCold)).toEqual([isReplayed]);
+});
+
+test('a log whose ledger was never reached is replayed by the next process', async () => {
+  const w = await journalRig();
+  w.connection.isBillingUp = false;
+  const journal = await opened(w);
+  await closed(w, journal, 1_000);
+  expect(listSegments(w.directory).map(({ isCold }) => isCold)).toEqual([false]);
+});
+
+test('a log that was recovered is not replayed again, and the next process writes on behind it', async () => {
+  const w = await journalRig();
+  await served(await opened(w), true);
+  // The process is killed; the directory is as it left it.
+  const directory = w.newDirectory();
+  cpSync(w.directory, directory, { recursive: true, filter: (path) => !path.endsWith('/lock') });
+  const recovering = await w.open(directory);
+  await w.recover(recovering);
+  await closed(w, recovering, 0);
+  expect(outcomesIn(w.usage)).toEqual(['r1 DELIVERED false']);
+  expect(listSegments(directory).map(({ isCold }) => isCold)).toEqual([true, true]);
+  const next = await w.open(directory);
+  await w.clock.advanceAsync(100);
+  expect(next.state().lastSeq).toBe(recovering.state().lastSeq);
+  await next.start(start('r2'));
+  await next.end('r2', 1, END);
+  await next.outcome('r2', 1, 'DELIVERED', true);
+  await closed(w, next, 5_000);
+  expect(outcomesIn(w.usage)).toEqual(['r1 DELIVERED false', 'r2 DELIVERED true']);
+  expect(next.state()).toMatchObject({ ledgerSeq: next.state().lastSeq });
 });

@@ -118,11 +118,7 @@ export class LogFiles {
 
   /** Marks segments as cold that are wholly in the ledger, oldest first, up to the one where the oldest open attempt began. Removes old cold ones. */
   cool(oldestOpen: number, nowMs: number): void {
-    const keep = Math.min(oldestOpen, this.segment.number);
-    for (const [number, newest] of [...this.newest].sort(([a], [b]) => a - b)) {
-      if (number >= keep || newest > this.ledgerSeq) break;
-      this.disk.cool(number);
-    }
+    this.coolBelow(Math.min(oldestOpen, this.segment.number));
     this.disk.prune(nowMs - COLD_MS, this.isInLedger);
     const kept = new Set(this.disk.list().map((file) => file.number));
     for (const number of this.newest.keys()) if (!kept.has(number)) this.newest.delete(number);
@@ -133,13 +129,25 @@ export class LogFiles {
     this.segment.sync(done);
   }
 
-  /** Throws if anything that was written, also in an earlier segment, may not be on disk: then the log must not count as whole. */
-  close(): void {
+  /**
+   * Throws if anything that was written, also in an earlier segment, may not be on disk: then the log must not count as whole.
+   * `isOver`: no attempt is open, and nobody will tell more about one in the log. What the ledger has becomes cold then, so
+   * that the next process does not replay it.
+   */
+  close(isOver = false): void {
     this.segment.close();
     if (this.failure !== undefined) throw this.failure;
+    if (isOver) this.coolBelow(Infinity);
   }
 
   private readonly isInLedger = (number: number): boolean => (this.newest.get(number) ?? 0) <= this.ledgerSeq;
+
+  private coolBelow(end: number): void {
+    for (const [number, newest] of [...this.newest].sort(([a], [b]) => a - b)) {
+      if (number >= end || newest > this.ledgerSeq) break;
+      this.disk.cool(number);
+    }
+  }
 
   private rotate(): void {
     const next = createHeaded(this.disk, this.segment.number + 1, this.writer, this.newestSeq + 1, this.isInLedger);

@@ -198,7 +198,8 @@ class WriteAheadLog implements OpenJournal, AttemptBook {
     if (endWaitMs !== undefined && this.open.size === 0) await this.shipping.end(endWaitMs);
     this.shipping.close();
     for (const { reject } of this.recoveryWaiters.splice(0)) reject(new Fault('cancelled', 'The write-ahead log is closed.'));
-    this.files.close();
+    // Until billing knows the writer, what the ledger has is not known.
+    this.files.close(this.isRegistered() && this.open.size === 0 && (this.isAlone || this.conclusions.isEmpty()));
     if (this.commit.written > 0) this.opened.disk.setTorn(false);
     this.opened.unlock();
   }
