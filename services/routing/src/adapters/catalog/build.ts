@@ -148,8 +148,7 @@ function isOffered({ provider, provider_model_id: model }: EndpointRow, { offere
   return offeredModels.get(provider)?.has(model) ?? true;
 }
 
-function endpointOf(index: number, modelIndex: number, model: ModelRow, row: EndpointRow, provider: ProviderRow, terms: OperatorTerms): Endpoint {
-  const prices = pricesOf(row);
+function endpointOf(index: number, modelIndex: number, model: ModelRow, row: EndpointRow, provider: ProviderRow, prices: readonly PriceStep[], terms: OperatorTerms): Endpoint {
   const policy = provider.data_policy;
   const sunsetDate = sunsetOf(model, row, provider);
   const isShutDown = hasPassed(sunsetDate, terms.today);
@@ -200,8 +199,10 @@ function scoresOf(model: ModelRow): Scores {
   return Object.fromEntries(Object.entries(values).flatMap(([source, value]) => (typeof value === 'number' ? [[source, value]] : [])));
 }
 
-function problemsOf(rows: CatalogRows): string[] {
+/** The problems of the rows, and the price steps of each endpoint, by its id. */
+function checkRows(rows: CatalogRows): { readonly problems: readonly string[]; readonly prices: ReadonlyMap<string, readonly PriceStep[]> } {
   const problems: string[] = [];
+  const prices = new Map<string, readonly PriceStep[]>();
   const names = new Map<string, string>();
   const endpoints = new Set<string>();
   const providers = new Set(rows.providers.map((provider) => provider.id));
@@ -221,18 +222,18 @@ function problemsOf(rows: CatalogRows): string[] {
       const tiers = (endpoint.pricing.long_context_tiers ?? []).map((tier) => tier.min_context_tokens);
       if (new Set(tiers).size < tiers.length) problems.push(`${endpoint.id}: two prices begin at the same length of prompts.`);
       try {
-        pricesOf(endpoint);
+        prices.set(endpoint.id, pricesOf(endpoint));
       } catch {
         problems.push(`${endpoint.id}: a price is finer than a nano-dollar.`);
       }
     }
   }
-  return problems;
+  return { problems, prices };
 }
 
 /** Returns the indexed catalog, or the problems of the rows. */
 export function buildCatalog(rows: CatalogRows, terms: OperatorTerms): { readonly problems: readonly string[]; readonly catalog?: Catalog } {
-  const problems = problemsOf(rows);
+  const { problems, prices } = checkRows(rows);
   if (problems.length > 0) return { problems };
   const providers = new Map(rows.providers.map((provider) => [provider.id, provider]));
   const abilities = abilitiesOf(rows.models.filter((model) => typeof model.simulated_ability !== 'number').map(scoresOf), 'artificial_analysis');
@@ -242,7 +243,7 @@ export function buildCatalog(rows: CatalogRows, terms: OperatorTerms): { readonl
     const own = row.endpoints.flatMap((endpointRow) => {
       const provider = providers.get(endpointRow.provider);
       if (provider === undefined) return [];
-      const endpoint = endpointOf(endpoints.length, modelIndex, row, endpointRow, provider, terms);
+      const endpoint = endpointOf(endpoints.length, modelIndex, row, endpointRow, provider, prices.get(endpointRow.id) ?? [], terms);
       endpoints.push(endpoint);
       return [endpoint];
     });
