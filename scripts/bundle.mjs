@@ -107,7 +107,7 @@ async function practise({ startPostgres, startStandalone }) {
   let postgres;
   try {
     postgres = await startPostgres({ dataDir: join(folder, 'postgres'), durability: 'fast' });
-    const environment = { DATA_DIR: folder, PORT: '0', ADMIN_PORT: '0', SIMULATOR: 'on', LOG_LEVEL: 'error' };
+    const environment = { DATA_DIR: folder, PORT: '0', ADMIN_PORT: '0', SIMULATOR: 'on', OLLAMA: 'off', LOG_LEVEL: 'error' };
     let key;
     for (let start = 1; start <= 2; start += 1) {
       const gateway = await startStandalone(environment, Promise.resolve({ databaseUrl: postgres.url, stop: () => Promise.resolve() }));
