@@ -1,6 +1,6 @@
 /** A client's request as wires other than OpenAI's read it: turns, tools and settings. Edge has checked every field. */
 import { isObject, type JsonObject } from './canonical.js';
-import { readTurns, type Turn } from './chat-turns.js';
+import { hasCacheControl, readTurns, type Turn } from './chat-turns.js';
 import { LongStrings } from './long-strings.js';
 import type { ChatRequestField } from './openai-chat/request.js';
 
@@ -24,6 +24,8 @@ export interface Tool {
   /** JSON Schema. */
   readonly parameters: JsonObject | undefined;
   readonly strict: boolean;
+  /** The client wants the prompt cached up to here (`cache_control`, beside the function or in it). */
+  readonly isCacheEnd: boolean;
 }
 
 export type ToolChoice = { readonly kind: 'auto' | 'none' | 'required' } | { readonly kind: 'named'; readonly name: string };
@@ -77,8 +79,16 @@ function toolsOf(value: unknown): readonly Tool[] {
   if (!Array.isArray(value)) return [];
   return (value as readonly unknown[]).flatMap((tool): Tool[] => {
     const fn = isObject(tool) ? tool['function'] : undefined;
-    if (!isObject(fn) || typeof fn['name'] !== 'string') return [];
-    return [{ name: fn['name'], description: typeof fn['description'] === 'string' ? fn['description'] : '', parameters: isObject(fn['parameters']) ? fn['parameters'] : undefined, strict: fn['strict'] === true }];
+    if (!isObject(tool) || !isObject(fn) || typeof fn['name'] !== 'string') return [];
+    return [
+      {
+        name: fn['name'],
+        description: typeof fn['description'] === 'string' ? fn['description'] : '',
+        parameters: isObject(fn['parameters']) ? fn['parameters'] : undefined,
+        strict: fn['strict'] === true,
+        isCacheEnd: hasCacheControl(tool) || hasCacheControl(fn),
+      },
+    ];
   });
 }
 

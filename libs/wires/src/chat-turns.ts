@@ -57,7 +57,8 @@ const textOf = (value: unknown): string => (typeof value === 'string' ? value : 
 const listOf = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : []);
 export const extraOf = (holder: JsonObject): JsonObject => (isObject(holder['extra_content']) ? holder['extra_content'] : NO_EXTRA);
 
-const hasCacheControl = (part: JsonObject): boolean => isObject(part['cache_control']);
+/** The client wants the prompt cached up to the end of this, whatever else the mark says. */
+export const hasCacheControl = (holder: JsonObject): boolean => isObject(holder['cache_control']);
 const endsInCache = (content: unknown): boolean => listOf(content).some((part) => isObject(part) && hasCacheControl(part));
 
 const partText = (part: unknown): string => (isObject(part) ? textOf(part['text']) || textOf(part['refusal']) : '');

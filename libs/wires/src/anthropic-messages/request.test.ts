@@ -189,6 +189,45 @@ describe('turns', () => {
     expect(JSON.stringify(sent['system'])).not.toContain('cache_control');
   });
 
+  describe('marks of the prompt cache on tools', () => {
+    const mark = { cache_control: { type: 'ephemeral', ttl: '1h' } };
+    const told = { cache_control: { type: 'ephemeral' } };
+    const named = (name: string, more: object = {}, inside: object = {}): object => ({ type: 'function', function: { name, parameters: { type: 'object' }, ...inside }, ...more });
+    const toolsOf = (tools: readonly object[], more: object = {}, quirks: MessagesQuirks = ANTHROPIC): unknown => body({ tools, ...more }, { quirks })['tools'];
+
+    test.each<[string, object, object]>([
+      ['beside the function', mark, {}],
+      ['in the function', {}, mark],
+      ['in both places', mark, mark],
+    ])('%s are one on the tool, of five minutes', (_place, beside, inside) => {
+      expect(toolsOf([named('a'), named('b', beside, inside)])).toEqual([{ name: 'a', input_schema: { type: 'object' } }, { name: 'b', input_schema: { type: 'object' }, ...told }]);
+    });
+
+    test.each([['Vertex', VERTEX], ['MiniMax', MINIMAX]])('go to %s as well', (_host, quirks) => {
+      expect(toolsOf([named('a', mark)], {}, quirks)).toMatchObject([told]);
+    });
+
+    test('stay where no tool may be called', () => {
+      expect(toolsOf([named('a', mark)], { tool_choice: 'none' })).toMatchObject([told]);
+    });
+
+    test('count first of the four: later ones cover what they mark', () => {
+      const part = (text: string): object => ({ type: 'text', text, ...mark });
+      const marked = (count: number): string => JSON.stringify(body({ tools: [named('a', mark), named('b', mark)], messages: [{ role: 'system', content: [part('S')] }, ...user(...['1', '2', '3'].slice(0, count).map(part))] })['tools']);
+      expect(marked(2)).toBe(JSON.stringify([{ name: 'a', input_schema: { type: 'object' } }, { name: 'b', input_schema: { type: 'object' }, ...told }]));
+      expect(marked(3)).not.toContain('cache_control');
+      expect(JSON.stringify(body({ tools: [named('a', mark)], messages: [{ role: 'system', content: [part('S')] }, ...user(part('1'), part('2'), part('3'))] })).match(/"cache_control":\{"type":"ephemeral"\}/g)).toHaveLength(4);
+    });
+
+    test.each([null, 'ephemeral', true])('%j is none', (cache_control) => {
+      expect(JSON.stringify(toolsOf([named('a', { cache_control })]))).not.toContain('cache_control');
+    });
+
+    test('a parameter of that name is none', () => {
+      expect(toolsOf([named('a', {}, { parameters: { type: 'object', properties: { cache_control: { type: 'object' } } } })])).toEqual([{ name: 'a', input_schema: { type: 'object', properties: { cache_control: { type: 'object' } } } }]);
+    });
+  });
+
   test('a mark within the words of the system stays where it is: what follows it changes with each request', () => {
     const fixed = { type: 'text', text: 'Rules.', cache_control: { type: 'ephemeral' } };
     const says = (text: string): object => ({ type: 'text', text });

@@ -10,7 +10,7 @@ import { PlainJson, writeJson } from '../raw-json.js';
 import { claudeTraits, takesPrefill, TEMPERATURE_MAX, type ClaudeTraits } from './claude.js';
 import { nativeSchema } from './native-schema.js';
 import { boundThinking, CLAUDE_THOUGHT, thinkingSettings, type BoundThinking, type ThoughtFormat } from './thinking.js';
-import { isSentAsUrl, renderTurns } from './turns.js';
+import { isSentAsUrl, renderTurns, type Block } from './turns.js';
 
 /** What a host of the wire does unlike Anthropic itself. */
 export interface MessagesQuirks {
@@ -58,19 +58,19 @@ function jsonModeOf({ format, tools, reasoningEffort }: Chat, traits: ClaudeTrai
 function calledTools({ turns, tools }: Chat): readonly Tool[] {
   if (tools.length > 0) return [];
   const names = new Set(turns.flatMap((turn) => (turn.role === 'assistant' ? turn.calls.map((call) => call.name) : [])));
-  return [...names].map((name) => ({ name, description: '', parameters: undefined, strict: false }));
+  return [...names].map((name) => ({ name, description: '', parameters: undefined, strict: false, isCacheEnd: false }));
 }
 
-function toolJson({ name, description, parameters = {} }: Tool): JsonObject {
-  return { name, ...(description === '' ? {} : { description }), input_schema: new PlainJson({ ...parameters, type: 'object' }) };
+function toolBlock({ name, description, parameters = {}, isCacheEnd }: Tool): Block {
+  return { said: { name, ...(description === '' ? {} : { description }), input_schema: new PlainJson({ ...parameters, type: 'object' }) }, isCacheEnd };
 }
 
-function toolSettings(chat: Chat, jsonMode: JsonMode): { readonly tools: readonly JsonObject[]; readonly choice: JsonObject | undefined } {
+function toolSettings(chat: Chat, jsonMode: JsonMode): { readonly tools: readonly Block[]; readonly choice: JsonObject | undefined } {
   const called = calledTools(chat);
-  const tools = [...chat.tools, ...called].map(toolJson);
+  const tools = [...chat.tools, ...called].map(toolBlock);
   const { format } = chat;
   if (jsonMode.kind === 'tool' && format.kind === 'json_schema') {
-    tools.push({ name: JSON_TOOL, description: `Gives the answer. ${format.description}`.trim(), input_schema: new PlainJson({ ...format.schema, type: 'object' }) });
+    tools.push(toolBlock({ name: JSON_TOOL, description: `Gives the answer. ${format.description}`.trim(), parameters: format.schema, strict: false, isCacheEnd: false }));
     return { tools, choice: { type: 'tool', name: JSON_TOOL, disable_parallel_tool_use: true } };
   }
   if (tools.length === 0) return { tools, choice: undefined };
@@ -105,7 +105,7 @@ export interface MessagesDraft {
 interface Terms {
   readonly jsonMode: JsonMode;
   readonly maxTokens: number;
-  readonly tools: readonly JsonObject[];
+  readonly tools: readonly Block[];
   readonly choice: JsonObject | undefined;
   readonly effort: string | undefined;
   readonly sampling: JsonObject;
@@ -137,7 +137,7 @@ export function draftMessages(input: MessagesInput, quirks: MessagesQuirks): Mes
 
 function composeBody(input: MessagesInput, chat: Chat, quirks: MessagesQuirks, { jsonMode, maxTokens, tools, choice, effort, sampling, bound, isThinking, canPrefill }: Terms, fetched: FetchedMedia): Buffer {
   const { thinking, thoughtFormat } = bound;
-  const { system, messages } = renderTurns(chat.turns, fetched, { takesUrls: quirks.takesUrls, thoughtFormat, isThinking, takesPrefill: canPrefill });
+  const { tools: told, system, messages } = renderTurns(chat.turns, fetched, { takesUrls: quirks.takesUrls, thoughtFormat, isThinking, takesPrefill: canPrefill }, tools);
   const instruction = jsonMode.kind === 'instruction' ? jsonInstruction(chat.format) : '';
   const format = jsonMode.kind === 'native' ? { format: { type: 'json_schema', schema: new PlainJson(jsonMode.schema) } } : {};
   const output = { ...(effort === undefined ? {} : { effort }), ...format };
@@ -151,7 +151,7 @@ function composeBody(input: MessagesInput, chat: Chat, quirks: MessagesQuirks, {
     ...(chat.user === '' || isPersonalUser(chat.user) ? {} : { metadata: { user_id: chat.user } }),
     ...(thinking === undefined ? {} : { thinking }),
     ...(Object.keys(output).length === 0 ? {} : { output_config: output }),
-    ...(tools.length === 0 ? {} : { tools }),
+    ...(told.length === 0 ? {} : { tools: told }),
     ...(choice === undefined ? {} : { tool_choice: choice }),
   };
   const systemBlocks = instruction === '' ? system : [...system, { type: 'text', text: instruction }];

@@ -15,7 +15,8 @@ const CACHE_ENDS_MAX = 4;
 /** Media types that are worth fetching for this wire. */
 export const FETCHED_TYPES = { image: [...IMAGE_TYPES], audio: [], file: [PDF, 'text/plain'] } as const;
 
-interface Block {
+/** Of a message, of the system's words, or a tool. */
+export interface Block {
   readonly said: JsonObject;
   readonly isCacheEnd: boolean;
 }
@@ -32,6 +33,7 @@ interface OpenMessage extends Message {
 
 /** To be written with `writeJson`. */
 export interface Conversation {
+  readonly tools: readonly JsonObject[];
   readonly system: readonly JsonObject[];
   readonly messages: readonly JsonObject[];
 }
@@ -121,7 +123,7 @@ function join(turns: readonly Turn[], fetched: FetchedMedia, { takesUrls, though
   return messages.map(({ role, results, blocks }) => ({ role, blocks: results.length === 0 ? blocks : [...results, ...blocks] }));
 }
 
-/** Only the last breakpoints count; each covers all before it. */
+/** Only the last breakpoints count; each covers all before it. `blocks`: in the order of the prompt, tools first. */
 function createMarker(blocks: readonly Block[]): (block: Block) => JsonObject {
   const marked = new Set(blocks.filter((block) => block.isCacheEnd).slice(-CACHE_ENDS_MAX));
   return (block) => (marked.has(block) ? { ...block.said, cache_control: { type: 'ephemeral' } } : block.said);
@@ -137,7 +139,7 @@ function trimPrefill(messages: readonly Message[]): void {
 }
 
 /** Throws Unsendable. `fetched` holds what `isSentAsUrl` says no to. Words of the system alone become the user's: there must be someone to answer. */
-export function renderTurns(turns: readonly Turn[], fetched: FetchedMedia, host: HostTerms): Conversation {
+export function renderTurns(turns: readonly Turn[], fetched: FetchedMedia, host: HostTerms, tools: readonly Block[]): Conversation {
   let system = turns.flatMap((turn) => (turn.role === 'system' ? turn.pieces.flatMap(({ text, isCacheEnd }) => textBlocks(text, isCacheEnd)) : []));
   let messages = join(turns, fetched, host);
   trimPrefill(messages);
@@ -148,6 +150,6 @@ export function renderTurns(turns: readonly Turn[], fetched: FetchedMedia, host:
   if (messages.length === 0) throw badInput('messages', 'There is nothing to answer.');
   // As with other makers, who answer to what they said before.
   if (!host.takesPrefill && messages.at(-1)?.role === 'assistant') messages.push({ role: 'user', blocks: textBlocks('Continue.') });
-  const mark = createMarker([...system, ...messages.flatMap(({ blocks }) => blocks)]);
-  return { system: system.map(mark), messages: messages.map(({ role, blocks }) => ({ role, content: blocks.map(mark) })) };
+  const mark = createMarker([...tools, ...system, ...messages.flatMap(({ blocks }) => blocks)]);
+  return { tools: tools.map(mark), system: system.map(mark), messages: messages.map(({ role, blocks }) => ({ role, content: blocks.map(mark) })) };
 }

@@ -8,7 +8,8 @@ export interface BedrockModel {
   readonly reasoning: 'claude' | 'nova' | 'effort' | 'none';
   /** Makes the model call a given tool; `any`: only one of all that it is shown. */
   readonly forcedTool: 'named' | 'any' | 'unknown';
-  readonly takesCachePoints: boolean;
+  /** Behind what the prompt may be cached: `words` is all but tools, calls and results (Nova refuses points there). */
+  readonly cachePoints: 'all' | 'words' | 'none';
   readonly isOpenAi: boolean;
 }
 
@@ -29,9 +30,9 @@ function nameOf(id: string, model: string): string {
 /** `id` of a model or inference profile; an ARN's last part counts, or where that is a name of an account's own `model`, the catalog's id. */
 export function bedrockModel(id: string, model = ''): BedrockModel {
   const name = nameOf(id, model);
-  const none: BedrockModel = { claude: undefined, reasoning: 'none', forcedTool: 'unknown', takesCachePoints: false, isOpenAi: name.startsWith('openai.') };
-  if (name.startsWith('anthropic.')) return { ...none, claude: claudeTraits(name), reasoning: 'claude', forcedTool: 'named', takesCachePoints: true };
-  if (name.startsWith('amazon.nova')) return { ...none, reasoning: name.startsWith('amazon.nova-2') ? 'nova' : 'none', forcedTool: 'named', takesCachePoints: true };
+  const none: BedrockModel = { claude: undefined, reasoning: 'none', forcedTool: 'unknown', cachePoints: 'none', isOpenAi: name.startsWith('openai.') };
+  if (name.startsWith('anthropic.')) return { ...none, claude: claudeTraits(name), reasoning: 'claude', forcedTool: 'named', cachePoints: 'all' };
+  if (name.startsWith('amazon.nova')) return { ...none, reasoning: name.startsWith('amazon.nova-2') ? 'nova' : 'none', forcedTool: 'named', cachePoints: 'words' };
   if (name.startsWith('mistral.')) return { ...none, forcedTool: 'any' };
   return none.isOpenAi || name.startsWith('xai.') ? { ...none, reasoning: 'effort' } : none;
 }

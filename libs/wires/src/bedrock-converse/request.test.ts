@@ -112,6 +112,33 @@ describe('turns', () => {
     expect(JSON.stringify(messagesOf(messages))).not.toContain('cachePoint');
   });
 
+  test('a cache point stands behind a tool that has a mark, beside the function or in it, and counts first of the four', () => {
+    const mark = { cache_control: { type: 'ephemeral', ttl: '1h' } };
+    const point = { cachePoint: { type: 'default' } };
+    const named = (name: string, more: object = {}, inside: object = {}) => ({ type: 'function', function: { name, ...inside }, ...more });
+    const plain = (name: string) => ({ toolSpec: { name, inputSchema: { json: { type: 'object' } } } });
+    const toolsOf = (tools: readonly object[], messages: readonly object[] = HI, model = CLAUDE): unknown => body({ messages, tools }, { providerModelId: model })['toolConfig'];
+    expect(toolsOf([named('a'), named('b', mark)])).toEqual({ tools: [plain('a'), plain('b'), point] });
+    expect(toolsOf([named('a', {}, mark), named('b')])).toEqual({ tools: [plain('a'), point, plain('b')] });
+    expect(toolsOf([named('a', { cache_control: null })])).toEqual({ tools: [plain('a')] });
+    const said = (count: number) => [{ role: 'user', content: ['1', '2', '3', '4'].slice(0, count).map((text) => ({ type: 'text', text, ...mark })) }];
+    expect(toolsOf([named('a', mark)], said(3))).toEqual({ tools: [plain('a'), point] });
+    expect(toolsOf([named('a', mark)], said(4))).toEqual({ tools: [plain('a')] });
+    expect(toolsOf([named('a', mark)], HI, MISTRAL)).toEqual({ tools: [plain('a')] });
+  });
+
+  test.each(['amazon.nova-pro-v1:0', 'us.amazon.nova-2-lite-v1:0'])('%s has cache points behind words alone: behind tools, calls and results they are refused', (model) => {
+    const mark = { cache_control: { type: 'ephemeral' } };
+    const point = { cachePoint: { type: 'default' } };
+    const part = (text: string) => ({ type: 'text', text, ...mark });
+    const messages = [{ role: 'system', content: [part('S')] }, { role: 'user', content: [part('Q')] }, { role: 'assistant', content: null, tool_calls: [call('c')] }, { role: 'tool', tool_call_id: 'c', content: [part('4')] }, { role: 'user', content: [part('And?')] }];
+    expect(body({ messages, tools: [{ ...TOOLS[0], ...mark }] }, { providerModelId: model })).toMatchObject({
+      toolConfig: { tools: [{ toolSpec: {} }] },
+      system: [{ text: 'S' }, point],
+      messages: [{ content: [{ text: 'Q' }, point] }, { content: [{ toolUse: {} }] }, { content: [{ toolResult: { content: [{ text: '4' }] } }, { text: 'And?' }, point] }],
+    });
+  });
+
   test('a cache point within the words of the system stays where it is', () => {
     const content = [{ type: 'text', text: 'Rules.', cache_control: { type: 'ephemeral' } }, { type: 'text', text: 'Monday.' }];
     expect(messagesOf([{ role: 'system', content }, ...HI], { providerModelId: CLAUDE })).toMatchObject({ system: [{ text: 'Rules.' }, { cachePoint: { type: 'default' } }, { text: 'Monday.' }] });

@@ -10,7 +10,7 @@ import type { FetchedMedia, MediaReference } from '../media.js';
 import { PlainJson, writeJson } from '../raw-json.js';
 import { bedrockModel, type BedrockModel } from './models.js';
 import { reasoningOf, type Reasoning } from './thinking.js';
-import { renderTurns } from './turns.js';
+import { renderTurns, type Block } from './turns.js';
 
 /** The bounds are for a client that sets no limit, where one is needed. */
 export type ConverseInput = ChatInput & AnswerBounds;
@@ -19,7 +19,7 @@ export type ConverseInput = ChatInput & AnswerBounds;
 type JsonMode = { readonly kind: 'none' | 'tool' | 'instruction' } | { readonly kind: 'native'; readonly schema: JsonObject };
 
 interface Tooling {
-  readonly tools: readonly object[];
+  readonly tools: readonly Block[];
   /** `toolChoice` of Converse. */
   readonly choice: JsonObject | undefined;
   /** In the words of Anthropic's own wire, which alone can ask for one call at a time. */
@@ -40,21 +40,21 @@ function jsonModeOf({ format, tools, reasoningEffort }: Chat, { claude, forcedTo
   return { kind: canForce && isObjectSchema(format.schema) ? 'tool' : 'instruction' };
 }
 
-function toolSpec({ name, description, parameters = {} }: Tool): object {
-  return { toolSpec: { name, ...(description === '' ? {} : { description }), inputSchema: { json: new PlainJson({ ...parameters, type: 'object' }) } } };
+function toolBlock({ name, description, parameters = {}, isCacheEnd }: Tool): Block {
+  return { json: { toolSpec: { name, ...(description === '' ? {} : { description }), inputSchema: { json: new PlainJson({ ...parameters, type: 'object' }) } } }, isCacheEnd };
 }
 
 function toolingOf(chat: Chat, model: BedrockModel, jsonMode: JsonMode): Tooling {
   const { format, toolChoice, parallelToolCalls } = chat;
   if (jsonMode.kind === 'tool' && format.kind === 'json_schema') {
-    const tool = { name: JSON_TOOL, description: `Gives the answer. ${format.description}`.trim(), parameters: format.schema, strict: false };
-    return { tools: [toolSpec(tool)], choice: model.forcedTool === 'any' ? { any: {} } : { tool: { name: JSON_TOOL } }, claudeChoice: undefined, isForced: true };
+    const tool = { name: JSON_TOOL, description: `Gives the answer. ${format.description}`.trim(), parameters: format.schema, strict: false, isCacheEnd: false };
+    return { tools: [toolBlock(tool)], choice: model.forcedTool === 'any' ? { any: {} } : { tool: { name: JSON_TOOL } }, claudeChoice: undefined, isForced: true };
   }
   // There is no word for "none": without the tools there is nothing to call.
   if (chat.tools.length === 0 || toolChoice.kind === 'none') return NO_TOOLS;
   const single = model.claude !== undefined && parallelToolCalls === false;
   const told = (tools: readonly Tool[], choice: JsonObject | undefined, claudeChoice: JsonObject): Tooling => ({
-    tools: tools.map(toolSpec),
+    tools: tools.map(toolBlock),
     choice: single ? undefined : choice,
     claudeChoice: single ? { ...claudeChoice, disable_parallel_tool_use: true } : undefined,
     isForced: toolChoice.kind !== 'auto',
@@ -100,7 +100,7 @@ function composeBody(input: ConverseInput, chat: Chat, fetched: FetchedMedia): B
   const jsonMode = jsonModeOf(chat, model);
   const { tools, choice, claudeChoice, isForced } = toolingOf(chat, model, jsonMode);
   const reasoning = reasoningOf(chat, model, input.maxTokens ?? answerLimit(input), input.maxTokens !== undefined, isForced);
-  const { system, messages } = renderTurns(chat.turns, fetched, { hasTools: tools.length > 0, takesCachePoints: model.takesCachePoints, takesThought: model.claude !== undefined, isThinking: reasoning.isThinking, takesPrefill: model.claude === undefined || takesPrefill(model.claude, reasoning.isThinking) });
+  const { tools: told, system, messages } = renderTurns(chat.turns, fetched, { tools, cachePoints: model.cachePoints, takesThought: model.claude !== undefined, isThinking: reasoning.isThinking, takesPrefill: model.claude === undefined || takesPrefill(model.claude, reasoning.isThinking) });
   const instruction = jsonMode.kind === 'instruction' ? jsonInstruction(chat.format) : '';
   const spoken = instruction === '' ? system : [...system, { text: instruction }];
   const maxTokens = input.maxTokens ?? reasoning.maxTokens;
@@ -111,7 +111,7 @@ function composeBody(input: ConverseInput, chat: Chat, fetched: FetchedMedia): B
     writeJson({
       ...(spoken.length === 0 ? {} : { system: spoken }),
       ...(Object.keys(inference).length === 0 ? {} : { inferenceConfig: inference }),
-      ...(tools.length === 0 ? {} : { toolConfig: { tools, ...(choice === undefined ? {} : { toolChoice: choice }) } }),
+      ...(told.length === 0 ? {} : { toolConfig: { tools: told, ...(choice === undefined ? {} : { toolChoice: choice }) } }),
       ...outputConfig(chat, jsonMode),
       ...(Object.keys(additional).length === 0 ? {} : { additionalModelRequestFields: additional }),
       messages,

@@ -7,17 +7,19 @@ import type { FetchedMedia } from '../media.js';
 import { argumentsObject } from '../raw-json.js';
 import { badInput } from '../unsendable.js';
 import { createFileNames, mediaBlock } from './media.js';
+import type { BedrockModel } from './models.js';
 import { thoughtBlocks } from './thinking.js';
 
 const CALL_ID_CHARS_MAX = 64;
 /** Points of the prompt cache that one request may have. */
 const CACHE_POINTS_MAX = 4;
 const CACHE_POINT = { cachePoint: { type: 'default' } };
+const OF_TOOLS = ['toolSpec', 'toolUse', 'toolResult'] as const;
 
 export interface ConversationOptions {
-  /** The request defines tools. Without them calls and results of earlier turns are refused, so they are told in words. */
-  readonly hasTools: boolean;
-  readonly takesCachePoints: boolean;
+  /** Without any, calls and results of earlier turns are refused, so they are told in words. */
+  readonly tools: readonly Block[];
+  readonly cachePoints: BedrockModel['cachePoints'];
   /** It is a model of Claude's maker, which alone knows its signatures. */
   readonly takesThought: boolean;
   /** It will or may think. Where it does not, the turn that is going on may hold no thought. */
@@ -26,7 +28,8 @@ export interface ConversationOptions {
   readonly takesPrefill: boolean;
 }
 
-interface Block {
+/** Of a message, of the system's words, or a tool. */
+export interface Block {
   readonly json: object;
   readonly isCacheEnd: boolean;
 }
@@ -43,6 +46,7 @@ interface OpenMessage extends Message {
 
 /** For writeJson. */
 export interface Conversation {
+  readonly tools: readonly object[];
   readonly system: readonly object[];
   readonly messages: readonly object[];
 }
@@ -77,7 +81,8 @@ function userBlocks(parts: readonly UserPart[], fetched: FetchedMedia, nameOf: (
 }
 
 /** Neighbours of one role become one message. Results go before everything else that the user says in answer to the calls. */
-function join(turns: readonly Turn[], fetched: FetchedMedia, { hasTools, takesThought, isThinking }: ConversationOptions): Message[] {
+function join(turns: readonly Turn[], fetched: FetchedMedia, { tools, takesThought, isThinking }: ConversationOptions): Message[] {
+  const hasTools = tools.length > 0;
   const bareFrom = isThinking ? turns.length : openTurnFrom(turns);
   const renderer = hasTools ? asTools() : IN_WORDS;
   const nameOf = createFileNames();
@@ -118,6 +123,12 @@ function trimPrefill(messages: readonly Message[]): void {
   last?.blocks.push('text' in block.json && typeof block.json.text === 'string' ? { ...block, json: { text: block.json.text.trimEnd() } } : block);
 }
 
+/** Behind which of them a point stands: each covers all before it. `blocks`: in the order of the prompt, tools first. */
+function cachePoints(blocks: readonly Block[], taken: ConversationOptions['cachePoints']): ReadonlySet<Block> {
+  const mayEnd = ({ json, isCacheEnd }: Block): boolean => isCacheEnd && (taken === 'all' || (taken === 'words' && !OF_TOOLS.some((name) => name in json)));
+  return new Set(blocks.filter(mayEnd).slice(-CACHE_POINTS_MAX));
+}
+
 /** Throws Unsendable. Words of the system alone become the user's: there must be someone to answer. */
 export function renderTurns(turns: readonly Turn[], fetched: FetchedMedia, options: ConversationOptions): Conversation {
   let system = turns.flatMap((turn) => (turn.role === 'system' ? turn.pieces.flatMap(({ text, isCacheEnd }) => textBlocks(text, isCacheEnd)) : []));
@@ -132,8 +143,7 @@ export function renderTurns(turns: readonly Turn[], fetched: FetchedMedia, optio
   // The user speaks first there.
   if (first.role === 'assistant') messages.unshift({ role: 'user', blocks: [plain({ text: 'Continue.' })] });
   if (!options.takesPrefill && messages.at(-1)?.role === 'assistant') messages.push({ role: 'user', blocks: [plain({ text: 'Continue.' })] });
-  const ends = options.takesCachePoints ? [system, ...messages.map(({ blocks }) => blocks)].flat().filter(({ isCacheEnd }) => isCacheEnd) : [];
-  const points = new Set(ends.slice(-CACHE_POINTS_MAX));
+  const points = cachePoints([...options.tools, ...system, ...messages.flatMap(({ blocks }) => blocks)], options.cachePoints);
   const write = (blocks: readonly Block[]): object[] => blocks.flatMap((block) => (points.has(block) ? [block.json, CACHE_POINT] : [block.json]));
-  return { system: write(system), messages: messages.map(({ role, blocks }) => ({ role, content: write(blocks) })) };
+  return { tools: write(options.tools), system: write(system), messages: messages.map(({ role, blocks }) => ({ role, content: write(blocks) })) };
 }
