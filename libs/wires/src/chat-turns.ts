@@ -36,6 +36,8 @@ export interface TurnCall {
   readonly arguments: string;
   /** Provider-only state that went out with the call; empty = none. */
   readonly extra: JsonObject;
+  /** As of a text part. */
+  readonly isCacheEnd: boolean;
 }
 
 /** Text up to a mark of the prompt cache, or up to the end. */
@@ -48,6 +50,7 @@ export type Turn =
   /** `pieces`: the same text, cut behind each mark, since what follows one may change with each request. */
   | { readonly role: 'system'; readonly text: string; readonly pieces: readonly MarkedText[] }
   | { readonly role: 'user'; readonly parts: readonly UserPart[] }
+  /** `isCacheEnd`: of the text. */
   | { readonly role: 'assistant'; readonly text: string; readonly calls: readonly TurnCall[]; readonly message: JsonObject; readonly isCacheEnd: boolean }
   | { readonly role: 'tool'; readonly callId: string; readonly name: string; readonly text: string; readonly isCacheEnd: boolean };
 
@@ -60,6 +63,11 @@ export const extraOf = (holder: JsonObject): JsonObject => (isObject(holder['ext
 /** The client wants the prompt cached up to the end of this, whatever else the mark says. */
 export const hasCacheControl = (holder: JsonObject): boolean => isObject(holder['cache_control']);
 const endsInCache = (content: unknown): boolean => listOf(content).some((part) => isObject(part) && hasCacheControl(part));
+
+/** What a message consists of; its own mark is one behind its last piece. */
+function endingAsMarked<Piece extends { readonly isCacheEnd: boolean }>(pieces: readonly Piece[], message: JsonObject): readonly Piece[] {
+  return hasCacheControl(message) ? pieces.map((piece, at) => (at === pieces.length - 1 ? { ...piece, isCacheEnd: true } : piece)) : pieces;
+}
 
 const partText = (part: unknown): string => (isObject(part) ? textOf(part['text']) || textOf(part['refusal']) : '');
 
@@ -124,11 +132,11 @@ function callsOf(message: JsonObject, position: number): readonly TurnCall[] {
     .filter(isObject)
     .map((call) => {
       const fn = isObject(call['function']) ? call['function'] : {};
-      return { id: textOf(call['id']), name: textOf(fn['name']), arguments: textOf(fn['arguments']), extra: extraOf(call) };
+      return { id: textOf(call['id']), name: textOf(fn['name']), arguments: textOf(fn['arguments']), extra: extraOf(call), isCacheEnd: hasCacheControl(call) || hasCacheControl(fn) };
     });
   const older = message['function_call'];
   if (!isObject(older)) return calls;
-  return [...calls, { id: `call_fn_${String(position)}`, name: textOf(older['name']), arguments: textOf(older['arguments']), extra: NO_EXTRA }];
+  return [...calls, { id: `call_fn_${String(position)}`, name: textOf(older['name']), arguments: textOf(older['arguments']), extra: NO_EXTRA, isCacheEnd: false }];
 }
 
 interface CallRegister {
@@ -172,16 +180,19 @@ export function readTurns(messages: unknown): readonly Turn[] {
     switch (message['role']) {
       case 'system':
       case 'developer':
-        return [{ role: 'system', text: plainText(message['content']), pieces: textPieces(message['content']) }];
+        return [{ role: 'system', text: plainText(message['content']), pieces: endingAsMarked(textPieces(message['content']), message) }];
       case 'user':
-        return [{ role: 'user', parts: namedParts(userParts(message['content'], `messages.[${String(index)}].content`), message['name'], (text) => ({ type: 'text', text, isCacheEnd: false })) }];
-      case 'assistant':
-        return [{ role: 'assistant', text: plainText(message['content']) || textOf(message['refusal']), calls: register.enter(callsOf(message, index)), message, isCacheEnd: endsInCache(message['content']) }];
+        return [{ role: 'user', parts: endingAsMarked(namedParts(userParts(message['content'], `messages.[${String(index)}].content`), message['name'], (text): UserPart => ({ type: 'text', text, isCacheEnd: false })), message) }];
+      case 'assistant': {
+        const calls = register.enter(endingAsMarked(callsOf(message, index), message));
+        const isCacheEnd = endsInCache(message['content']) || (calls.length === 0 && hasCacheControl(message));
+        return [{ role: 'assistant', text: plainText(message['content']) || textOf(message['refusal']), calls, message, isCacheEnd }];
+      }
       case 'tool':
       case 'function': {
         const told = textOf(message['tool_call_id']);
         const call = register.answered(told);
-        return [{ role: 'tool', callId: call?.id ?? told, name: call?.name ?? textOf(message['name']), text: plainText(message['content']), isCacheEnd: endsInCache(message['content']) }];
+        return [{ role: 'tool', callId: call?.id ?? told, name: call?.name ?? textOf(message['name']), text: plainText(message['content']), isCacheEnd: endsInCache(message['content']) || hasCacheControl(message) }];
       }
       default:
         return [];

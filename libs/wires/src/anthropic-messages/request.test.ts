@@ -7,6 +7,7 @@ import { nativeSchema } from './native-schema.js';
 import { ANTHROPIC, draftMessages, MINIMAX, VERTEX, type MessagesQuirks } from './request.js';
 import { ADAPTIVE, body, BUDGET, call, HELLO, NEWEST, OLDER, TOOL, type Sent } from './testing/sent.js';
 
+const HOUR_MARK = { cache_control: { type: 'ephemeral', ttl: '1h' } };
 const PNG = `iVBORw0KGgo${'A'.repeat(9)}`;
 const PDF = `JVBERi0x${'A'.repeat(8)}`;
 const SCHEMA = { type: 'object', properties: { city: { type: 'string' } }, required: ['city'], additionalProperties: false };
@@ -189,34 +190,63 @@ describe('turns', () => {
     expect(JSON.stringify(sent['system'])).not.toContain('cache_control');
   });
 
+  test('a message’s own mark, as LiteLLM’s clients set it, is one on its last block', () => {
+    const mark = { cache_control: { type: 'ephemeral' } };
+    const sent = body({
+      messages: [
+        { role: 'system', content: [{ type: 'text', text: 'A' }, { type: 'text', text: 'B' }], ...mark },
+        { role: 'user', content: [{ type: 'text', text: '1' }, { type: 'text', text: '2' }], ...mark },
+        { role: 'assistant', content: 'Let me see.', tool_calls: [call('a', 'f', '{}'), call('b', 'f', '{}')], ...mark },
+        { role: 'tool', tool_call_id: 'a', content: '4' },
+        { role: 'tool', tool_call_id: 'b', content: '5', ...mark },
+      ],
+      tools: [TOOL],
+    });
+    expect(sent).toEqual(
+      expect.objectContaining({
+        system: [{ type: 'text', text: 'AB', ...mark }],
+        messages: [
+          { role: 'user', content: [{ type: 'text', text: '1' }, { type: 'text', text: '2', ...mark }] },
+          { role: 'assistant', content: [{ type: 'text', text: 'Let me see.' }, { type: 'tool_use', id: 'a', name: 'f', input: {} }, { type: 'tool_use', id: 'b', name: 'f', input: {}, ...mark }] },
+          { role: 'user', content: [{ type: 'tool_result', tool_use_id: 'a', content: '4' }, { type: 'tool_result', tool_use_id: 'b', content: '5', ...mark }] },
+        ],
+      }),
+    );
+    expect(turns([...HELLO, { role: 'assistant', content: 'So', ...mark }, ...HELLO])).toMatchObject([{}, { content: [{ text: 'So', ...mark }] }, {}]);
+  });
+
+  test.each([['beside', HOUR_MARK, {}], ['in', {}, HOUR_MARK]])('a mark %s a call’s function is one on the call', (_place, beside, inside) => {
+    const told = [...HELLO, { role: 'assistant', content: null, tool_calls: [{ id: 'a', type: 'function', function: { name: 'f', arguments: '{}', ...inside }, ...beside }] }, { role: 'tool', tool_call_id: 'a', content: '4' }];
+    expect(turns(told)).toMatchObject([{}, { content: [{ type: 'tool_use', cache_control: { type: 'ephemeral' } }] }, {}]);
+  });
+
   describe('marks of the prompt cache on tools', () => {
-    const mark = { cache_control: { type: 'ephemeral', ttl: '1h' } };
     const told = { cache_control: { type: 'ephemeral' } };
     const named = (name: string, more: object = {}, inside: object = {}): object => ({ type: 'function', function: { name, parameters: { type: 'object' }, ...inside }, ...more });
     const toolsOf = (tools: readonly object[], more: object = {}, quirks: MessagesQuirks = ANTHROPIC): unknown => body({ tools, ...more }, { quirks })['tools'];
 
     test.each<[string, object, object]>([
-      ['beside the function', mark, {}],
-      ['in the function', {}, mark],
-      ['in both places', mark, mark],
+      ['beside the function', HOUR_MARK, {}],
+      ['in the function', {}, HOUR_MARK],
+      ['in both places', HOUR_MARK, HOUR_MARK],
     ])('%s are one on the tool, of five minutes', (_place, beside, inside) => {
       expect(toolsOf([named('a'), named('b', beside, inside)])).toEqual([{ name: 'a', input_schema: { type: 'object' } }, { name: 'b', input_schema: { type: 'object' }, ...told }]);
     });
 
     test.each([['Vertex', VERTEX], ['MiniMax', MINIMAX]])('go to %s as well', (_host, quirks) => {
-      expect(toolsOf([named('a', mark)], {}, quirks)).toMatchObject([told]);
+      expect(toolsOf([named('a', HOUR_MARK)], {}, quirks)).toMatchObject([told]);
     });
 
     test('stay where no tool may be called', () => {
-      expect(toolsOf([named('a', mark)], { tool_choice: 'none' })).toMatchObject([told]);
+      expect(toolsOf([named('a', HOUR_MARK)], { tool_choice: 'none' })).toMatchObject([told]);
     });
 
     test('count first of the four: later ones cover what they mark', () => {
-      const part = (text: string): object => ({ type: 'text', text, ...mark });
-      const marked = (count: number): string => JSON.stringify(body({ tools: [named('a', mark), named('b', mark)], messages: [{ role: 'system', content: [part('S')] }, ...user(...['1', '2', '3'].slice(0, count).map(part))] })['tools']);
+      const part = (text: string): object => ({ type: 'text', text, ...HOUR_MARK });
+      const marked = (count: number): string => JSON.stringify(body({ tools: [named('a', HOUR_MARK), named('b', HOUR_MARK)], messages: [{ role: 'system', content: [part('S')] }, ...user(...['1', '2', '3'].slice(0, count).map(part))] })['tools']);
       expect(marked(2)).toBe(JSON.stringify([{ name: 'a', input_schema: { type: 'object' } }, { name: 'b', input_schema: { type: 'object' }, ...told }]));
       expect(marked(3)).not.toContain('cache_control');
-      expect(JSON.stringify(body({ tools: [named('a', mark)], messages: [{ role: 'system', content: [part('S')] }, ...user(part('1'), part('2'), part('3'))] })).match(/"cache_control":\{"type":"ephemeral"\}/g)).toHaveLength(4);
+      expect(JSON.stringify(body({ tools: [named('a', HOUR_MARK)], messages: [{ role: 'system', content: [part('S')] }, ...user(part('1'), part('2'), part('3'))] })).match(/"cache_control":\{"type":"ephemeral"\}/g)).toHaveLength(4);
     });
 
     test.each([null, 'ephemeral', true])('%j is none', (cache_control) => {

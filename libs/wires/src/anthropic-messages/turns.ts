@@ -78,8 +78,8 @@ function userBlocks(parts: readonly UserPart[], fetched: FetchedMedia, takesUrls
 }
 
 function assistantBlocks(turn: Turn & { readonly role: 'assistant' }, idOf: (id: string) => string, format: ThoughtFormat | undefined): Block[] {
-  const calls = turn.calls.map((call) => ({ type: 'tool_use', id: idOf(call.id), name: call.name, input: argumentsObject(call.arguments) }));
-  const words = [...textBlocks(turn.text, turn.isCacheEnd), ...calls.map((said) => ({ said, isCacheEnd: false }))];
+  const calls = turn.calls.map((call): Block => ({ said: { type: 'tool_use', id: idOf(call.id), name: call.name, input: argumentsObject(call.arguments) }, isCacheEnd: call.isCacheEnd }));
+  const words = [...textBlocks(turn.text, turn.isCacheEnd), ...calls];
   // A message that ends with thinking is refused there.
   const thoughts = format === undefined || words.length === 0 ? [] : thinkingBlocks(turn.message, format);
   return [...thoughts.map((said) => ({ said, isCacheEnd: false })), ...words];

@@ -127,6 +127,13 @@ describe('turns', () => {
     expect(toolsOf([named('a', mark)], HI, MISTRAL)).toEqual({ tools: [plain('a')] });
   });
 
+  test('a message’s own mark and a call’s are cache points behind its last block', () => {
+    const mark = { cache_control: { type: 'ephemeral' } };
+    const point = { cachePoint: { type: 'default' } };
+    const messages = [{ role: 'system', content: 'S', ...mark }, { role: 'user', content: 'Q', ...mark }, { role: 'assistant', content: null, tool_calls: [{ ...call('c'), ...mark }] }, { role: 'tool', tool_call_id: 'c', content: '4', ...mark }];
+    expect(messagesOf(messages, { providerModelId: CLAUDE })).toMatchObject({ system: [{ text: 'S' }, point], messages: [{ content: [{ text: 'Q' }, point] }, { content: [{ toolUse: {} }, point] }, { content: [{ toolResult: {} }, point] }] });
+  });
+
   test.each(['amazon.nova-pro-v1:0', 'us.amazon.nova-2-lite-v1:0'])('%s has cache points behind words alone: behind tools, calls and results they are refused', (model) => {
     const mark = { cache_control: { type: 'ephemeral' } };
     const point = { cachePoint: { type: 'default' } };

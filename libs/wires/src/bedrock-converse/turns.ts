@@ -64,14 +64,14 @@ interface Renderer {
 }
 
 const IN_WORDS: Renderer = {
-  call: ({ name, arguments: args }) => textBlocks(calledInWords(name, args)),
+  call: ({ name, arguments: args, isCacheEnd }) => textBlocks(calledInWords(name, args), isCacheEnd),
   result: ({ name, text, isCacheEnd }) => textBlocks(answeredInWords(name, text), isCacheEnd),
 };
 
 function asTools(): Renderer {
   const idOf = createCallIds(CALL_ID_CHARS_MAX);
   return {
-    call: ({ id, name, arguments: args }) => [plain({ toolUse: { toolUseId: idOf(id), name, input: argumentsObject(args) } })],
+    call: ({ id, name, arguments: args, isCacheEnd }) => [{ json: { toolUse: { toolUseId: idOf(id), name, input: argumentsObject(args) } }, isCacheEnd }],
     result: ({ callId, text, isCacheEnd }) => [{ json: { toolResult: { toolUseId: idOf(callId), content: textBlocks(text).map(({ json }) => json) } }, isCacheEnd }],
   };
 }

@@ -12,6 +12,8 @@ function adapt(body: Body, quirks: Partial<ChatQuirks>): Body {
 const tool = (name: string) => ({ type: 'function', function: { name, parameters: {} } });
 const named = { type: 'function', function: { name: 'b' } };
 const TOOLS = [tool('a'), tool('b')];
+const CALLED = { id: 'c1', type: 'function', function: { name: 'a', arguments: '{}' } };
+const MARK = { cache_control: { type: 'ephemeral' } };
 const LONG = '“long” \\ '.repeat(20_000);
 const call = (id: string) => ({ id, type: 'function', function: { name: 'a', arguments: '{}' }, extra_content: { google: {} } });
 
@@ -96,9 +98,41 @@ describe('quirks of hosts', () => {
         tools: [{ ...tool('a'), cache_control: { type: 'ephemeral', ttl: '1h' } }, { type: 'function', function: { name: 'b', parameters: { properties: { cache_control: { ttl: '1h' } } }, cache_control: { ttl: '1h' } } }],
       },
       {
-        messages: [{ role: 'system', content: 's', cache_control: { type: 'ephemeral' } }, { role: 'user', content: [{ type: 'text', text: 'x', cache_control: { type: 'ephemeral' } }, { type: 'text', text: 'y' }] }, { role: 'assistant', content: 'a', tool_calls: [{ id: 'c', type: 'function', function: { name: 'a', arguments: '{}' }, cache_control: { type: 'ephemeral' } }] }, { role: 'tool', tool_call_id: 'c', content: '1' }],
-        tools: [{ ...tool('a'), cache_control: { type: 'ephemeral' } }, { type: 'function', function: { name: 'b', parameters: { properties: { cache_control: { ttl: '1h' } } }, cache_control: { type: 'ephemeral' } } }],
+        messages: [{ role: 'system', content: [{ type: 'text', text: 's', cache_control: { type: 'ephemeral' } }] }, { role: 'user', content: [{ type: 'text', text: 'x', cache_control: { type: 'ephemeral' } }, { type: 'text', text: 'y' }] }, { role: 'assistant', content: 'a', tool_calls: [{ id: 'c', type: 'function', function: { name: 'a', arguments: '{}' } }] }, { role: 'tool', tool_call_id: 'c', content: '1' }],
+        tools: [{ ...tool('a'), cache_control: { type: 'ephemeral' } }, { type: 'function', function: { name: 'b', parameters: { properties: { cache_control: { ttl: '1h' } } } }, cache_control: { type: 'ephemeral' } }],
       },
+    ],
+    [
+      'marks of whole messages, as ones on their last parts: on a result OpenRouter would never answer',
+      { takesCacheMarks: true },
+      {
+        messages: [
+          { role: 'system', content: [{ type: 'text', text: 'a' }, { type: 'text', text: 'b' }], ...MARK },
+          { role: 'user', content: '', ...MARK },
+          { role: 'assistant', content: null, tool_calls: [CALLED], ...MARK },
+          { role: 'tool', tool_call_id: 'c1', content: LONG, ...MARK },
+        ],
+      },
+      {
+        messages: [
+          { role: 'system', content: [{ type: 'text', text: 'a' }, { type: 'text', text: 'b', ...MARK }] },
+          { role: 'user', content: '' },
+          { role: 'assistant', content: null, tool_calls: [CALLED] },
+          { role: 'tool', tool_call_id: 'c1', content: [{ type: 'text', text: LONG, ...MARK }] },
+        ],
+      },
+    ],
+    [
+      'more than four marks, of which the last four count, tools before messages',
+      { takesCacheMarks: true },
+      { tools: [{ ...tool('a'), ...MARK }, { ...tool('b'), ...MARK }], messages: ['1', '2', '3'].map((text) => ({ role: 'user', content: [{ type: 'text', text, ...MARK }] })) },
+      { tools: [tool('a'), { ...tool('b'), ...MARK }], messages: ['1', '2', '3'].map((text) => ({ role: 'user', content: [{ type: 'text', text, ...MARK }] })) },
+    ],
+    [
+      'more than four marks in the messages alone',
+      { takesCacheMarks: true },
+      { messages: [{ role: 'user', content: ['1', '2', '3', '4', '5'].map((text) => ({ type: 'text', text, ...MARK })) }], tools: [{ ...tool('a'), ...MARK }] },
+      { messages: [{ role: 'user', content: [{ type: 'text', text: '1' }, ...['2', '3', '4', '5'].map((text) => ({ type: 'text', text, ...MARK }))] }], tools: [tool('a')] },
     ],
     [
       'words right behind results, where the assistant must answer those first',

@@ -1,6 +1,6 @@
 /** What hosts of the OpenAI wire do unlike OpenAI, and a request's fields as such a host takes them. */
 import { isObject, type JsonObject } from '../canonical.js';
-import { plainText } from '../chat-turns.js';
+import { hasCacheControl, plainText } from '../chat-turns.js';
 import { LongStrings } from '../long-strings.js';
 import { namedContent } from '../speakers.js';
 import { takeTurns } from './alternating.js';
@@ -58,7 +58,7 @@ export interface ChatQuirks {
   readonly thinksInStreams: RegExp | undefined;
   /** Stop sequences the host takes; more are cut off. */
   readonly stopMax: number;
-  /** The host reads `cache_control`: it is sent as a mark of five minutes, whatever it asks for. Strict ones refuse it, the others cache by themselves: it is left out. */
+  /** The host reads `cache_control` of parts and tools: the last four are sent as marks of five minutes, whatever they ask for. Strict hosts refuse it, the others cache by themselves: it is left out. */
   readonly takesCacheMarks: boolean;
   /** A client's address is not passed on: the host would follow it from inside the operator's network, or follows none. Images are sent inline. */
   readonly inlinesImages: boolean;
@@ -171,6 +171,8 @@ const CACHE_FIELD = 'cache_control';
 const CACHE_MARK = `"${CACHE_FIELD}"`;
 /** Of five minutes: what an hour costs to write is in no price card. */
 const PLAIN_MARK = { type: 'ephemeral' };
+/** Behind OpenRouter more are refused by Anthropic; Alibaba has the same limit. */
+const CACHE_MARKS_MAX = 4;
 /** Letters and the like that nobody has to escape: a name may be written so. */
 const ASCII_ESCAPES = ['\\u002', '\\u003', '\\u004', '\\u005', '\\u006', '\\u007'] as const;
 
@@ -183,14 +185,56 @@ function isKept(name: string, { messageFields, thoughtFields, takesCacheMarks }:
 function adaptToolCall(call: unknown, quirks: ChatQuirks): unknown {
   if (!isObject(call)) return call;
   const kept = quirks.messageFields === undefined ? Object.fromEntries(Object.entries(call).filter(([name]) => name !== CALL_PLACE && isKept(name, quirks))) : picked(call, ['id', 'type', 'function']);
-  return withCacheMark(quirks.shortToolCallIds && typeof kept['id'] === 'string' ? { ...kept, id: shortId(kept['id']) } : kept, quirks);
+  return withoutCacheMark(quirks.shortToolCallIds && typeof kept['id'] === 'string' ? { ...kept, id: shortId(kept['id']) } : kept);
+}
+
+function withoutCacheMark<Holder>(holder: Holder): Holder | JsonObject {
+  if (!isObject(holder) || !Object.hasOwn(holder, CACHE_FIELD)) return holder;
+  const { [CACHE_FIELD]: _mark, ...rest } = holder;
+  return rest;
 }
 
 /** With its mark as the host may have it: plain, or not at all. */
 function withCacheMark(holder: unknown, { takesCacheMarks }: ChatQuirks): unknown {
-  if (!isObject(holder) || !Object.hasOwn(holder, CACHE_FIELD)) return holder;
-  const { [CACHE_FIELD]: mark, ...rest } = holder;
-  return takesCacheMarks && isObject(mark) ? { ...rest, [CACHE_FIELD]: PLAIN_MARK } : rest;
+  const rest = withoutCacheMark(holder);
+  return takesCacheMarks && isObject(holder) && hasCacheControl(holder) ? { ...(rest as JsonObject), [CACHE_FIELD]: PLAIN_MARK } : rest;
+}
+
+/** A message's own mark as one on its last part: no host reads it on the message, and OpenRouter never answers where a result has one there. */
+function withMarkInContent(message: JsonObject, { takesCacheMarks }: ChatQuirks): JsonObject {
+  const rest = withoutCacheMark(message);
+  if (!takesCacheMarks || !hasCacheControl(message)) return rest;
+  const { content } = rest;
+  const parts: readonly unknown[] = typeof content === 'string' && content.trim() !== '' ? [{ type: 'text', text: content }] : Array.isArray(content) ? content : [];
+  const last = parts.at(-1);
+  return isObject(last) ? { ...rest, content: [...parts.slice(0, -1), { ...last, [CACHE_FIELD]: PLAIN_MARK }] } : rest;
+}
+
+interface MarksLeft {
+  marks: number;
+}
+
+/** The last of the holders keep their marks, as many as are left. */
+function lastMarked(holders: readonly unknown[], left: MarksLeft): readonly unknown[] {
+  return holders.toReversed().map((holder) => {
+    if (!isObject(holder) || !hasCacheControl(holder)) return holder;
+    left.marks -= 1;
+    return left.marks < 0 ? withoutCacheMark(holder) : holder;
+  }).toReversed();
+}
+
+function lastMarkedParts(messages: readonly unknown[], { takesCacheMarks }: ChatQuirks): readonly unknown[] {
+  if (!takesCacheMarks) return messages;
+  const left = { marks: CACHE_MARKS_MAX };
+  return messages.toReversed().map((message) => (isObject(message) && Array.isArray(message['content']) ? { ...message, content: lastMarked(message['content'], left) } : message)).toReversed();
+}
+
+/** Marks that a request may have beside those of its messages, which are adapted already. */
+function marksLeft(messages: Uint8Array | undefined): number {
+  if (messages === undefined || !bufferOf(messages).includes(CACHE_MARK)) return CACHE_MARKS_MAX;
+  const list = new LongStrings(messages).parse();
+  const parts = (Array.isArray(list) ? (list as readonly unknown[]) : []).flatMap((message): readonly unknown[] => (isObject(message) && Array.isArray(message['content']) ? message['content'] : []));
+  return CACHE_MARKS_MAX - parts.filter((part) => isObject(part) && hasCacheControl(part)).length;
 }
 
 /** Where the host refuses marks, one that is hidden is the client's own loss; where it reads them it is the operator's. */
@@ -223,7 +267,7 @@ function adaptMessage(message: unknown, quirks: ChatQuirks): unknown {
   if (message['role'] === 'user' && !Object.hasOwn(adapted, 'name')) adapted['content'] = namedContent(adapted['content'], message['name']);
   if (Array.isArray(adapted['tool_calls'])) adapted['tool_calls'] = (adapted['tool_calls'] as readonly unknown[]).map((call) => adaptToolCall(call, quirks));
   if (Array.isArray(adapted['content'])) adapted['content'] = joinedTexts((adapted['content'] as readonly unknown[]).map((part) => adaptPart(part, quirks)), quirks);
-  return withCacheMark(adapted, quirks);
+  return withMarkInContent(adapted, quirks);
 }
 
 /** What a message of the assistant may hold in the place of words. */
@@ -279,18 +323,26 @@ function adaptMessages(value: Uint8Array, quirks: ChatQuirks): Uint8Array {
   if (!Array.isArray(messages)) return value;
   const turns = quirks.alternates ? takeTurns(messages as readonly unknown[]) : (messages as readonly unknown[]);
   const said = quirks.leavesOutMute ? withoutMute(turns) : turns;
-  const adapted = said.map((message) => adaptMessage(message, quirks));
+  const adapted = lastMarkedParts(said.map((message) => adaptMessage(message, quirks)), quirks);
   const answered = quirks.answersResults ? answerResults(adapted) : adapted;
   return strings.write(JSON.stringify(quirks.endsWithUser ? toldToGoOn(answered) : answered));
 }
 
-/** The tools with plain marks of a cache, or with none; what is called so in their schemas stays. */
-function adaptTools(value: Uint8Array, quirks: ChatQuirks): Uint8Array {
+/** With its mark, if it has one, where hosts read it: beside the function. What is called so in a schema stays. */
+function adaptTool(tool: unknown, quirks: ChatQuirks): unknown {
+  if (!isObject(tool)) return tool;
+  const fn = tool['function'];
+  const isMarked = hasCacheControl(tool) || (isObject(fn) && hasCacheControl(fn));
+  return withCacheMark({ ...tool, ...(isObject(fn) ? { function: withoutCacheMark(fn) } : {}), ...(isMarked ? { [CACHE_FIELD]: PLAIN_MARK } : {}) }, quirks);
+}
+
+/** The tools with plain marks of a cache, those for which the messages leave room, or with none. They come first in a prompt: later marks cover them. */
+function adaptTools(value: Uint8Array, quirks: ChatQuirks, messages: Uint8Array | undefined): Uint8Array {
   if (!mayHoldMarks(bufferOf(value), quirks)) return value;
   const tools = parsed(value);
   if (!Array.isArray(tools)) return value;
-  const adapted = (tools as readonly unknown[]).map((tool) => withCacheMark(tool, quirks));
-  return json(adapted.map((tool) => (isObject(tool) && isObject(tool['function']) ? { ...tool, function: withCacheMark(tool['function'], quirks) } : tool)));
+  const adapted = (tools as readonly unknown[]).map((tool) => adaptTool(tool, quirks));
+  return json(quirks.takesCacheMarks ? lastMarked(adapted, { marks: marksLeft(messages) }) : adapted);
 }
 
 interface Tooling {
@@ -334,8 +386,10 @@ function adaptStop(value: Uint8Array, stopMax: number): Uint8Array {
 /** The same list where nothing of messages and tools has to change, as for nearly every request. */
 function withConversation(fields: readonly ChatRequestField[], quirks: ChatQuirks): readonly ChatRequestField[] {
   let isChanged = false;
+  const told = fields.find(({ name }) => name === 'messages');
+  const messages = told === undefined ? undefined : adaptMessages(told.value, quirks);
   const adapted = fields.map((field) => {
-    const value = field.name === 'messages' ? adaptMessages(field.value, quirks) : field.name === 'tools' ? adaptTools(field.value, quirks) : field.value;
+    const value = field === told && messages !== undefined ? messages : field.name === 'tools' ? adaptTools(field.value, quirks, messages) : field.value;
     if (value === field.value) return field;
     isChanged = true;
     return { ...field, value };
