@@ -3,7 +3,7 @@ import type { DispatchRequest__Output } from '@signalbox/contracts/worker';
 import type { Secret } from '@signalbox/runtime/secret';
 import { ANTHROPIC } from '@signalbox/wires/anthropic-messages/request';
 import { classifyRefusal } from '@signalbox/wires/openai-chat/errors';
-import { NO_QUIRKS, OPENAI } from '@signalbox/wires/openai-chat/quirks';
+import { NO_QUIRKS, OPENAI_WITHOUT_BREAKPOINTS } from '@signalbox/wires/openai-chat/quirks';
 import { choicesAsked, composeChatBody } from '@signalbox/wires/openai-chat/request';
 import { readChatAnswer } from '@signalbox/wires/openai-chat/response';
 import { createChatTransducer } from '@signalbox/wires/openai-chat/stream';
@@ -69,7 +69,7 @@ export function createAzureAdapter({ baseUrl, apiVersion, deployments, media }: 
       return {
         path: `${root}${place}/chat/completions${url.search}`,
         headers: ['content-type', 'application/json', 'accept', request.stream ? 'text/event-stream' : 'application/json', ...authHeaders(secret)],
-        body: composeChatBody(request, asked.model.startsWith('openai/') ? OPENAI : OTHER_MAKERS),
+        body: composeChatBody(request, asked.model.startsWith('openai/') ? OPENAI_WITHOUT_BREAKPOINTS : OTHER_MAKERS),
       };
     },
     createTransducer: (request) => (isClaude(request) ? claude.createTransducer(request) : createChatTransducer(seedOf(request.requestId), choicesAsked(request.fields))),

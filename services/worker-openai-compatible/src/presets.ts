@@ -1,5 +1,5 @@
 /** Hosts that speak the OpenAI chat wire: one row each. Ids, addresses and variables are those of the catalog. */
-import { HYBRID_QWEN, NO_QUIRKS, type ChatQuirks } from '@signalbox/wires/openai-chat/quirks';
+import { FROM_GPT_5_6, HYBRID_QWEN, NO_QUIRKS, type ChatQuirks } from '@signalbox/wires/openai-chat/quirks';
 
 export interface Preset {
   /** Empty: the host has no fixed address, so `baseUrlVariable` must be set. */
@@ -73,7 +73,7 @@ export const PRESETS = {
   nebius: { baseUrl: 'https://api.tokenfactory.nebius.com/v1', credentials: ['NEBIUS_API_KEY'], baseUrlVariable: 'NEBIUS_BASE_URL', quirks: OPEN_HOST },
   novita: { baseUrl: 'https://api.novita.ai/openai/v1', credentials: ['NOVITA_API_KEY'], baseUrlVariable: 'NOVITA_BASE_URL', quirks: OPEN_HOST },
   // Data policy and price depend on the host that it picks. Routing therefore sends it no requests with privacy preferences, and it reports what it charges with the usage.
-  openrouter: { baseUrl: 'https://openrouter.ai/api/v1', credentials: ['OPENROUTER_API_KEY'], baseUrlVariable: 'OPENROUTER_BASE_URL', quirks: { ...HOST, takesCacheMarks: true, tellsCost: true, thoughtFields: ['reasoning', 'reasoning_content', 'reasoning_details'] } },
+  openrouter: { baseUrl: 'https://openrouter.ai/api/v1', credentials: ['OPENROUTER_API_KEY'], baseUrlVariable: 'OPENROUTER_BASE_URL', quirks: { ...HOST, takesCacheMarks: true, breakpointModels: FROM_GPT_5_6, tellsCost: true, thoughtFields: ['reasoning', 'reasoning_content', 'reasoning_details'] } },
   // An answer engine over web search: no tools, roles must alternate, no sampling parameters beyond temperature and top_p, usage unasked.
   perplexity: {
     baseUrl: 'https://api.perplexity.ai',

@@ -61,6 +61,5 @@ export function draftChatBody(input: ChatRequestInput, quirks: ChatQuirks): Chat
   }
   if (references.size === 0) return { media: [], body: () => composeChatBody(input, quirks) };
   const fieldsWith = (fetched: FetchedMedia): readonly ChatRequestField[] => input.fields.map((field) => (field === messages ? visitImages(field, inline(fetched)) : field));
-  const { providerModelId, stream, maxTokens, maxTokensParam, temperatureMax } = input;
-  return { media: [...references.values()], body: (fetched) => composeChatBody({ providerModelId, stream, maxTokens, maxTokensParam, temperatureMax, fields: fieldsWith(fetched) }, quirks) };
+  return { media: [...references.values()], body: (fetched) => composeChatBody({ ...input, fields: fieldsWith(fetched) }, quirks) };
 }

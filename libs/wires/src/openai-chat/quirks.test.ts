@@ -1,6 +1,6 @@
 import { describe, expect, jest, test } from '@jest/globals';
 import fc from 'fast-check';
-import { adaptFields, NO_QUIRKS, type ChatQuirks } from './quirks.js';
+import { adaptFields, NO_QUIRKS, OPENAI, OPENAI_WITHOUT_BREAKPOINTS, quirksOfModel, type ChatQuirks } from './quirks.js';
 
 type Body = Readonly<Record<string, unknown>>;
 
@@ -225,6 +225,46 @@ describe('quirks of hosts', () => {
   test('a whole conversation without a thought keeps its bytes', () => {
     const fields = [{ name: 'messages', value: Buffer.from('[ {"role":"user","content":"q"}, {"role":"assistant","content":"a"} ]') }];
     expect(adaptFields(fields, NO_QUIRKS)).toBe(fields);
+  });
+
+  describe('breakpoints of OpenAI’s prompt cache', () => {
+    const at = { prompt_cache_breakpoint: { mode: 'explicit' } };
+    const messagesTo = (quirks: ChatQuirks, messages: readonly object[]): unknown => JSON.parse(Buffer.from(adaptFields([{ name: 'messages', value: Buffer.from(JSON.stringify(messages)) }], quirks)[0]?.value ?? []).toString()) as unknown;
+    const sent = [
+      { role: 'developer', content: [{ type: 'text', text: 'Rules.', ...at }] },
+      { role: 'user', content: [{ type: 'image_url', image_url: { url: 'https://x' }, prompt_cache_breakpoint: { mode: 'explicit', ttl: '12h' } }] },
+      { role: 'assistant', content: [{ type: 'text', text: 'a', ...at }] },
+      { role: 'user', content: [{ type: 'text', text: 'The word "prompt_cache_breakpoint".', prompt_cache_breakpoint: null }] },
+    ];
+    const bare = [
+      { role: 'developer', content: [{ type: 'text', text: 'Rules.' }] },
+      { role: 'user', content: [{ type: 'image_url', image_url: { url: 'https://x' } }] },
+      { role: 'assistant', content: [{ type: 'text', text: 'a' }] },
+      { role: 'user', content: [{ type: 'text', text: 'The word "prompt_cache_breakpoint".' }] },
+    ];
+
+    test.each(['openai/gpt-5.6-sol', 'openai/gpt-6-luna', 'openai/gpt-5.10'])('%s is sent those of the client, whose lifetime is the one with a price', (model) => {
+      expect(messagesTo(quirksOfModel(OPENAI, 'm', model), sent)).toEqual([{ role: 'developer', content: [{ type: 'text', text: 'Rules.', ...at }] }, { role: 'user', content: [{ type: 'image_url', image_url: { url: 'https://x' }, ...at }] }, ...bare.slice(2)]);
+    });
+
+    test.each<[string, ChatQuirks]>([
+      ['an earlier model of OpenAI', quirksOfModel(OPENAI, 'gpt-5.5', 'openai/gpt-5.5')],
+      ['OpenAI’s models elsewhere', quirksOfModel(OPENAI_WITHOUT_BREAKPOINTS, 'gpt-5.6-sol', 'openai/gpt-5.6-sol')],
+      ['a model of another maker', quirksOfModel({ ...NO_QUIRKS, breakpointModels: /^openai/ }, 'anthropic/claude-opus-4.8', 'anthropic/claude-opus-4.8')],
+      ['a host without them', NO_QUIRKS],
+      ['a host that is strict', { ...NO_QUIRKS, messageFields: ['role', 'content'] }],
+    ])('%s is sent none', (_whom, quirks) => {
+      expect(messagesTo(quirks, sent)).toEqual(bare);
+    });
+
+    test('a lifetime is left out however the name of the breakpoint is written', () => {
+      const fields = [{ name: 'messages', value: Buffer.from('[{"role":"user","content":[{"type":"text","text":"x","prompt\\u005fcache_breakpoint":{"mode":"explicit","ttl":"12h"}}]}]') }];
+      expect(JSON.parse(Buffer.from(adaptFields(fields, OPENAI)[0]?.value ?? []).toString())).toEqual([{ role: 'user', content: [{ type: 'text', text: 'x', ...at }] }]);
+    });
+
+    test('texts in parts are joined where there are none', () => {
+      expect(messagesTo({ ...NO_QUIRKS, joinsTexts: true }, [{ role: 'user', content: [{ type: 'text', text: 'a', ...at }, { type: 'text', text: 'b' }] }])).toEqual([{ role: 'user', content: 'a\nb' }]);
+    });
   });
 
   test('messages that no quirk concerns are not parsed', () => {

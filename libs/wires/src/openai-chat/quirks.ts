@@ -60,6 +60,8 @@ export interface ChatQuirks {
   readonly stopMax: number;
   /** The host reads `cache_control` of parts and tools: the last four are sent as marks of five minutes, whatever they ask for. Strict hosts refuse it, the others cache by themselves: it is left out. */
   readonly takesCacheMarks: boolean;
+  /** Models, by the catalog's ids, that read `prompt_cache_breakpoint` of parts (OpenAI from GPT-5.6 on): it is sent without a lifetime of its own. It is left out where another speaks, and for other models, some of whose hosts refuse it. undefined = none. */
+  readonly breakpointModels: RegExp | undefined;
   /** A client's address is not passed on: the host would follow it from inside the operator's network, or follows none. Images are sent inline. */
   readonly inlinesImages: boolean;
   /** `usage.cost` is what the host takes for the answer, in dollars. Elsewhere it may be anything. */
@@ -95,12 +97,20 @@ export const NO_QUIRKS: ChatQuirks = {
   thinksInStreams: undefined,
   stopMax: STOP_MAX,
   takesCacheMarks: false,
+  breakpointModels: undefined,
   inlinesImages: false,
   tellsCost: false,
   stillsForTools: false,
 };
-/** Of OpenAI itself, and where its models are served as it does. */
-export const OPENAI: ChatQuirks = { ...NO_QUIRKS, stillsForTools: true };
+/** By the catalog's ids. */
+export const FROM_GPT_5_6 = /^openai\/gpt-(?:5\.(?:[6-9]|\d\d)|[6-9]|\d\d)/;
+
+/** Of OpenAI itself. */
+export const OPENAI: ChatQuirks = { ...NO_QUIRKS, stillsForTools: true, breakpointModels: FROM_GPT_5_6 };
+/** Of its earlier models, and where others serve its models as it does: that Azure takes breakpoints on this wire is not known. */
+export const OPENAI_WITHOUT_BREAKPOINTS: ChatQuirks = { ...OPENAI, breakpointModels: undefined };
+/** That concern the conversation alone: the fields beside it stay as they are. */
+const CONVERSATION_ALONE: ReadonlySet<ChatQuirks> = new Set([NO_QUIRKS, OPENAI, OPENAI_WITHOUT_BREAKPOINTS]);
 
 /** Alibaba's first models that think or do not, with open weights: `qwen3-32b`, `qwen3-30b-a3b`. */
 export const HYBRID_QWEN = /^qwen3-\d+(?:\.\d+)?b(?:-a\d+b)?$/;
@@ -173,6 +183,10 @@ const CACHE_MARK = `"${CACHE_FIELD}"`;
 const PLAIN_MARK = { type: 'ephemeral' };
 /** Behind OpenRouter more are refused by Anthropic; Alibaba has the same limit. */
 const CACHE_MARKS_MAX = 4;
+const BREAKPOINT_FIELD = 'prompt_cache_breakpoint';
+const BREAKPOINT_MARK = `"${BREAKPOINT_FIELD}"`;
+/** Of the lifetime that the price card is for. */
+const PLAIN_BREAKPOINT = { mode: 'explicit' };
 /** Letters and the like that nobody has to escape: a name may be written so. */
 const ASCII_ESCAPES = ['\\u002', '\\u003', '\\u004', '\\u005', '\\u006', '\\u007'] as const;
 
@@ -238,12 +252,19 @@ function marksLeft(messages: Uint8Array | undefined): number {
 }
 
 /** Where the host refuses marks, one that is hidden is the client's own loss; where it reads them it is the operator's. */
-function mayHoldMarks(json: Buffer, { takesCacheMarks }: ChatQuirks): boolean {
-  return json.includes(CACHE_MARK) || (takesCacheMarks && ASCII_ESCAPES.some((escape) => json.includes(escape)));
+function mayHoldMarks(json: Buffer, { takesCacheMarks, breakpointModels }: ChatQuirks): boolean {
+  if (json.includes(CACHE_MARK) || json.includes(BREAKPOINT_MARK)) return true;
+  return (takesCacheMarks || breakpointModels !== undefined) && ASCII_ESCAPES.some((escape) => json.includes(escape));
 }
 
-function adaptPart(told: unknown, quirks: ChatQuirks): unknown {
-  const part = withCacheMark(told, quirks);
+function withBreakpoint(part: unknown, { breakpointModels }: ChatQuirks, isAssistant: boolean): unknown {
+  if (!isObject(part) || !Object.hasOwn(part, BREAKPOINT_FIELD)) return part;
+  const { [BREAKPOINT_FIELD]: told, ...rest } = part;
+  return breakpointModels !== undefined && !isAssistant && isObject(told) ? { ...rest, [BREAKPOINT_FIELD]: PLAIN_BREAKPOINT } : rest;
+}
+
+function adaptPart(told: unknown, quirks: ChatQuirks, isAssistant: boolean): unknown {
+  const part = withBreakpoint(withCacheMark(told, quirks), quirks, isAssistant);
   const file = quirks.filePart !== 'file' && isObject(part) && part['type'] === 'file' ? part['file'] : undefined;
   if (!isObject(file) || typeof file['file_data'] !== 'string') return part;
   return { type: 'document_url', document_url: file['file_data'], ...(typeof file['filename'] === 'string' ? { document_name: file['filename'] } : {}) };
@@ -266,7 +287,7 @@ function adaptMessage(message: unknown, quirks: ChatQuirks): unknown {
   if (quirks.shortToolCallIds && typeof adapted['tool_call_id'] === 'string') adapted['tool_call_id'] = shortId(adapted['tool_call_id']);
   if (message['role'] === 'user' && !Object.hasOwn(adapted, 'name')) adapted['content'] = namedContent(adapted['content'], message['name']);
   if (Array.isArray(adapted['tool_calls'])) adapted['tool_calls'] = (adapted['tool_calls'] as readonly unknown[]).map((call) => adaptToolCall(call, quirks));
-  if (Array.isArray(adapted['content'])) adapted['content'] = joinedTexts((adapted['content'] as readonly unknown[]).map((part) => adaptPart(part, quirks)), quirks);
+  if (Array.isArray(adapted['content'])) adapted['content'] = joinedTexts((adapted['content'] as readonly unknown[]).map((part) => adaptPart(part, quirks, isAssistant)), quirks);
   return withMarkInContent(adapted, quirks);
 }
 
@@ -397,8 +418,13 @@ function withConversation(fields: readonly ChatRequestField[], quirks: ChatQuirk
   return isChanged ? adapted : fields;
 }
 
-/** Of one model of the host. */
-export function quirksOfModel(quirks: ChatQuirks, providerModelId: string): ChatQuirks {
+function withoutBreakpoints(quirks: ChatQuirks): ChatQuirks {
+  return quirks === OPENAI ? OPENAI_WITHOUT_BREAKPOINTS : { ...quirks, breakpointModels: undefined };
+}
+
+/** Of one model of the host. `model`: its id in the catalog. */
+export function quirksOfModel(host: ChatQuirks, providerModelId: string, model = ''): ChatQuirks {
+  const quirks = host.breakpointModels === undefined || host.breakpointModels.test(model) ? host : withoutBreakpoints(host);
   if (quirks.effortModels?.test(providerModelId) === true) return { ...quirks, thinking: 'effort' };
   return quirks.thoughtModels === undefined || quirks.thoughtModels.test(providerModelId) ? quirks : { ...quirks, thoughtFields: [], renamesThought: false };
 }
@@ -406,7 +432,7 @@ export function quirksOfModel(quirks: ChatQuirks, providerModelId: string): Chat
 /** The fields as the host takes them, in no particular order. Untouched values stay the bytes that the client sent. */
 export function adaptFields(fields: readonly ChatRequestField[], quirks: ChatQuirks): readonly ChatRequestField[] {
   const conversation = withConversation(fields, quirks);
-  if (quirks === NO_QUIRKS || quirks === OPENAI) return conversation;
+  if (CONVERSATION_ALONE.has(quirks)) return conversation;
   const find = (name: string): ChatRequestField | undefined => conversation.find((field) => field.name === name);
   const { tools, choice } = adaptTooling({ tools: find('tools'), choice: find('tool_choice') }, quirks);
   const others = conversation.flatMap((field): readonly ChatRequestField[] => {

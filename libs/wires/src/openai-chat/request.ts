@@ -1,5 +1,5 @@
 /** The upstream body, spliced from the fields of the client's body as they were sent. */
-import { adaptFields, NO_QUIRKS, quirksOfModel, type ChatQuirks, type ChatRequestField } from './quirks.js';
+import { adaptFields, FROM_GPT_5_6, NO_QUIRKS, quirksOfModel, type ChatQuirks, type ChatRequestField } from './quirks.js';
 import { lacksThoughts } from './thoughts.js';
 
 export type { ChatRequestField };
@@ -52,11 +52,10 @@ function prefixOf(name: string): Buffer {
 
 const CLOSING = Buffer.from('}');
 
-const THINKS_OR_CALLS = /^openai\/gpt-(?:5\.(?:[6-9]|\d\d)|[6-9]|\d\d)/;
 const STILL = Buffer.from(',"reasoning_effort":"none"');
 
 function isStilled({ model = '', fields }: ChatRequestInput, { stillsForTools }: ChatQuirks): boolean {
-  return stillsForTools && THINKS_OR_CALLS.test(model) && fields.some(({ name }) => name === 'tools') && !fields.some(({ name }) => name === 'reasoning_effort');
+  return stillsForTools && FROM_GPT_5_6.test(model) && fields.some(({ name }) => name === 'tools') && !fields.some(({ name }) => name === 'reasoning_effort');
 }
 
 const UNTHINKING = Buffer.from(',"enable_thinking":false');
@@ -88,7 +87,7 @@ export function composeChatBody(input: ChatRequestInput, quirks: ChatQuirks = NO
   const parts: Uint8Array[] = [Buffer.from(head)];
   const isUnthinking = isWholeOnly(input, quirks);
   const hasNoThought = isThoughtless(input, quirks);
-  for (const field of adaptFields(isUnthinking || hasNoThought ? input.fields.filter(({ name }) => name !== 'reasoning_effort') : input.fields, quirksOfModel(quirks, input.providerModelId))) {
+  for (const field of adaptFields(isUnthinking || hasNoThought ? input.fields.filter(({ name }) => name !== 'reasoning_effort') : input.fields, quirksOfModel(quirks, input.providerModelId, input.model))) {
     if (!OWN_FIELDS.has(field.name)) parts.push(prefixOf(field.name), valueOf(field, input.temperatureMax));
   }
   if (isStilled(input, quirks)) parts.push(STILL);
