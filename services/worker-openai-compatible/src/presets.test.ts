@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from '@jest/globals';
+import type { ChatQuirks } from '@signalbox/wires/openai-chat/quirks';
 import { composeChatBody } from '@signalbox/wires/openai-chat/request';
 import { loadWorkerOpenaiCompatibleConfig } from './config.js';
 import { isConfigured, isPresetId, PRESETS, presetOf, type PresetId } from './presets.js';
@@ -137,6 +138,18 @@ describe('presets', () => {
     expect(messagesFor('cerebras', messages)).toEqual([{ role: 'user', name: 'Alice', content: 'Hi' }, { ...said, reasoning: 'Two and two.' }, { ...said, reasoning: 'Its own.' }, said]);
   });
 
+  test.each<PresetId>(['deepseek', 'moonshot', 'xiaomi'])('%s gets a thought back under its own name for it, once', (id) => {
+    const said = { role: 'assistant', content: 'Four.' };
+    const messages = [{ ...said, reasoning: 'Two and two.' }, { ...said, reasoning_content: '', reasoning: 'Two and two.' }, { ...said, reasoning: 'Another’s.', reasoning_content: 'Its own.' }, said, { role: 'user', content: 'And?', reasoning: 'mine' }];
+    const thought = { ...said, reasoning_content: 'Two and two.' };
+    expect(messagesFor(id, messages)).toEqual([thought, thought, { ...said, reasoning_content: 'Its own.' }, said, { role: 'user', content: 'And?', reasoning: 'mine' }]);
+  });
+
+  test('no host that stops a model for lack of a thought misses one for its name', () => {
+    const asked: readonly ChatQuirks[] = Object.values(PRESETS).map(({ quirks }) => quirks);
+    expect(asked.filter(({ stilled, thoughtName }) => stilled !== undefined && thoughtName !== 'reasoning_content')).toEqual([]);
+  });
+
   const told = (id: PresetId, providerModelId: string, over: object): object => {
     const fields = Object.entries(over).map(([name, value]) => ({ name, value: Buffer.from(JSON.stringify(value)) }));
     const { thinking, reasoning_effort } = JSON.parse(composeChatBody({ providerModelId, stream: false, maxTokensParam: '', temperatureMax: 0, fields }, presetOf(id).quirks).toString()) as Record<string, unknown>;
@@ -179,6 +192,10 @@ describe('presets', () => {
       ['an answer to results without', 'deepseek', 'deepseek-v4-pro', [user, { ...call, ...thought }, result, said, user], OFF],
       ['an answer to no call without', 'deepseek', 'deepseek-v4-pro', [user, said, user, { ...call, ...thought }, result], { ...ON, reasoning_effort: 'high' }],
       ['all there', 'deepseek', 'deepseek-v4-pro', [user, { ...call, ...thought }, result, { ...said, ...thought }, user], { ...ON, reasoning_effort: 'high' }],
+      ['all there, under their other name', 'deepseek', 'deepseek-v4-pro', [user, { ...call, reasoning: 'Two and two.' }, result, { ...said, reasoning_content: '', reasoning: 'Four.' }, user], { ...ON, reasoning_effort: 'high' }],
+      ['an empty one under either name', 'deepseek', 'deepseek-v4-pro', [user, { ...call, reasoning: '', reasoning_content: '' }, result], OFF],
+      ['one under its other name', 'moonshot', 'kimi-k2.6', [user, { ...call, reasoning: 'Two and two.' }, result], ON],
+      ['one under its other name', 'xiaomi', 'mimo-v2.5-pro', [user, { ...call, reasoning: 'Two and two.' }, result], { ...ON, reasoning_effort: 'high' }],
       ['a call without', 'moonshot', 'kimi-k2.6', [user, call, result], OFF],
       ['an answer to results without', 'moonshot', 'kimi-k2.6', [user, { ...call, ...thought }, result, said, user], ON],
       ['a call without', 'xiaomi', 'mimo-v2.5-pro', [user, call, result], OFF],

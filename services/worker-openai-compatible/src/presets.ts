@@ -15,6 +15,8 @@ export interface Preset {
 const HOST: ChatQuirks = { ...NO_QUIRKS, developerAsSystem: true };
 /** Hosts of open models, some of which continue their reasoning only if they are sent their earlier reasoning. */
 const OPEN_HOST: ChatQuirks = { ...HOST, thoughtFields: ['reasoning', 'reasoning_content'], joinsTexts: true };
+/** Hosts that miss a model's earlier thought unless it comes under this name. */
+const THINKING_HOST: ChatQuirks = { ...OPEN_HOST, thoughtFields: ['reasoning_content'], thoughtName: 'reasoning_content' };
 /** Parameters of OpenAI's own platform that strict hosts refuse. */
 const PLATFORM = ['service_tier', 'metadata', 'verbosity', 'modalities'];
 const LOGPROBS = ['logprobs', 'top_logprobs'];
@@ -29,11 +31,11 @@ export const PRESETS = {
     baseUrl: 'https://api.cerebras.ai/v1',
     credentials: ['CEREBRAS_API_KEY'],
     baseUrlVariable: 'CEREBRAS_BASE_URL',
-    quirks: { ...HOST, thoughtFields: ['reasoning'], renamesThought: true, joinsTexts: true, messageFields: ['role', 'content', 'name', 'reasoning', 'tool_calls', 'tool_call_id'], dropFields: [...PENALTIES, ...PLATFORM] },
+    quirks: { ...HOST, thoughtFields: ['reasoning'], thoughtName: 'reasoning', joinsTexts: true, messageFields: ['role', 'content', 'name', 'reasoning', 'tool_calls', 'tool_call_id'], dropFields: [...PENALTIES, ...PLATFORM] },
   },
   deepinfra: { baseUrl: 'https://api.deepinfra.com/v1/openai', credentials: ['DEEPINFRA_API_KEY', 'DEEPINFRA_TOKEN'], baseUrlVariable: 'DEEPINFRA_BASE_URL', quirks: OPEN_HOST },
   // Thinks by default, and then answers 400 to a forced call, and if thoughts of a turn with calls do not come back. All its models can be told not to.
-  deepseek: { baseUrl: 'https://api.deepseek.com/v1', credentials: ['DEEPSEEK_API_KEY'], baseUrlVariable: 'DEEPSEEK_BASE_URL', quirks: { ...OPEN_HOST, thinking: 'switch', stilled: { models: /^deepseek/, withoutThoughts: 'turns', forForcedCalls: true } } },
+  deepseek: { baseUrl: 'https://api.deepseek.com/v1', credentials: ['DEEPSEEK_API_KEY'], baseUrlVariable: 'DEEPSEEK_BASE_URL', quirks: { ...THINKING_HOST, thinking: 'switch', stilled: { models: /^deepseek/, withoutThoughts: 'turns', forForcedCalls: true } } },
   fireworks: { baseUrl: 'https://api.fireworks.ai/inference/v1', credentials: ['FIREWORKS_API_KEY'], baseUrlVariable: 'FIREWORKS_BASE_URL', quirks: OPEN_HOST },
   // Answers 400 to a `name` in a message, to fields it does not know, and to thoughts where the model has none.
   groq: {
@@ -68,7 +70,7 @@ export const PRESETS = {
     baseUrl: 'https://api.moonshot.ai/v1',
     credentials: ['MOONSHOT_API_KEY'],
     baseUrlVariable: 'MOONSHOT_BASE_URL',
-    quirks: { ...OPEN_HOST, thinking: 'switch-alone', leavesOutMute: true, effortModels: /^kimi-k3/, stilled: { models: /^kimi-k2\.[56]/, withoutThoughts: 'calls', forForcedCalls: false }, inlinesImages: true, dropFields: PLATFORM },
+    quirks: { ...THINKING_HOST, thinking: 'switch-alone', leavesOutMute: true, effortModels: /^kimi-k3/, stilled: { models: /^kimi-k2\.[56]/, withoutThoughts: 'calls', forForcedCalls: false }, inlinesImages: true, dropFields: PLATFORM },
   },
   nebius: { baseUrl: 'https://api.tokenfactory.nebius.com/v1', credentials: ['NEBIUS_API_KEY'], baseUrlVariable: 'NEBIUS_BASE_URL', quirks: OPEN_HOST },
   novita: { baseUrl: 'https://api.novita.ai/openai/v1', credentials: ['NOVITA_API_KEY'], baseUrlVariable: 'NOVITA_BASE_URL', quirks: OPEN_HOST },
@@ -88,7 +90,7 @@ export const PRESETS = {
   // Answers 400 to penalties and, for reasoning models, to `stop`, which routing leaves out.
   xai: { baseUrl: 'https://api.x.ai/v1', credentials: ['XAI_API_KEY'], baseUrlVariable: 'XAI_BASE_URL', quirks: { ...HOST, dropFields: [...PLATFORM, ...PENALTIES] } },
   // Wants thoughts of calls back, as Moonshot.
-  xiaomi: { baseUrl: 'https://api.xiaomimimo.com/v1', credentials: ['XIAOMI_API_KEY'], baseUrlVariable: 'XIAOMI_BASE_URL', quirks: { ...OPEN_HOST, thinking: 'switch', stilled: { models: /^mimo/, withoutThoughts: 'calls', forForcedCalls: false }, dropFields: [...PLATFORM, ...LOGPROBS, 'logit_bias'] } },
+  xiaomi: { baseUrl: 'https://api.xiaomimimo.com/v1', credentials: ['XIAOMI_API_KEY'], baseUrlVariable: 'XIAOMI_BASE_URL', quirks: { ...THINKING_HOST, thinking: 'switch', stilled: { models: /^mimo/, withoutThoughts: 'calls', forForcedCalls: false }, dropFields: [...PLATFORM, ...LOGPROBS, 'logit_bias'] } },
   // Supports only `auto` or no tools as tool choice, and one stop sequence; reports usage unasked.
   zai: {
     baseUrl: 'https://api.z.ai/api/paas/v4',

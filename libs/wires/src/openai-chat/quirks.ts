@@ -4,6 +4,7 @@ import { hasCacheControl, plainText } from '../chat-turns.js';
 import { LongStrings } from '../long-strings.js';
 import { namedContent } from '../speakers.js';
 import { takeTurns } from './alternating.js';
+import { thoughtOf, type ThoughtName } from './thoughts.js';
 
 export interface ChatRequestField {
   readonly name: string;
@@ -32,8 +33,8 @@ export interface ChatQuirks {
   readonly thoughtFields: readonly string[];
   /** Models, by the host's names, that take thoughts back; the others are refused for them. undefined = all. */
   readonly thoughtModels: RegExp | undefined;
-  /** The host takes a model's thought as `reasoning` and refuses `reasoning_content`, as which many clients send back either (Cerebras): it is renamed. */
-  readonly renamesThought: boolean;
+  /** The one of `thoughtFields` that the host reads a model's text of thought in, which many clients send back under the other name: it is renamed. undefined = it reads it as it comes. */
+  readonly thoughtName: ThoughtName | undefined;
   /** The host, or what its models' templates make of it, loses or refuses a text that comes in parts: those are joined, each on a line of its own. */
   readonly joinsTexts: boolean;
   /** The host's word for a part that is a file. */
@@ -83,7 +84,7 @@ export const NO_QUIRKS: ChatQuirks = {
   namesResults: false,
   thoughtFields: [],
   thoughtModels: undefined,
-  renamesThought: false,
+  thoughtName: undefined,
   joinsTexts: false,
   filePart: 'file',
   shortToolCallIds: false,
@@ -281,7 +282,10 @@ function adaptMessage(message: unknown, quirks: ChatQuirks): unknown {
   if (!isObject(message)) return message;
   const isAssistant = message['role'] === 'assistant';
   const adapted: Record<string, unknown> = Object.fromEntries(Object.entries(message).filter(([name]) => (quirks.messageFields === undefined && !isAssistant && name !== CACHE_FIELD) || isKept(name, quirks)));
-  if (quirks.renamesThought && isAssistant && !Object.hasOwn(adapted, 'reasoning') && typeof message['reasoning_content'] === 'string') adapted['reasoning'] = message['reasoning_content'];
+  if (quirks.thoughtName !== undefined && isAssistant) {
+    const thought = thoughtOf(message, quirks.thoughtName);
+    if (thought !== '') adapted[quirks.thoughtName] = thought;
+  }
   if (quirks.namesResults && message['role'] === 'tool' && typeof message['name'] === 'string' && message['name'] !== '') adapted['name'] = message['name'];
   if (quirks.developerAsSystem && adapted['role'] === 'developer') adapted['role'] = 'system';
   if (quirks.shortToolCallIds && typeof adapted['tool_call_id'] === 'string') adapted['tool_call_id'] = shortId(adapted['tool_call_id']);
@@ -426,7 +430,7 @@ function withoutBreakpoints(quirks: ChatQuirks): ChatQuirks {
 export function quirksOfModel(host: ChatQuirks, providerModelId: string, model = ''): ChatQuirks {
   const quirks = host.breakpointModels === undefined || host.breakpointModels.test(model) ? host : withoutBreakpoints(host);
   if (quirks.effortModels?.test(providerModelId) === true) return { ...quirks, thinking: 'effort' };
-  return quirks.thoughtModels === undefined || quirks.thoughtModels.test(providerModelId) ? quirks : { ...quirks, thoughtFields: [], renamesThought: false };
+  return quirks.thoughtModels === undefined || quirks.thoughtModels.test(providerModelId) ? quirks : { ...quirks, thoughtFields: [], thoughtName: undefined };
 }
 
 /** The fields as the host takes them, in no particular order. Untouched values stay the bytes that the client sent. */

@@ -1,11 +1,21 @@
 /** Hosts whose models think on between calls only where what they thought before comes back: DeepSeek and Moonshot answer 400 otherwise. */
-import { isObject } from '../canonical.js';
+import { isObject, type JsonObject } from '../canonical.js';
 import { LongStrings } from '../long-strings.js';
 
 /** What must have its thought: messages with calls (Moonshot), or every answer of a turn that has calls (DeepSeek). A turn ends with the user's next words. */
 export type ThoughtsWanted = 'calls' | 'turns';
 
-/** Whether a conversation lacks a thought that the host wants. `messages`: JSON text. Most have no calls, and are not parsed. */
+/** Both hold a model's text of thought. Hosts differ in which they write and read, clients in which they send back. */
+const THOUGHT_NAMES = ['reasoning_content', 'reasoning'] as const;
+export type ThoughtName = (typeof THOUGHT_NAMES)[number];
+
+/** What a model thought before a message, in the field of that name or else in the other one; empty = not told. */
+export function thoughtOf(message: JsonObject, name: ThoughtName): string {
+  const told = [message[name], ...THOUGHT_NAMES.map((other) => message[other])];
+  return told.find((text): text is string => typeof text === 'string' && text !== '') ?? '';
+}
+
+/** Whether a conversation lacks a thought that the host wants, and is sent under its own name. `messages`: JSON text. Most have no calls, and are not parsed. */
 export function lacksThoughts(messages: Uint8Array, wanted: ThoughtsWanted): boolean {
   if (!Buffer.from(messages.buffer, messages.byteOffset, messages.length).includes('"tool_calls"')) return false;
   const list = new LongStrings(messages).parse();
@@ -20,9 +30,8 @@ export function lacksThoughts(messages: Uint8Array, wanted: ThoughtsWanted): boo
     } else if (message['role'] === 'assistant') {
       const calls = message['tool_calls'];
       const isCalling = Array.isArray(calls) && calls.length > 0;
-      const thought = message['reasoning_content'];
       hasCalls ||= isCalling;
-      if ((isCalling || wanted === 'turns') && (typeof thought !== 'string' || thought === '')) isLacking = true;
+      if ((isCalling || wanted === 'turns') && thoughtOf(message, 'reasoning_content') === '') isLacking = true;
       if (hasCalls && isLacking) return true;
     }
   }
