@@ -104,6 +104,35 @@ describe('turns', () => {
     expect(messagesOf(said, { providerModelId: CLAUDE }, {})['messages']).toHaveLength(2);
   });
 
+  describe('a Claude that binds its thought to what stood before it', () => {
+    const details = [{ type: 'reasoning.text', text: 'Hm.', signature: 'S1', format: 'anthropic-claude-v1', index: 0 }];
+    const thought = { reasoningContent: { reasoningText: { text: 'Hm.', signature: 'S1' } } };
+    const told = (model: string, more: Fields = {}, said: object = { reasoning_details: details }): readonly unknown[] => {
+      const { messages, additionalModelRequestFields: fields } = body({ messages: [...HI, { role: 'assistant', content: 'Yes.', ...said }, ...HI], ...more }, { providerModelId: model });
+      return [fields, (messages as { content: object[] }[])[1]?.content];
+    };
+
+    test.each([
+      ['anthropic.claude-fable-5-1', {}, {}],
+      ['global.anthropic.claude-opus-5-5', { reasoning_effort: 'high' }, { display: 'summarized' }],
+    ])('%s is told to leave out what does not fit, instead of refusing the conversation', (model, more, display) => {
+      const [fields, content] = told(model, more);
+      expect(fields).toMatchObject({ anthropic_beta: ['thinking-binding-controls-2026-08-01'], thinking: { type: 'adaptive', ...display, block_binding: { prefix_mismatch_behavior: 'drop_block' } } });
+      expect(content).toEqual([thought, { text: 'Yes.' }]);
+    });
+
+    test('is sent none where it is told not to think', () => {
+      expect(told('global.anthropic.claude-haiku-5-5', { reasoning_effort: 'none' })).toEqual([{ thinking: { type: 'disabled' } }, [{ text: 'Yes.' }]]);
+    });
+
+    test.each([
+      ['one without thought to bind', 'anthropic.claude-fable-5-1', {}, [{ text: 'Yes.' }]],
+      ['an earlier one', 'global.anthropic.claude-opus-5', { reasoning_details: details }, [thought, { text: 'Yes.' }]],
+    ])('nothing is said of it to %s', (_whom, model, said, content) => {
+      expect(told(model, {}, said)).toEqual([undefined, content]);
+    });
+  });
+
   test('cache points stand behind what is to be cached, the last four, and only where a model has a cache', () => {
     const part = (said: string) => ({ type: 'text', text: said, cache_control: { type: 'ephemeral' } });
     const messages = [{ role: 'system', content: [part('S')] }, { role: 'user', content: ['1', '2', '3', '4'].map(part) }];

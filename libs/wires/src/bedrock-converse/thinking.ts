@@ -1,5 +1,5 @@
 /** Reasoning: effort to each maker's setting, thought of earlier turns back to the model that had it. */
-import { CLAUDE_THOUGHT, thinkingBlocks, thinkingSettings } from '../anthropic-messages/thinking.js';
+import { boundThinking, CLAUDE_THOUGHT, thinkingBlocks, thinkingSettings } from '../anthropic-messages/thinking.js';
 import type { JsonObject } from '../canonical.js';
 import type { Chat } from '../chat-request.js';
 import type { BedrockModel } from './models.js';
@@ -9,6 +9,8 @@ export interface Reasoning {
   readonly fields: JsonObject;
   /** Of Claude: it will or may think. */
   readonly isThinking: boolean;
+  /** The model may be sent what it thought in earlier turns. */
+  readonly takesThought: boolean;
   /** The model will or may think in a way that fixes its sampling. */
   readonly isExclusive: boolean;
   /** Tokens that the answer may have where the client sets no limit; undefined = the model's own default. */
@@ -16,6 +18,8 @@ export interface Reasoning {
 }
 
 const NOVA_EFFORTS: Readonly<Record<string, string>> = { minimal: 'low', low: 'low', medium: 'medium', high: 'high', xhigh: 'high', max: 'high' };
+
+const NONE = { isThinking: false, takesThought: false, isExclusive: false, maxTokens: undefined } as const;
 
 /** At its highest effort Nova takes no limit; the client's holds. */
 function novaFields(effort: string, isLimited: boolean): JsonObject {
@@ -29,18 +33,19 @@ export function reasoningOf(chat: Chat, model: BedrockModel, maxTokens: number, 
   const { reasoningEffort: effort, turns } = chat;
   switch (model.reasoning) {
     case 'none':
-      return { fields: {}, isThinking: false, isExclusive: false, maxTokens: undefined };
+      return { ...NONE, fields: {} };
     case 'effort':
-      return { fields: effort === '' ? {} : { reasoning_effort: effort }, isThinking: false, isExclusive: false, maxTokens: undefined };
+      return { ...NONE, fields: effort === '' ? {} : { reasoning_effort: effort } };
     case 'nova': {
       const fields = effort === '' ? {} : novaFields(effort, isLimited);
-      return { fields, isThinking: false, isExclusive: effort !== '' && effort !== 'none', maxTokens: undefined };
+      return { ...NONE, fields, isExclusive: effort !== '' && effort !== 'none' };
     }
     case 'claude': {
-      if (model.claude === undefined) return { fields: {}, isThinking: false, isExclusive: false, maxTokens: undefined };
+      if (model.claude === undefined) return { ...NONE, fields: {} };
       const told = thinkingSettings(model.claude, { effort, maxTokens, isToolForced, turns });
-      const fields = { ...(told.thinking === undefined ? {} : { thinking: told.thinking }), ...(told.effort === undefined ? {} : { output_config: { effort: told.effort } }) };
-      return { fields, isThinking: told.isThinking, isExclusive: told.isThinking && model.claude.isThinkingExclusive, maxTokens: told.thinking === undefined ? undefined : maxTokens };
+      const { thinking, thoughtFormat, betas } = boundThinking(told, model.claude, CLAUDE_THOUGHT, turns);
+      const fields = { ...(thinking === undefined ? {} : { thinking }), ...(told.effort === undefined ? {} : { output_config: { effort: told.effort } }), ...(betas.length === 0 ? {} : { anthropic_beta: betas }) };
+      return { fields, isThinking: told.isThinking, takesThought: thoughtFormat !== undefined, isExclusive: told.isThinking && model.claude.isThinkingExclusive, maxTokens: told.thinking === undefined ? undefined : maxTokens };
     }
   }
 }

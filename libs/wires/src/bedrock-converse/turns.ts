@@ -20,7 +20,7 @@ export interface ConversationOptions {
   /** Without any, calls and results of earlier turns are refused, so they are told in words. */
   readonly tools: readonly Block[];
   readonly cachePoints: BedrockModel['cachePoints'];
-  /** It is a model of Claude's maker, which alone knows its signatures. */
+  /** It is a model of Claude's maker, which alone knows its signatures, and is not told to keep from thinking where it binds its thought. */
   readonly takesThought: boolean;
   /** It will or may think. Where it does not, the turn that is going on may hold no thought. */
   readonly isThinking: boolean;
