@@ -26,6 +26,8 @@ const OF_A_MODEL = /\bmodels?\b|\bclaude-|specified resource/i;
 const POLICY = /content filtering policy|usage policy/i;
 /** One model's or host's lack, not a mistake of the client's. */
 const LACK = /(?:not|n't) support(?:ed)?\b|not available/i;
+/** A schema that the model's host cannot compile, which other hosts take. */
+export const UNCOMPILABLE = /compiled grammar is too large|schema is too complex|too many (?:optional parameters|parameters with union types)/i;
 
 function refine(told: FailureClass, type: string, status: number, message: string): FailureClass {
   if (told === 'CREDENTIAL') return (type === 'permission_error' || status === 403) && OF_A_MODEL.test(message) ? 'NOT_FOUND' : told;
@@ -40,7 +42,7 @@ function classify(error: JsonObject, byStatus: FailureClass, status: number, ret
   const message = errorText(error['message']);
   const told = refine((Object.hasOwn(CLASSES, type) ? CLASSES[type] : undefined) ?? byStatus, type, status, message);
   const reason = failureOf(told, status, retryAfterMs, message, '');
-  return told === 'BAD_REQUEST' && LACK.test(message) ? { ...reason, retryable: true } : reason;
+  return told === 'BAD_REQUEST' && (LACK.test(message) || UNCOMPILABLE.test(message)) ? { ...reason, retryable: true } : reason;
 }
 
 /** The error object of `{"type":"error","error":{…}}`, or of a list of one as Google wraps it. */

@@ -16,12 +16,18 @@ const REFERENCES_MAX = 256;
 /** Schemas in one another: far more than are taken there. Each takes some microseconds, and a client may send 100,000. */
 const SCHEMAS_MAX = 10_000;
 
+/** Properties that may be left out, and such of several types, that a request may have: with more it is refused. */
+const OPTIONAL_MAX = 24;
+const UNIONS_MAX = 16;
+
 /** Thrown inside this module only. */
 class Inexpressible extends Error {}
 
 /** What may still be said. */
 interface Budget {
   schemas: number;
+  optional: number;
+  unions: number;
 }
 
 function expressibleList(value: unknown, depth: number, budget: Budget): readonly JsonObject[] {
@@ -32,6 +38,15 @@ function expressibleList(value: unknown, depth: number, budget: Budget): readonl
 function expressibleMap(value: unknown, depth: number, budget: Budget): JsonObject {
   if (!isObject(value)) throw new Inexpressible();
   return Object.fromEntries(Object.entries(value).map(([name, item]) => [name, express(item, depth, budget)]));
+}
+
+const isUnion = (schema: unknown): boolean => isObject(schema) && (schema['anyOf'] !== undefined || (Array.isArray(schema['type']) && schema['type'].length > 1));
+
+function spendProperties(properties: JsonObject, required: unknown, budget: Budget): void {
+  const needed = new Set(Array.isArray(required) ? (required as readonly unknown[]) : []);
+  budget.optional -= Object.keys(properties).filter((name) => !needed.has(name)).length;
+  budget.unions -= Object.values(properties).filter(isUnion).length;
+  if (budget.optional < 0 || budget.unions < 0) throw new Inexpressible();
 }
 
 const isFlat = (value: unknown): boolean => typeof value !== 'object' || value === null;
@@ -45,7 +60,11 @@ function express(schema: unknown, depth: number, budget: Budget): JsonObject {
   for (const [name, value] of Object.entries(schema)) {
     if (NAMES.has(name)) continue;
     if (BOUNDS.has(name)) bounds.push(`${name}: ${JSON.stringify(value)}`);
-    else if (name === 'properties' || name === '$defs' || name === 'definitions') told[name] = expressibleMap(value, depth + 1, budget);
+    else if (name === 'properties') {
+      const properties = expressibleMap(value, depth + 1, budget);
+      spendProperties(properties, schema['required'], budget);
+      told[name] = properties;
+    } else if (name === '$defs' || name === 'definitions') told[name] = expressibleMap(value, depth + 1, budget);
     else if (name === 'items') told[name] = express(value, depth + 1, budget);
     else if (name === 'anyOf' || name === 'oneOf') told['anyOf'] = expressibleList(value, depth + 1, budget);
     else if (name === 'allOf') told[name] = expressibleList(value, depth + 1, budget);
@@ -90,7 +109,7 @@ function isRecursive(schema: JsonObject): boolean {
 /** undefined when it cannot be said there without changing what the answer may be. */
 export function nativeSchema(schema: JsonObject): JsonObject | undefined {
   try {
-    const told = express(schema, 0, { schemas: SCHEMAS_MAX });
+    const told = express(schema, 0, { schemas: SCHEMAS_MAX, optional: OPTIONAL_MAX, unions: UNIONS_MAX });
     return isRecursive(schema) ? undefined : told;
   } catch (error) {
     if (error instanceof Inexpressible) return undefined;

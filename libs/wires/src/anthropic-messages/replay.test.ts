@@ -294,6 +294,9 @@ describe('errors', () => {
   test.each([
     [400, error('invalid_request_error', 'max_tokens: must be greater than or equal to 1'), 'BAD_REQUEST', false],
     [400, error('invalid_request_error', 'tool_choice: type "tool" and "any" are not supported for this model.'), 'BAD_REQUEST', true],
+    [400, error('invalid_request_error', 'output_config.format.schema: Invalid schema: The compiled grammar is too large, which would cause performance issues. Simplify your tool schemas or reduce the number of strict tools.'), 'BAD_REQUEST', true],
+    [400, error('invalid_request_error', 'Schema is too complex for compilation. Try reducing the number of tools or simplifying tool schemas.'), 'BAD_REQUEST', true],
+    [400, error('invalid_request_error', 'Schemas contains too many optional parameters (87), which would make grammar compilation inefficient. Reduce the number of optional parameters in your tool schemas (limit: 24).'), 'BAD_REQUEST', true],
     [400, error('invalid_request_error', 'prompt is too long: 200251 tokens > 200000 maximum'), 'CONTEXT_LENGTH', true],
     [400, error('invalid_request_error', 'Your credit balance is too low to access the Anthropic API.'), 'CREDENTIAL', true],
     [400, error('invalid_request_error', 'Output blocked by content filtering policy'), 'CONTENT_POLICY', false],

@@ -401,8 +401,32 @@ describe('JSON', () => {
 
   test('a schema of more parts than are taken there is given up, not said', () => {
     const properties = (count: number) => Object.fromEntries(Array.from({ length: count }, (_, at) => [`p${String(at)}`, { type: 'string' }]));
-    expect(nativeSchema({ type: 'object', properties: properties(9_000) })).toBeDefined();
-    expect(nativeSchema({ type: 'object', properties: properties(11_000) })).toBeUndefined();
+    const all = (count: number) => ({ type: 'object', properties: properties(count), required: Object.keys(properties(count)) });
+    expect(nativeSchema(all(9_000))).toBeDefined();
+    expect(nativeSchema(all(11_000))).toBeUndefined();
+  });
+
+  describe('a schema that the model’s host would not compile', () => {
+    const named = (count: number, of: object) => Object.fromEntries(Array.from({ length: count }, (_, at) => [`p${String(at)}`, of]));
+    const closed = (properties: object, required: readonly string[] = Object.keys(properties)) => ({ type: 'object', properties, required, additionalProperties: false });
+    const split = (properties: (count: number) => object, count: number) => closed({ list: { type: 'array', items: properties(count - 10) }, ...named(1, properties(10)) });
+
+    test.each<[string, (count: number) => object, number]>([
+      ['properties that may be left out', (count) => closed(named(count, { type: 'string' }), []), 24],
+      ['such ones in several places', (count) => split((some) => closed(named(some, { type: 'string' }), []), count), 24],
+      ['unions', (count) => closed(named(count, { anyOf: [{ type: 'string' }, { type: 'integer' }] })), 16],
+      ['types that may be null', (count) => closed(named(count, { type: ['string', 'null'] })), 16],
+      ['unions in several places', (count) => split((some) => closed(named(some, { oneOf: [{ type: 'string' }, { type: 'null' }] })), count), 16],
+    ])('%s: as many as it takes are its own setting, one more a tool that must be called', (_what, schemaOf, max) => {
+      expect(body({ response_format: asSchema(schemaOf(max)) }, { model: BUDGET })).toHaveProperty('output_config.format');
+      const more = body({ response_format: asSchema(schemaOf(max + 1)) }, { model: BUDGET });
+      expect(more).not.toHaveProperty('output_config');
+      expect(more).toMatchObject({ tools: [{ name: 'signalbox_json_answer', input_schema: schemaOf(max + 1) }] });
+    });
+
+    test('a type alone in a list is no union, and what is needed may not be left out', () => {
+      expect(nativeSchema(closed(named(100, { type: ['string'] })))).toBeDefined();
+    });
   });
 
   test('definitions that lead to one another for ever so long cannot be said, and end nothing', () => {

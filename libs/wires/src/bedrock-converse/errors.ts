@@ -1,4 +1,5 @@
 /** What a refusal of Bedrock means, and what of it a client may read. */
+import { UNCOMPILABLE } from '../anthropic-messages/errors.js';
 import { errorText, failure, isObject, type Failure, type FailureClass } from '../canonical.js';
 import { failureOf, isPage, readRefusalJson, readRetryAfter, type Refusal } from '../openai-chat/errors.js';
 
@@ -58,7 +59,7 @@ function refine(told: FailureClass, message: string): FailureClass {
 function classify(name: string, byStatus: FailureClass, message: string, status: number, retryAfterMs: number): Failure {
   const told = refine((Object.hasOwn(CLASSES, name) ? CLASSES[name] : undefined) ?? byStatus, message);
   const reason = failureOf(told, status, retryAfterMs, message, '');
-  return told === 'BAD_REQUEST' && LACK.test(message) ? { ...reason, retryable: true } : reason;
+  return told === 'BAD_REQUEST' && (LACK.test(message) || UNCOMPILABLE.test(message)) ? { ...reason, retryable: true } : reason;
 }
 
 function messageOf(body: unknown): string {
