@@ -10,6 +10,8 @@ export interface BedrockModel {
   readonly forcedTool: 'named' | 'any' | 'unknown';
   /** Behind what the prompt may be cached: `words` is all but tools, calls and results (Nova refuses points there). */
   readonly cachePoints: 'all' | 'words' | 'none';
+  /** Words and calls, and words and results, are refused in one message: a template of the model's has turns of their own for them. */
+  readonly keepsToolsApart: boolean;
   readonly isOpenAi: boolean;
 }
 
@@ -30,7 +32,7 @@ function nameOf(id: string, model: string): string {
 /** `id` of a model or inference profile; an ARN's last part counts, or where that is a name of an account's own `model`, the catalog's id. */
 export function bedrockModel(id: string, model = ''): BedrockModel {
   const name = nameOf(id, model);
-  const none: BedrockModel = { claude: undefined, reasoning: 'none', forcedTool: 'unknown', cachePoints: 'none', isOpenAi: name.startsWith('openai.') };
+  const none: BedrockModel = { claude: undefined, reasoning: 'none', forcedTool: 'unknown', cachePoints: 'none', keepsToolsApart: /^(?:meta|mistral)\./.test(name), isOpenAi: name.startsWith('openai.') };
   if (name.startsWith('anthropic.')) return { ...none, claude: claudeTraits(name), reasoning: 'claude', forcedTool: 'named', cachePoints: 'all' };
   if (name.startsWith('amazon.nova')) return { ...none, reasoning: name.startsWith('amazon.nova-2') ? 'nova' : 'none', forcedTool: 'named', cachePoints: 'words' };
   if (name.startsWith('mistral.')) return { ...none, forcedTool: 'any' };

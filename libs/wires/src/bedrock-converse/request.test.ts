@@ -7,13 +7,14 @@ const CLAUDE = 'us.anthropic.claude-sonnet-4-20250514-v1:0';
 const CLAUDE_46 = 'global.anthropic.claude-opus-4-6-v1';
 const CLAUDE_48 = 'global.anthropic.claude-opus-4-8';
 const NOVA = 'global.amazon.nova-2-lite-v1:0';
+const QWEN = 'qwen.qwen3-next-80b-a3b';
 const LLAMA = 'meta.llama3-3-70b-instruct-v1:0';
 const MISTRAL = 'mistral.mistral-large-3-675b-instruct';
 const GPT = 'openai.gpt-5.5';
 
 type Fields = Readonly<Record<string, unknown>>;
 const raw = (fields: Fields): readonly ChatRequestField[] => Object.entries(fields).map(([name, value]) => ({ name, value: Buffer.from(typeof value === 'string' && name === 'messages' ? value : JSON.stringify(value)) }));
-const draft = (fields: Fields, over: Partial<ConverseInput> = {}) => draftConverse({ providerModelId: LLAMA, stream: true, temperatureMax: 1, maxOutputTokens: 0, fields: raw(fields), ...over });
+const draft = (fields: Fields, over: Partial<ConverseInput> = {}) => draftConverse({ providerModelId: QWEN, stream: true, temperatureMax: 1, maxOutputTokens: 0, fields: raw(fields), ...over });
 const text = (fields: Fields, over: Partial<ConverseInput> = {}): string => draft(fields, over).body(new Map()).toString();
 const body = (fields: Fields, over: Partial<ConverseInput> = {}): Fields => JSON.parse(text(fields, over)) as Fields;
 
@@ -102,6 +103,33 @@ describe('turns', () => {
     const said = [...HI, { role: 'assistant', content: 'So' }];
     expect(messagesOf(said, { providerModelId: CLAUDE }, { reasoning_effort: 'low' })['messages']).toHaveLength(3);
     expect(messagesOf(said, { providerModelId: CLAUDE }, {})['messages']).toHaveLength(2);
+  });
+
+  describe.each([LLAMA, MISTRAL])('%s, which has turns of their own for calls and results', (model) => {
+    const apart = (...messages: readonly object[]): unknown => messagesOf([...HI, ...messages], { providerModelId: model })['messages'];
+    const ok = { role: 'assistant', content: [{ text: 'OK.' }] };
+    const goOn = { role: 'user', content: [{ text: 'Continue.' }] };
+    const called = { role: 'assistant', content: null, tool_calls: [call('c')] };
+    const answered = { role: 'tool', tool_call_id: 'c', content: '4' };
+
+    test('words behind results come after a word of the assistant, and calls behind words after one of the user', () => {
+      expect(apart({ ...called, content: 'Let me see.' }, answered, { role: 'user', content: 'So?' })).toEqual([
+        ...SAID_HI,
+        { role: 'assistant', content: [{ text: 'Let me see.' }] }, goOn, { role: 'assistant', content: [use('c')] },
+        { role: 'user', content: [result('c', '4')] }, ok, { role: 'user', content: [{ text: 'So?' }] },
+      ]);
+    });
+
+    test('calls and results that stand alone stay as they are', () => {
+      expect(apart(called, answered, { role: 'assistant', content: '4 °C.' }, { role: 'user', content: 'Thanks' })).toEqual([
+        ...SAID_HI, { role: 'assistant', content: [use('c')] }, { role: 'user', content: [result('c', '4')] }, { role: 'assistant', content: [{ text: '4 °C.' }] }, { role: 'user', content: [{ text: 'Thanks' }] },
+      ]);
+    });
+
+    test('a file behind results still has words beside it', () => {
+      const file = { type: 'file', file: { file_data: `data:application/pdf;base64,${PDF}` } };
+      expect(apart(called, answered, { role: 'user', content: [file] })).toMatchObject([{}, {}, {}, ok, { role: 'user', content: [{ document: {} }, { text: 'The file is attached.' }] }]);
+    });
   });
 
   describe('a Claude that binds its thought to what stood before it', () => {

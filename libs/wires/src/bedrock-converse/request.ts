@@ -100,7 +100,7 @@ function composeBody(input: ConverseInput, chat: Chat, fetched: FetchedMedia): B
   const jsonMode = jsonModeOf(chat, model);
   const { tools, choice, claudeChoice, isForced } = toolingOf(chat, model, jsonMode);
   const reasoning = reasoningOf(chat, model, input.maxTokens ?? answerLimit(input), input.maxTokens !== undefined, isForced);
-  const { tools: told, system, messages } = renderTurns(chat.turns, fetched, { tools, cachePoints: model.cachePoints, takesThought: reasoning.takesThought, isThinking: reasoning.isThinking, takesPrefill: model.claude === undefined || takesPrefill(model.claude, reasoning.isThinking) });
+  const { tools: told, system, messages } = renderTurns(chat.turns, fetched, { tools, cachePoints: model.cachePoints, keepsToolsApart: model.keepsToolsApart, takesThought: reasoning.takesThought, isThinking: reasoning.isThinking, takesPrefill: model.claude === undefined || takesPrefill(model.claude, reasoning.isThinking) });
   const instruction = jsonMode.kind === 'instruction' ? jsonInstruction(chat.format) : '';
   const spoken = instruction === '' ? system : [...system, { text: instruction }];
   const maxTokens = input.maxTokens ?? reasoning.maxTokens;

@@ -20,6 +20,7 @@ export interface ConversationOptions {
   /** Without any, calls and results of earlier turns are refused, so they are told in words. */
   readonly tools: readonly Block[];
   readonly cachePoints: BedrockModel['cachePoints'];
+  readonly keepsToolsApart: boolean;
   /** It is a model of Claude's maker, which alone knows its signatures, and is not told to keep from thinking where it binds its thought. */
   readonly takesThought: boolean;
   /** It will or may think. Where it does not, the turn that is going on may hold no thought. */
@@ -109,6 +110,17 @@ function join(turns: readonly Turn[], fetched: FetchedMedia, { tools, takesThoug
   return messages.map(({ role, results, blocks }) => ({ role, blocks: results.length === 0 ? blocks : [...results, ...blocks] }));
 }
 
+const isOfTools = ({ json }: Block): boolean => OF_TOOLS.some((name) => name in json);
+
+/** Calls or results of a message apart from its words, with a word of the other side between them. */
+function toolsApart(message: Message): readonly Message[] {
+  const { role } = message;
+  const tools = message.blocks.filter(isOfTools);
+  const words = message.blocks.filter((block) => !isOfTools(block));
+  if (tools.length === 0 || words.length === 0) return [message];
+  return role === 'user' ? [{ role, blocks: tools }, { role: 'assistant', blocks: [plain({ text: 'OK.' })] }, { role, blocks: words }] : [{ role, blocks: words }, { role: 'user', blocks: [plain({ text: 'Continue.' })] }, { role, blocks: tools }];
+}
+
 /** A document must not stand alone there. */
 function withWords({ role, blocks }: Message): Message {
   const isMute = blocks.some(({ json }) => 'document' in json) && !blocks.some(({ json }) => 'text' in json);
@@ -125,14 +137,15 @@ function trimPrefill(messages: readonly Message[]): void {
 
 /** Behind which of them a point stands: each covers all before it. `blocks`: in the order of the prompt, tools first. */
 function cachePoints(blocks: readonly Block[], taken: ConversationOptions['cachePoints']): ReadonlySet<Block> {
-  const mayEnd = ({ json, isCacheEnd }: Block): boolean => isCacheEnd && (taken === 'all' || (taken === 'words' && !OF_TOOLS.some((name) => name in json)));
+  const mayEnd = (block: Block): boolean => block.isCacheEnd && (taken === 'all' || (taken === 'words' && !isOfTools(block)));
   return new Set(blocks.filter(mayEnd).slice(-CACHE_POINTS_MAX));
 }
 
 /** Throws Unsendable. Words of the system alone become the user's: there must be someone to answer. */
 export function renderTurns(turns: readonly Turn[], fetched: FetchedMedia, options: ConversationOptions): Conversation {
   let system = turns.flatMap((turn) => (turn.role === 'system' ? turn.pieces.flatMap(({ text, isCacheEnd }) => textBlocks(text, isCacheEnd)) : []));
-  let messages = join(turns, fetched, options).map(withWords);
+  const joined = join(turns, fetched, options);
+  let messages = (options.keepsToolsApart ? joined.flatMap(toolsApart) : joined).map(withWords);
   trimPrefill(messages);
   if (messages.length === 0) {
     messages = [{ role: 'user', blocks: system.slice(-1) }];

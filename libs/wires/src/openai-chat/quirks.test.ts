@@ -227,6 +227,16 @@ describe('quirks of hosts', () => {
     expect(adaptFields(fields, NO_QUIRKS)).toBe(fields);
   });
 
+  test.each<[string, ChatQuirks]>([['Azure', NO_QUIRKS], ['a host of open models', { ...NO_QUIRKS, joinsTexts: true }]])('what Mistral’s models refuse is kept from them at %s as well', (_host, host) => {
+    const messages = (id: string, ...between: readonly object[]) => [{ role: 'user', content: 'x' }, { role: 'assistant', content: null, tool_calls: [{ ...CALLED, id }] }, { role: 'tool', tool_call_id: id, content: '1' }, ...between, { role: 'user', content: 'y' }];
+    const sent = (model: string): unknown => adapt({ messages: messages('Ab3dE6gH9') }, quirksOfModel(host, 'm', model))['messages'];
+    expect(sent('mistralai/mistral-large-2512')).toEqual(messages('Ab3dE6gH9', { role: 'assistant', content: 'OK.' }));
+    expect(sent('meta-llama/llama-3.3-70b-instruct')).toEqual(messages('Ab3dE6gH9'));
+    const { messages: told } = adapt({ messages: messages('call_of_another_model') }, quirksOfModel(host, 'm', 'mistralai/devstral-2512')) as { messages: { tool_call_id?: string; tool_calls?: { id: string }[] }[] };
+    expect(told[1]?.tool_calls?.[0]?.id).toMatch(/^[a-zA-Z0-9]{9}$/);
+    expect(told[2]?.tool_call_id).toBe(told[1]?.tool_calls?.[0]?.id);
+  });
+
   describe('breakpoints of OpenAI’s prompt cache', () => {
     const at = { prompt_cache_breakpoint: { mode: 'explicit' } };
     const messagesTo = (quirks: ChatQuirks, messages: readonly object[]): unknown => JSON.parse(Buffer.from(adaptFields([{ name: 'messages', value: Buffer.from(JSON.stringify(messages)) }], quirks)[0]?.value ?? []).toString()) as unknown;

@@ -426,9 +426,13 @@ function withoutBreakpoints(quirks: ChatQuirks): ChatQuirks {
   return quirks === OPENAI ? OPENAI_WITHOUT_BREAKPOINTS : { ...quirks, breakpointModels: undefined };
 }
 
+/** What Mistral's models refuse wherever they are served: their maker's own code checks a conversation on Azure, in vLLM and behind OpenRouter as well. */
+const MISTRAL_MODELS = /^mistralai\//;
+
 /** Of one model of the host. `model`: its id in the catalog. */
 export function quirksOfModel(host: ChatQuirks, providerModelId: string, model = ''): ChatQuirks {
-  const quirks = host.breakpointModels === undefined || host.breakpointModels.test(model) ? host : withoutBreakpoints(host);
+  const known = host.breakpointModels === undefined || host.breakpointModels.test(model) ? host : withoutBreakpoints(host);
+  const quirks = MISTRAL_MODELS.test(model) ? { ...known, shortToolCallIds: true, answersResults: true } : known;
   if (quirks.effortModels?.test(providerModelId) === true) return { ...quirks, thinking: 'effort' };
   return quirks.thoughtModels === undefined || quirks.thoughtModels.test(providerModelId) ? quirks : { ...quirks, thoughtFields: [], thoughtName: undefined };
 }
