@@ -206,6 +206,35 @@ describe('presets', () => {
     });
   });
 
+  describe('DeepSeek behind OpenRouter, which passes its refusals on', () => {
+    const user = { role: 'user', content: 'Hi' };
+    const call = { role: 'assistant', content: null, tool_calls: [{ id: 'c', type: 'function', function: { name: 'look', arguments: '{}' } }] };
+    const result = { role: 'tool', tool_call_id: 'c', content: '4' };
+    const details = [{ type: 'reasoning.text', text: 'Two and two.', format: 'unknown', index: 0 }];
+    const sent = (providerModelId: string, over: object): Record<string, unknown> => {
+      const fields = Object.entries({ messages: [user], ...over }).map(([name, value]) => ({ name, value: Buffer.from(JSON.stringify(value)) }));
+      return JSON.parse(composeChatBody({ providerModelId, stream: false, maxTokensParam: '', temperatureMax: 0, fields }, presetOf('openrouter').quirks).toString()) as Record<string, unknown>;
+    };
+
+    test.each<[string, object]>([
+      ['thoughts are missing', { messages: [user, call, result], reasoning_effort: 'high' }],
+      ['a thought is empty', { messages: [user, { ...call, reasoning_content: '' }, result] }],
+      ['a call is forced', { tool_choice: 'required' }],
+    ])('is told not to think where %s, in OpenRouter’s words', (_when, over) => {
+      const body = sent('deepseek/deepseek-v4-flash', over);
+      expect(body).toMatchObject({ reasoning: { enabled: false } });
+      expect(body).not.toHaveProperty('reasoning_effort');
+      expect(body).not.toHaveProperty('thinking');
+      expect(sent('anthropic/claude-sonnet-5', over)).not.toHaveProperty('reasoning');
+    });
+
+    test('thinks where its thoughts come back, which it is given under its own name as well', () => {
+      const thought = { ...call, reasoning: 'Two and two.', reasoning_details: details };
+      expect(sent('deepseek/deepseek-v4-pro', { messages: [user, thought, result], reasoning_effort: 'high' })).toMatchObject({ reasoning_effort: 'high', messages: [user, { ...thought, reasoning_content: 'Two and two.' }, result] });
+      expect(sent('anthropic/claude-sonnet-5', { messages: [user, thought, result] })['messages']).toEqual([user, thought, result]);
+    });
+  });
+
   test('an empty message of the assistant is left out where it is refused, and one that is the last is followed by the user where that is', () => {
     const fields = [{ name: 'messages', value: Buffer.from(JSON.stringify([{ role: 'user', content: 'x' }, { role: 'assistant', content: '' }, { role: 'assistant', content: 'y' }])) }];
     const contents = (id: keyof typeof PRESETS): unknown => (JSON.parse(composeChatBody({ providerModelId: 'm', stream: false, maxTokensParam: '', temperatureMax: 0, fields }, presetOf(id).quirks).toString()) as { readonly messages: readonly { readonly content: string }[] }).messages.map(({ content }) => content);

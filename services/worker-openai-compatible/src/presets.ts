@@ -17,6 +17,8 @@ const HOST: ChatQuirks = { ...NO_QUIRKS, developerAsSystem: true };
 const OPEN_HOST: ChatQuirks = { ...HOST, thoughtFields: ['reasoning', 'reasoning_content'], joinsTexts: true };
 /** Hosts that miss a model's earlier thought unless it comes under this name. */
 const THINKING_HOST: ChatQuirks = { ...OPEN_HOST, thoughtFields: ['reasoning_content'], thoughtName: 'reasoning_content' };
+/** By OpenRouter's names. */
+const DEEPSEEK_V4 = /^deepseek\/deepseek-v4/;
 /** Parameters of OpenAI's own platform that strict hosts refuse. */
 const PLATFORM = ['service_tier', 'metadata', 'verbosity', 'modalities'];
 const LOGPROBS = ['logprobs', 'top_logprobs'];
@@ -35,7 +37,7 @@ export const PRESETS = {
   },
   deepinfra: { baseUrl: 'https://api.deepinfra.com/v1/openai', credentials: ['DEEPINFRA_API_KEY', 'DEEPINFRA_TOKEN'], baseUrlVariable: 'DEEPINFRA_BASE_URL', quirks: OPEN_HOST },
   // Thinks by default, and then answers 400 to a forced call, and if thoughts of a turn with calls do not come back. All its models can be told not to.
-  deepseek: { baseUrl: 'https://api.deepseek.com/v1', credentials: ['DEEPSEEK_API_KEY'], baseUrlVariable: 'DEEPSEEK_BASE_URL', quirks: { ...THINKING_HOST, thinking: 'switch', stilled: { models: /^deepseek/, withoutThoughts: 'turns', forForcedCalls: true } } },
+  deepseek: { baseUrl: 'https://api.deepseek.com/v1', credentials: ['DEEPSEEK_API_KEY'], baseUrlVariable: 'DEEPSEEK_BASE_URL', quirks: { ...THINKING_HOST, thinking: 'switch', stilled: { models: /^deepseek/, by: 'thinking', withoutThoughts: 'turns', forForcedCalls: true } } },
   fireworks: { baseUrl: 'https://api.fireworks.ai/inference/v1', credentials: ['FIREWORKS_API_KEY'], baseUrlVariable: 'FIREWORKS_BASE_URL', quirks: OPEN_HOST },
   // Answers 400 to a `name` in a message, to fields it does not know, and to thoughts where the model has none.
   groq: {
@@ -70,12 +72,26 @@ export const PRESETS = {
     baseUrl: 'https://api.moonshot.ai/v1',
     credentials: ['MOONSHOT_API_KEY'],
     baseUrlVariable: 'MOONSHOT_BASE_URL',
-    quirks: { ...THINKING_HOST, thinking: 'switch-alone', leavesOutMute: true, effortModels: /^kimi-k3/, stilled: { models: /^kimi-k2\.[56]/, withoutThoughts: 'calls', forForcedCalls: false }, inlinesImages: true, dropFields: PLATFORM },
+    quirks: { ...THINKING_HOST, thinking: 'switch-alone', leavesOutMute: true, effortModels: /^kimi-k3/, stilled: { models: /^kimi-k2\.[56]/, by: 'thinking', withoutThoughts: 'calls', forForcedCalls: false }, inlinesImages: true, dropFields: PLATFORM },
   },
   nebius: { baseUrl: 'https://api.tokenfactory.nebius.com/v1', credentials: ['NEBIUS_API_KEY'], baseUrlVariable: 'NEBIUS_BASE_URL', quirks: OPEN_HOST },
   novita: { baseUrl: 'https://api.novita.ai/openai/v1', credentials: ['NOVITA_API_KEY'], baseUrlVariable: 'NOVITA_BASE_URL', quirks: OPEN_HOST },
-  // Data policy and price depend on the host that it picks. Routing therefore sends it no requests with privacy preferences, and it reports what it charges with the usage.
-  openrouter: { baseUrl: 'https://openrouter.ai/api/v1', credentials: ['OPENROUTER_API_KEY'], baseUrlVariable: 'OPENROUTER_BASE_URL', quirks: { ...HOST, takesCacheMarks: true, breakpointModels: FROM_GPT_5_6, tellsCost: true, thoughtFields: ['reasoning', 'reasoning_content', 'reasoning_details'] } },
+  // Data policy and price depend on the host that it picks. Routing therefore sends it no requests with privacy preferences, and it reports what it charges with the usage. It passes on that DeepSeek answers 400 without earlier thoughts, and to a forced call of a model that thinks.
+  openrouter: {
+    baseUrl: 'https://openrouter.ai/api/v1',
+    credentials: ['OPENROUTER_API_KEY'],
+    baseUrlVariable: 'OPENROUTER_BASE_URL',
+    quirks: {
+      ...HOST,
+      takesCacheMarks: true,
+      breakpointModels: FROM_GPT_5_6,
+      tellsCost: true,
+      thoughtFields: ['reasoning', 'reasoning_content', 'reasoning_details'],
+      thoughtName: 'reasoning_content',
+      thoughtNameModels: DEEPSEEK_V4,
+      stilled: { models: DEEPSEEK_V4, by: 'reasoning', withoutThoughts: 'turns', forForcedCalls: true },
+    },
+  },
   // An answer engine over web search: no tools, roles must alternate, no sampling parameters beyond temperature and top_p, usage unasked.
   perplexity: {
     baseUrl: 'https://api.perplexity.ai',
@@ -90,7 +106,7 @@ export const PRESETS = {
   // Answers 400 to penalties and, for reasoning models, to `stop`, which routing leaves out.
   xai: { baseUrl: 'https://api.x.ai/v1', credentials: ['XAI_API_KEY'], baseUrlVariable: 'XAI_BASE_URL', quirks: { ...HOST, dropFields: [...PLATFORM, ...PENALTIES] } },
   // Wants thoughts of calls back, as Moonshot.
-  xiaomi: { baseUrl: 'https://api.xiaomimimo.com/v1', credentials: ['XIAOMI_API_KEY'], baseUrlVariable: 'XIAOMI_BASE_URL', quirks: { ...THINKING_HOST, thinking: 'switch', stilled: { models: /^mimo/, withoutThoughts: 'calls', forForcedCalls: false }, dropFields: [...PLATFORM, ...LOGPROBS, 'logit_bias'] } },
+  xiaomi: { baseUrl: 'https://api.xiaomimimo.com/v1', credentials: ['XIAOMI_API_KEY'], baseUrlVariable: 'XIAOMI_BASE_URL', quirks: { ...THINKING_HOST, thinking: 'switch', stilled: { models: /^mimo/, by: 'thinking', withoutThoughts: 'calls', forForcedCalls: false }, dropFields: [...PLATFORM, ...LOGPROBS, 'logit_bias'] } },
   // Supports only `auto` or no tools as tool choice, and one stop sequence; reports usage unasked.
   zai: {
     baseUrl: 'https://api.z.ai/api/paas/v4',

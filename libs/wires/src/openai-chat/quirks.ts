@@ -33,8 +33,10 @@ export interface ChatQuirks {
   readonly thoughtFields: readonly string[];
   /** Models, by the host's names, that take thoughts back; the others are refused for them. undefined = all. */
   readonly thoughtModels: RegExp | undefined;
-  /** The one of `thoughtFields` that the host reads a model's text of thought in, which many clients send back under the other name: it is renamed. undefined = it reads it as it comes. */
+  /** The one of `thoughtFields` that the host reads a model's text of thought in, which many clients send back under the other name: it is sent under this one. undefined = it reads it as it comes. */
   readonly thoughtName: ThoughtName | undefined;
+  /** Models, by the host's names, that `thoughtName` is for. undefined = all. */
+  readonly thoughtNameModels: RegExp | undefined;
   /** The host, or what its models' templates make of it, loses or refuses a text that comes in parts: those are joined, each on a line of its own. */
   readonly joinsTexts: boolean;
   /** The host's word for a part that is a file. */
@@ -53,8 +55,8 @@ export interface ChatQuirks {
   readonly thinking: 'effort' | 'switch' | 'switch-alone' | 'budget';
   /** Models, by the host's names, that are told by `reasoning_effort` alone whatever `thinking` says. undefined = none. */
   readonly effortModels: RegExp | undefined;
-  /** Models, by the host's names, that think unless they are told not to, which they are where the host would refuse: if thoughts of theirs are missing, or if a call is forced. undefined = none. */
-  readonly stilled: { readonly models: RegExp; readonly withoutThoughts: 'calls' | 'turns'; readonly forForcedCalls: boolean } | undefined;
+  /** Models, by the host's names, that think unless they are told not to, which they are where the host would refuse: if thoughts of theirs are missing, or if a call is forced. `by`: the field that says so. undefined = none. */
+  readonly stilled: { readonly models: RegExp; readonly by: 'thinking' | 'reasoning'; readonly withoutThoughts: 'calls' | 'turns'; readonly forForcedCalls: boolean } | undefined;
   /** Models, by the host's names, that think unless they are told not to, and are refused an answer in one piece while they do. undefined = none. */
   readonly thinksInStreams: RegExp | undefined;
   /** Stop sequences the host takes; more are cut off. */
@@ -85,6 +87,7 @@ export const NO_QUIRKS: ChatQuirks = {
   thoughtFields: [],
   thoughtModels: undefined,
   thoughtName: undefined,
+  thoughtNameModels: undefined,
   joinsTexts: false,
   filePart: 'file',
   shortToolCallIds: false,
@@ -434,6 +437,7 @@ export function quirksOfModel(host: ChatQuirks, providerModelId: string, model =
   const known = host.breakpointModels === undefined || host.breakpointModels.test(model) ? host : withoutBreakpoints(host);
   const quirks = MISTRAL_MODELS.test(model) ? { ...known, shortToolCallIds: true, answersResults: true } : known;
   if (quirks.effortModels?.test(providerModelId) === true) return { ...quirks, thinking: 'effort' };
+  if (quirks.thoughtNameModels?.test(providerModelId) === false) return { ...quirks, thoughtName: undefined };
   return quirks.thoughtModels === undefined || quirks.thoughtModels.test(providerModelId) ? quirks : { ...quirks, thoughtFields: [], thoughtName: undefined };
 }
 

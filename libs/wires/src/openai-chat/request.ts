@@ -65,7 +65,7 @@ function isWholeOnly({ providerModelId, stream }: ChatRequestInput, { thinksInSt
   return !stream && thinksInStreams?.test(providerModelId) === true;
 }
 
-const THOUGHTLESS = Buffer.from(',"thinking":{"type":"disabled"}');
+const THOUGHTLESS = { thinking: Buffer.from(',"thinking":{"type":"disabled"}'), reasoning: Buffer.from(',"reasoning":{"enabled":false}') } as const;
 
 function isForced(choice: ChatRequestField | undefined): boolean {
   const told = choice === undefined ? '' : Buffer.from(choice.value).toString('utf8').trim();
@@ -92,7 +92,7 @@ export function composeChatBody(input: ChatRequestInput, quirks: ChatQuirks = NO
   }
   if (isStilled(input, quirks)) parts.push(STILL);
   if (isUnthinking) parts.push(UNTHINKING);
-  if (hasNoThought) parts.push(THOUGHTLESS);
+  if (hasNoThought) parts.push(THOUGHTLESS[quirks.stilled?.by ?? 'thinking']);
   parts.push(CLOSING);
   return Buffer.concat(parts);
 }
