@@ -3,7 +3,7 @@ import type { DispatchRequest__Output } from '@signalbox/contracts/worker';
 import type { Secret } from '@signalbox/runtime/secret';
 import { ANTHROPIC } from '@signalbox/wires/anthropic-messages/request';
 import { classifyRefusal } from '@signalbox/wires/openai-chat/errors';
-import { NO_QUIRKS, OPENAI_WITHOUT_BREAKPOINTS } from '@signalbox/wires/openai-chat/quirks';
+import { NO_QUIRKS, OPENAI_WITHOUT_BREAKPOINTS, type ChatQuirks } from '@signalbox/wires/openai-chat/quirks';
 import { choicesAsked, composeChatBody } from '@signalbox/wires/openai-chat/request';
 import { readChatAnswer } from '@signalbox/wires/openai-chat/response';
 import { createChatTransducer } from '@signalbox/wires/openai-chat/stream';
@@ -24,8 +24,15 @@ export interface AzureAdapterOptions {
 /** The first version with reasoning effort, and the last one with a date; it was followed by the undated v1. */
 const API_VERSION = '2025-04-01-preview';
 /** Models of other makers do not know the role `developer`, nor texts in parts. */
-const OTHER_MAKERS = { ...NO_QUIRKS, developerAsSystem: true, joinsTexts: true };
+const OTHER_MAKERS: ChatQuirks = { ...NO_QUIRKS, developerAsSystem: true, joinsTexts: true };
+/** Its cache finds a prompt again only with the thoughts in it. */
+const DEEPSEEK: ChatQuirks = { ...OTHER_MAKERS, thoughtFields: ['reasoning_content'], thoughtName: 'reasoning_content' };
 const PROVIDER = 'azure-openai';
+
+function quirksOf(model: string): ChatQuirks {
+  if (model.startsWith('openai/')) return OPENAI_WITHOUT_BREAKPOINTS;
+  return model.startsWith('deepseek/') ? DEEPSEEK : OTHER_MAKERS;
+}
 
 /** An Entra token is a JWT, which keys cannot look like since they contain no dots. */
 function authHeaders(secret: Secret | undefined): readonly string[] {
@@ -69,7 +76,7 @@ export function createAzureAdapter({ baseUrl, apiVersion, deployments, media }: 
       return {
         path: `${root}${place}/chat/completions${url.search}`,
         headers: ['content-type', 'application/json', 'accept', request.stream ? 'text/event-stream' : 'application/json', ...authHeaders(secret)],
-        body: composeChatBody(request, asked.model.startsWith('openai/') ? OPENAI_WITHOUT_BREAKPOINTS : OTHER_MAKERS),
+        body: composeChatBody(request, quirksOf(asked.model)),
       };
     },
     createTransducer: (request) => (isClaude(request) ? claude.createTransducer(request) : createChatTransducer(seedOf(request.requestId), choicesAsked(request.fields))),

@@ -52,6 +52,13 @@ describe('against scripted answers', () => {
     expect(JSON.parse(last().body)).toMatchObject({ model: 'prod five', messages: [{ role: 'system' }, { role: 'user', content: 'hello' }] });
   });
 
+  test.each([['deepseek/deepseek-v4-pro', { reasoning_content: 'Hm.' }], ['meta-llama/llama-3.3-70b-instruct', {}]])('%s is sent back %j of what was thought', async (model, thought) => {
+    provider.enqueue({ chunks: [wire('openai-chat/testdata/azure.sse')] });
+    const said = { role: 'assistant', content: 'Yes.' };
+    await worker.ask({ messages: [{ role: 'user', content: 'a' }, { ...said, reasoning: 'Hm.', reasoning_details: [] }, { role: 'user', content: 'b' }] }, { ...MODEL, model });
+    expect((JSON.parse(last().body) as { messages: unknown[] }).messages[1]).toEqual({ ...said, ...thought });
+  });
+
   test('a model that takes tools only without reasoning is sent the effort none with them, whatever its deployment is called', async () => {
     provider.enqueue({ chunks: [wire('openai-chat/testdata/azure.sse')] });
     await worker.ask({ ...HELLO, tools: [{ type: 'function', function: { name: 'f' } }] }, { ...MODEL, model: 'openai/gpt-5.6-sol', providerModelId: 'gpt-5' });

@@ -64,6 +64,11 @@ describe('envelope', () => {
 });
 
 describe('messages', () => {
+  test.each([[{ reasoning: 'Hm.' }, { thinking: 'Hm.' }], [{ reasoning: 'Hm.', reasoning_content: '' }, { thinking: 'Hm.' }], [{ reasoning: '' }, {}]])('a thought under either name comes back: %j', (told, thought) => {
+    const said = { role: 'assistant', content: 'Yes.' };
+    expect((body({ messages: [...HELLO, { ...said, ...told }, ...HELLO] })['messages'] as unknown[])[1]).toEqual({ ...said, ...thought });
+  });
+
   test('calls have their arguments as an object and results the name of what was called', () => {
     const calls = [
       { id: 'a', type: 'function', function: { name: 'f', arguments: '{"n":12345678901234567890}' } },

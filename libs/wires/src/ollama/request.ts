@@ -4,6 +4,7 @@ import { readChat, type Chat, type ChatInput, type Tool } from '../chat-request.
 import { mediaReferences, type Turn, type UserPart } from '../chat-turns.js';
 import type { LongStrings } from '../long-strings.js';
 import type { FetchedMedia, MediaReference } from '../media.js';
+import { thoughtOf } from '../openai-chat/thoughts.js';
 import { argumentsObject, base64Json, PlainJson, RawJson, writeJson } from '../raw-json.js';
 import { badInput, notTakenHere } from '../unsendable.js';
 import { FORCED_INSTRUCTION, forcedSchema, forcedTools } from './forced-call.js';
@@ -52,9 +53,9 @@ function messageOf(turn: Turn, fetched: FetchedMedia): JsonObject {
       return { role: 'user', content, ...(images.length === 0 ? {} : { images }) };
     }
     case 'assistant': {
-      const thinking = turn.message['reasoning_content'];
+      const thinking = thoughtOf(turn.message, 'reasoning_content');
       const calls = turn.calls.map((call) => ({ id: call.id, function: { name: call.name, arguments: argumentsObject(call.arguments) } }));
-      return { role: 'assistant', content: turn.text, ...(typeof thinking === 'string' && thinking !== '' ? { thinking } : {}), ...(calls.length === 0 ? {} : { tool_calls: calls }) };
+      return { role: 'assistant', content: turn.text, ...(thinking === '' ? {} : { thinking }), ...(calls.length === 0 ? {} : { tool_calls: calls }) };
     }
     case 'tool':
       return { role: 'tool', content: turn.text, tool_name: turn.name, tool_call_id: turn.callId };
