@@ -206,7 +206,7 @@ describe('presets', () => {
     });
   });
 
-  describe('DeepSeek behind OpenRouter, which passes its refusals on', () => {
+  describe.each(['deepseek/deepseek-v4-flash', 'moonshotai/kimi-k2.6'])('%s behind OpenRouter, which passes its maker’s refusals on', (wanting) => {
     const user = { role: 'user', content: 'Hi' };
     const call = { role: 'assistant', content: null, tool_calls: [{ id: 'c', type: 'function', function: { name: 'look', arguments: '{}' } }] };
     const result = { role: 'tool', tool_call_id: 'c', content: '4' };
@@ -221,7 +221,7 @@ describe('presets', () => {
       ['a thought is empty', { messages: [user, { ...call, reasoning_content: '' }, result] }],
       ['a call is forced', { tool_choice: 'required' }],
     ])('is told not to think where %s, in OpenRouter’s words', (_when, over) => {
-      const body = sent('deepseek/deepseek-v4-flash', over);
+      const body = sent(wanting, over);
       expect(body).toMatchObject({ reasoning: { enabled: false } });
       expect(body).not.toHaveProperty('reasoning_effort');
       expect(body).not.toHaveProperty('thinking');
@@ -230,7 +230,7 @@ describe('presets', () => {
 
     test('thinks where its thoughts come back, which it is given under its own name as well', () => {
       const thought = { ...call, reasoning: 'Two and two.', reasoning_details: details };
-      expect(sent('deepseek/deepseek-v4-pro', { messages: [user, thought, result], reasoning_effort: 'high' })).toMatchObject({ reasoning_effort: 'high', messages: [user, { ...thought, reasoning_content: 'Two and two.' }, result] });
+      expect(sent(wanting, { messages: [user, thought, result], reasoning_effort: 'high' })).toMatchObject({ reasoning_effort: 'high', messages: [user, { ...thought, reasoning_content: 'Two and two.' }, result] });
       expect(sent('anthropic/claude-sonnet-5', { messages: [user, thought, result] })['messages']).toEqual([user, thought, result]);
     });
   });

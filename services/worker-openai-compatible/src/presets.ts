@@ -17,8 +17,8 @@ const HOST: ChatQuirks = { ...NO_QUIRKS, developerAsSystem: true };
 const OPEN_HOST: ChatQuirks = { ...HOST, thoughtFields: ['reasoning', 'reasoning_content'], joinsTexts: true };
 /** Hosts that miss a model's earlier thought unless it comes under this name. */
 const THINKING_HOST: ChatQuirks = { ...OPEN_HOST, thoughtFields: ['reasoning_content'], thoughtName: 'reasoning_content' };
-/** By OpenRouter's names. */
-const DEEPSEEK_V4 = /^deepseek\/deepseek-v4/;
+/** By OpenRouter's names: models whose makers answer 400 without earlier thoughts. */
+const WANTING_THOUGHTS = /^(?:deepseek\/deepseek-v4|moonshotai\/kimi-k2\.[56])/;
 /** Parameters of OpenAI's own platform that strict hosts refuse. */
 const PLATFORM = ['service_tier', 'metadata', 'verbosity', 'modalities'];
 const LOGPROBS = ['logprobs', 'top_logprobs'];
@@ -76,7 +76,7 @@ export const PRESETS = {
   },
   nebius: { baseUrl: 'https://api.tokenfactory.nebius.com/v1', credentials: ['NEBIUS_API_KEY'], baseUrlVariable: 'NEBIUS_BASE_URL', quirks: OPEN_HOST },
   novita: { baseUrl: 'https://api.novita.ai/openai/v1', credentials: ['NOVITA_API_KEY'], baseUrlVariable: 'NOVITA_BASE_URL', quirks: OPEN_HOST },
-  // Data policy and price depend on the host that it picks. Routing therefore sends it no requests with privacy preferences, and it reports what it charges with the usage. It passes on that DeepSeek answers 400 without earlier thoughts, and to a forced call of a model that thinks.
+  // Data policy and price depend on the host that it picks. Routing therefore sends it no requests with privacy preferences, and it reports what it charges with the usage. It passes on that DeepSeek and Moonshot answer 400 without earlier thoughts, and DeepSeek to a forced call of a model that thinks.
   openrouter: {
     baseUrl: 'https://openrouter.ai/api/v1',
     credentials: ['OPENROUTER_API_KEY'],
@@ -88,8 +88,8 @@ export const PRESETS = {
       tellsCost: true,
       thoughtFields: ['reasoning', 'reasoning_content', 'reasoning_details'],
       thoughtName: 'reasoning_content',
-      thoughtNameModels: DEEPSEEK_V4,
-      stilled: { models: DEEPSEEK_V4, by: 'reasoning', withoutThoughts: 'turns', forForcedCalls: true },
+      thoughtNameModels: WANTING_THOUGHTS,
+      stilled: { models: WANTING_THOUGHTS, by: 'reasoning', withoutThoughts: 'turns', forForcedCalls: true },
     },
   },
   // An answer engine over web search: no tools, roles must alternate, no sampling parameters beyond temperature and top_p, usage unasked.
