@@ -4,6 +4,9 @@ import { classifyErrorFrame, classifyRefusal } from './errors.js';
 
 const refusal = (status: number, body: unknown) => classifyRefusal({ status, headers: {}, body: Buffer.from(typeof body === 'string' ? body : JSON.stringify(body)), nowMs: 0 });
 
+/** OpenRouter's refusal in the words of the host that it asked. */
+const relayed = (code: number, raw: unknown) => ({ error: { message: 'Provider returned error', code, metadata: { raw, provider_name: 'A host', is_byok: false } }, user_id: 'user_x' });
+
 describe('refusals as hosts write them', () => {
   const table: readonly (readonly [string, number, unknown, FailureClass])[] = [
     ['openai: rate', 429, { error: { message: 'Rate limit reached for gpt-4o', type: 'requests', code: 'rate_limit_exceeded' } }, 'RATE_LIMITED'],
@@ -42,6 +45,19 @@ describe('refusals as hosts write them', () => {
     ['openrouter: credits for nothing', 402, { error: { code: 402, message: 'This request requires more credits, or fewer max_tokens. You requested up to 65536 tokens, but can only afford 0. To increase, visit https://openrouter.ai/settings/credits and upgrade to a paid account' } }, 'CREDENTIAL'],
     ['openrouter: moderation', 403, { error: { code: 403, message: 'Your input was flagged by moderation', metadata: { reasons: ['violence'] } } }, 'CONTENT_POLICY'],
     ['openrouter: host down', 502, { error: { code: 502, message: 'Provider returned error' } }, 'PROVIDER_ERROR'],
+    ['openrouter: length, told by Anthropic', 400, relayed(400, JSON.stringify({ type: 'error', error: { type: 'invalid_request_error', message: 'prompt is too long: 205000 tokens > 200000 maximum' } })), 'CONTEXT_LENGTH'],
+    ['openrouter: length, told by vLLM', 400, relayed(400, { object: 'error', message: "This model's maximum context length is 4096 tokens", type: 'BadRequestError', param: null, code: 400 }), 'CONTEXT_LENGTH'],
+    ['openrouter: length, told in plain text', 400, relayed(400, "This model's maximum context length is 4096 tokens"), 'CONTEXT_LENGTH'],
+    ['openrouter: policy, told by Anthropic', 400, relayed(400, JSON.stringify({ type: 'error', error: { type: 'invalid_request_error', message: 'Output blocked by content filtering policy' } })), 'CONTENT_POLICY'],
+    ['openrouter: a mistake, told by a host', 400, relayed(400, JSON.stringify({ error: { message: "Model 'x' supports at most 1 image per prompt.", type: 'invalid_request_error' } })), 'BAD_REQUEST'],
+    ['openrouter: a key that is not ours, told by Google', 400, relayed(400, JSON.stringify([{ error: { code: 400, message: 'API key not valid. Please pass a valid API key.', status: 'INVALID_ARGUMENT' } }])), 'PROVIDER_ERROR'],
+    ['openrouter: credit that is not ours', 400, relayed(400, JSON.stringify({ error: { message: 'Stopped', type: 'invalid_request_error', code: 'insufficient_quota' } })), 'PROVIDER_ERROR'],
+    ['openrouter: a rate behind it, whatever its words', 429, relayed(429, 'prompt is too long: insufficient_quota is near'), 'RATE_LIMITED'],
+    ['openrouter: a host down, whatever its words', 502, relayed(502, 'prompt is too long'), 'PROVIDER_ERROR'],
+    ['openrouter: nothing told', 400, relayed(400, ''), 'BAD_REQUEST'],
+    ['openrouter: nothing readable told', 400, relayed(400, ['a', 7]), 'BAD_REQUEST'],
+    ['openrouter: nothing beside it', 400, { error: { message: 'Provider returned error', code: 400 } }, 'BAD_REQUEST'],
+    ['openrouter: its own words come first', 400, { error: { message: 'Bad temperature', code: 400, metadata: { raw: 'prompt is too long' } } }, 'BAD_REQUEST'],
     ['perplexity: a page', 401, '<html>401 Authorization Required</html>', 'CREDENTIAL'],
     ['xai: length', 400, { code: 'Client specified an invalid argument', error: "This model's maximum prompt length is 131072 but the request contains 136973 tokens." }, 'CONTEXT_LENGTH'],
     ['moonshot: length', 400, { error: { message: 'Invalid request: Your request exceeded model token limit: 262144 (requested: 269030)', type: 'invalid_request_error' } }, 'CONTEXT_LENGTH'],
@@ -105,6 +121,9 @@ describe('refusals as hosts write them', () => {
     ['openai: an effort of other models', { error: { message: "Invalid value: 'xhigh'. Supported values are: 'low', 'medium', and 'high'.", type: 'invalid_request_error', param: 'reasoning_effort', code: 'invalid_value' } }, true],
     ['mistral: an effort, whose field stands beside the sentence', { object: 'error', message: { detail: [{ type: 'enum', loc: ['body', 'reasoning_effort'], msg: "Input should be 'none' or 'high'", input: 'medium' }] }, type: 'invalid_request_invalid_args', param: null, code: null }, true],
     ['vllm: an effort that no schema knows', { detail: [{ type: 'literal_error', loc: ['body', 'reasoning_effort'], msg: "Input should be 'low', 'medium' or 'high'", input: 'max' }] }, true],
+    ['openrouter: a grammar that a host does not compile', relayed(400, JSON.stringify({ type: 'error', error: { type: 'invalid_request_error', message: 'The compiled grammar is too large, which would cause performance issues. Simplify your tool schemas or reduce the number of strict tools.' } })), true],
+    ['openrouter: not with this host', relayed(400, JSON.stringify({ error: { message: "Unsupported parameter: 'temperature' is not supported with this model.", type: 'invalid_request_error', param: 'temperature', code: 'unsupported_parameter' } })), true],
+    ['openrouter: a mistake that a host found', relayed(400, JSON.stringify({ error: { message: 'Invalid schema for response_format', type: 'invalid_request_error' } })), false],
     ['another field of few values', { error: { message: "Invalid value: 'xml'. Supported values are: 'text' and 'json_object'.", type: 'invalid_request_error', param: 'response_format.type', code: 'invalid_value' } }, false],
     ['a mistake of the client\'s', { error: { message: 'Invalid schema for response_format', type: 'invalid_request_error', code: 'invalid_json_schema' } }, false],
     ['a client that says a code', { error: { message: "Invalid value: 'tool_use_failed'.", type: 'invalid_request_error', code: 'invalid_value' } }, false],
@@ -112,7 +131,14 @@ describe('refusals as hosts write them', () => {
     expect(refusal(400, body)).toMatchObject({ class: 'BAD_REQUEST', retryable: isRetryable });
   });
 
+  test('openrouter: the client reads what the host behind it said', () => {
+    const told = { error: { message: "Model 'x' supports at most 1 image per prompt.", type: 'invalid_request_error', param: 'messages' } };
+    expect(refusal(400, relayed(400, JSON.stringify(told)))).toMatchObject({ publicMessage: told.error.message, publicParam: 'messages' });
+    expect(refusal(400, relayed(400, { error: told.error }))).toMatchObject({ publicMessage: told.error.message });
+  });
+
   test.each<[string, unknown, FailureClass]>([
+    ['openrouter, of a host behind it', relayed(400, 'prompt is too long: 205000 tokens > 200000 maximum').error, 'CONTEXT_LENGTH'],
     ['openrouter, in mid-stream', { code: 502, message: 'Upstream idle timeout exceeded' }, 'PROVIDER_ERROR'],
     ['openai', { message: 'The server had an error while processing your request', type: 'server_error' }, 'PROVIDER_ERROR'],
     ['vllm', { object: 'error', message: 'maximum context length is 4096', code: 400 }, 'CONTEXT_LENGTH'],

@@ -26,7 +26,7 @@ const OF_A_MODEL = /(?:\b|_)model(?!s?\.\w)|deployment/i;
 const RATE = /rate[ _]limit|tokens per minute|too many requests/i;
 const OVERLOAD = /overloaded|unavailable|server[ _]error|capacity|timeout/i;
 /** One model's or host's lack, not a mistake of the client's. */
-const LACK = /(?:not|n't) support(?:ed)?\b|unsupported_(?:parameter|value)\b/i;
+const LACK = /(?:not|n't) support(?:ed)?\b|unsupported_(?:parameter|value)\b|compiled grammar is too large|schema is too complex|too many (?:optional parameters|parameters with union types)/i;
 /** Fields and words of how much a model is to think: which it has is the model's own. */
 const EFFORT = /reasoning|thinking/i;
 const EFFORT_LACK = /must be one of|supported values|should be '|cannot be disabled|only type=enabled/i;
@@ -45,6 +45,8 @@ export interface ErrorFacts {
   /** Code, type and message in one, to be searched. */
   readonly text: string;
   readonly param: string;
+  /** Words of a host behind the one that was asked: a credential that they blame is not the one here. */
+  readonly isRelayed?: boolean;
 }
 
 function textOf(value: unknown): string {
@@ -63,6 +65,22 @@ function factsOf(raw: unknown): ErrorFacts | undefined {
   // xAI puts the code beside `error`, not into it.
   const code = [inner['code'] ?? outer['code'], inner['type']].map(textOf).join(' ');
   return { message, code, param: textOf(inner['param']) || textOf(place), text: `${code} ${message}` };
+}
+
+/** OpenRouter's words for a refusal of the host that it asked, which it repeats beside them, as JSON text or not. */
+const RELAYED = 'Provider returned error';
+const RELAYED_STATUSES: ReadonlySet<number> = new Set([400, 413, 422]);
+
+/** What a refusal's body says: of a request that a host behind this one refused, what that one says. */
+function factsUnder(status: number, raw: unknown): ErrorFacts | undefined {
+  const facts = factsOf(raw);
+  if (facts?.message !== RELAYED || !RELAYED_STATUSES.has(status)) return facts;
+  const error = isObject(raw) ? raw['error'] : undefined;
+  const metadata = isObject(error) ? error['metadata'] : undefined;
+  const told = isObject(metadata) ? metadata['raw'] : undefined;
+  const body: unknown = typeof told === 'string' ? (readRefusalJson(Buffer.from(told)) ?? { message: told }) : told;
+  const relayed = factsOf(body);
+  return relayed === undefined || relayed.message === '' ? facts : { ...relayed, isRelayed: true };
 }
 
 /** A sentence without anything that looks like a key, id or address, at most 300 characters. */
@@ -111,7 +129,7 @@ export function classifyFacts(status: number, facts: ErrorFacts | undefined): Fa
   if (status >= 500 || status < 400 || status === 408 || status === 409 || status === 425 || status === 498) return 'PROVIDER_ERROR';
   // A 4xx that is not the wire's error comes from something in between.
   if (facts === undefined) return 'PROVIDER_ERROR';
-  if (blamesCredential(facts)) return 'CREDENTIAL';
+  if (blamesCredential(facts)) return facts.isRelayed === true ? 'PROVIDER_ERROR' : 'CREDENTIAL';
   if (status === 413 && RATE.test(text)) return 'RATE_LIMITED';
   if (CONTEXT.test(text) || status === 413) return 'CONTEXT_LENGTH';
   if (POLICY.test(text)) return 'CONTENT_POLICY';
@@ -192,7 +210,7 @@ export function readRefusalJson(body: Uint8Array): unknown {
 /** Classifies an answer that is not 2xx. */
 export function classifyRefusal({ status, headers, body, nowMs }: Refusal): Failure {
   const raw = readRefusalJson(body);
-  const facts = factsOf(raw);
+  const facts = factsUnder(status, raw);
   const told = facts === undefined && status === 403 && isPage(body) ? 'PROVIDER_ERROR' : classifyFacts(status, facts);
   return build(told, status, readRetryAfter(headers, nowMs) || (told === 'RATE_LIMITED' ? readReset(raw, answeredAtMs(headers, nowMs)) : 0), facts);
 }
@@ -211,8 +229,8 @@ export function errorIn(frame: JsonObject): unknown {
 
 /** Classifies an error object that came inside a 200: in a stream's frame or as the body. */
 export function classifyErrorFrame(raw: unknown): Failure {
-  const facts = factsOf({ error: raw });
   const code = isObject(raw) ? [raw['status'], raw['code']].map(Number).find((told) => Number.isInteger(told) && told >= 400 && told < 600) : undefined;
+  const facts = factsUnder(code ?? 0, { error: raw });
   if (code !== undefined) return build(classifyFacts(code, facts), code, 0, facts);
   const text = facts?.text ?? '';
   if (OVERLOAD.test(text)) return build('PROVIDER_ERROR', 200, 0, facts);
