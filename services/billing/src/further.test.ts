@@ -73,3 +73,42 @@ test('rounds that ran at two replicas are spend on the bill and in reports, whic
   expect(kept.rows.map(({ flags }) => flags)).toEqual([['further'], ['further'], ['further'], []]);
   expect((await books.verify('')).filter(({ violations }) => violations > 0n)).toEqual([]);
 });
+
+test('a request whose rounds ran at two providers, across midnight, is one line on the bill, one day of usage and one entry of the lists, with the same sum in each', async () => {
+  const books = createPostgresBooks(database, { graceMs: 0 });
+  const consume = createConsumer({ store: createPostgresLedger(database), clock, log: silentLog, metrics: createBillingMetrics(false), announce: () => undefined });
+  const terms = { createdAtMs: JANUARY, terms: { ...tierTerms('A', 'team'), tier: 'team', variant: 'A', hardCap: false } };
+  const keeper = createBookkeeper({ store: books, accounts: { termsOf: () => Promise.resolve(terms), all: () => Promise.resolve(new Map([['b', terms]])) }, periodSeconds: undefined, hearing: new Hearing(clock), graceMs: 0 });
+  const midnight = JANUARY + 86_400_000;
+  const book = async (requestId: string, attempt: 1 | 2): Promise<void> => {
+    const place = attempt === 1 ? { provider: 'p1', model: 'm1', endedAtMs: String(midnight - 2_000) } : { provider: 'p2', model: 'm2', endedAtMs: String(midnight + 2_000) };
+    const ended = {
+      ...place, requestId, attempt, accountId: 'b', keyId: 'key_2', source: 'PROVIDER' as const, status: 200, periods: { day: '2026-01-01', week: '2026-W01', month: '2026-01', plan: '2026-01' },
+      card, tokens: { inputUncached: 10 * attempt, outputText: 5 }, costNanoUsd: String(10 + 10 * attempt), ttftMs: 1, totalMs: 2,
+    };
+    const payload = codec.encode({ writer: `${requestId} ${attempt}`, firstSeq: '1', lastSeq: '2', ended: [ended], outcomes: [{ requestId, attempt, accountId: 'b', outcome: 'DELIVERED', toldByEdge: true, followed: attempt === 1 }] });
+    expect(await consume([{ subject: 'usage.v1.0', payload, deliveries: 1 }])).toEqual(['done']);
+  };
+  await book('first first', 1);
+  await book('first first', 2);
+  await book('last first', 2);
+  await book('last first', 1);
+
+  const lines = (await keeper.bill('b', '2026-01', clock.nowMs()))?.statement.lines.filter(({ kind }) => kind === 'model_spend' || kind === 'adjustment');
+  expect(lines?.map(({ kind, model, provider, requests, tokens, amountNanoUsd }) => [kind, model, provider, requests, tokens, amountNanoUsd])).toEqual([['model_spend', 'm1', 'p1', 1n, 40n, 50n], ['model_spend', 'm2', 'p2', 1n, 40n, 50n]]);
+  const query = { accountId: 'b', model: '', provider: '', keyId: '', after: '', limit: 20 };
+  for (const groupBy of ['day', 'model', 'provider'] as const) {
+    const { rows } = await books.usage({ ...query, fromDay: '', toDay: '', groupBy, dearestFirst: false });
+    expect([groupBy, rows.map(({ requests, chargeNanoUsd, costNanoUsd }) => [requests, chargeNanoUsd, costNanoUsd])]).toEqual([groupBy, [[1n, 50n, 50n], [1n, 50n, 50n]]]);
+    for (const { group, chargeNanoUsd } of rows) {
+      const span = groupBy === 'day' ? { fromMs: Date.parse(group), toMs: Date.parse(group) + 86_400_000 } : { fromMs: 0, toMs: 0, [groupBy]: group };
+      const listed = (await books.requests({ ...query, ...span, status: '' }))?.requests ?? [];
+      expect([group, listed.map((request) => request.chargeNanoUsd)]).toEqual([group, [chargeNanoUsd]]);
+    }
+  }
+  // It stays where it was booked first; the end of each round is told with the round.
+  const listed = await books.requests({ ...query, fromMs: 0, toMs: 0, status: '' });
+  expect(listed?.requests.map(({ id, atMs, attempts }) => [id, atMs - midnight, attempts.map(({ endedAtMs }) => endedAtMs - midnight)])).toEqual([['last first', 2_000, [-2_000, 2_000]], ['first first', -2_000, [-2_000, 2_000]]]);
+  expect((await books.verify('b')).filter(({ violations }) => violations > 0n)).toEqual([]);
+  expect(await books.recount('b', true)).toEqual([]);
+});

@@ -8,7 +8,9 @@ import { keptRows } from '../testing/kept-rows.js';
 import { book } from './booking.js';
 import type { CheckedAttempt, CheckedOutcome } from './check.js';
 import { NEW_HEAD, type AccountHead, type LedgerEntry } from './open-account.js';
+import { Recount } from './recount.js';
 import { ANNOUNCED_WAIT_MS, isSettled, requestsOf, ROUND_WAIT_MS, type ChargeDetail } from './request.js';
+import type { UsageDelta } from './usage.js';
 
 const periods = { day: '2026-11-21', week: '2026-W47', month: '2026-11', plan: '2026-10' };
 const attempt = (requestId: string, fact: AttemptFact): CheckedAttempt => ({
@@ -126,6 +128,55 @@ test('rounds whose logs come later are further spend; what takes back from a cha
     const booking = book({ attempts: late, outcomes: late.map(({ fact }) => told(fact.attempt)), requests: requestsOf(keptRows(kept.rows, kept.told)), heads: new Map(kept.head === undefined ? [] : [['acct_1', kept.head]]), nowMs: 9, books });
     expect([name, booking.rows.filter(({ kind }) => kind === 'adjustment').map((row) => [row.flags, row.atMs])]).toEqual([name, [[flags, atMs]]]);
     expect([name, booking.accounts[0]?.usage]).toMatchObject([name, [{ requests: 0, ...usage }]]);
+  }
+});
+
+test('a request counts once and whole: rounds at another provider, of another model or after midnight are added where its charge counts', () => {
+  const midnight = BigInt(Date.UTC(2026, 10, 22));
+  const round = (number: number, more: Partial<CheckedAttempt> & { readonly model: string }, retryOf: readonly number[] = []): CheckedAttempt => {
+    const plain = attempt('r1', { attempt: number, retryOf, costNanoUsd: asNanoUsd(20n), tokens: 3, byok: false });
+    return { ...plain, ...more, usage: { ...plain.usage, model: more.model }, detail: JSON.stringify({ model: more.model, retry_of: retryOf, tokens: { inputUncached: 2, outputText: 1 }, savings: '4' }) };
+  };
+  const first = round(1, { provider: 'p1', model: 'm1', cardId: 'card_1', endedAtMs: midnight - 9n });
+  const last = round(2, { provider: 'p2', model: 'm2', cardId: 'card_2', endedAtMs: midnight + 9n });
+  const instead = round(2, { provider: 'p2', model: 'm2', endedAtMs: midnight + 9n }, [1]);
+  const likewise = round(2, { provider: 'p1', model: 'm1', endedAtMs: midnight + 9n }, [1]);
+  const told = (number: number, name: OutcomeFact['outcome'] = 'DELIVERED'): CheckedOutcome => outcome('r1', { attempt: number, outcome: name, toldByEdge: false });
+  const [before, after] = [['2026-11-21', 'm1', 'p1'], ['2026-11-22', 'm2', 'p2']];
+  const cases = [
+    ['the first round first', [first], told(1), last, ['further'], { requests: 1, charge: 40n, places: [before] }],
+    ['the last round first', [last], told(2), first, ['further'], { requests: 1, charge: 40n, places: [after] }],
+    ['a failed attempt first, then an answer from the same place', [first], told(1, 'DISCARDED'), likewise, ['further'], { requests: 1, charge: 20n, places: [before] }],
+    // What another provider answered is no spend at the one that failed.
+    ['a failed attempt first, then an answer from elsewhere', [first], told(1, 'DISCARDED'), instead, [], { requests: 1, charge: 0n, places: [before, after] }],
+  ] as const;
+  for (const [name, early, outcomeOfEarly, late, flags, counted] of cases) {
+    const kept = newBook();
+    const recount = new Recount();
+    const usage: UsageDelta[] = [];
+    const bookAll = (attempts: readonly CheckedAttempt[], outcomes: readonly CheckedOutcome[]): void => {
+      const { rows, outcomes: unrecorded, accounts } = book({ attempts, outcomes, requests: requestsOf(keptRows(kept.rows, kept.told)), heads: new Map(kept.head === undefined ? [] : [['acct_1', kept.head]]), nowMs: Number(midnight) + 20 });
+      kept.rows.push(...rows);
+      kept.told.push(...unrecorded);
+      for (const account of accounts) {
+        kept.head = account.head;
+        usage.push(...account.usage);
+      }
+    };
+    bookAll(early, [outcomeOfEarly]);
+    bookAll([late], [told(late.fact.attempt)]);
+    const placeOf = ({ day, model, provider }: UsageDelta): string => `${day} ${model} ${provider}`;
+    expect([name, kept.rows.filter(({ kind }) => kind === 'adjustment').map((row) => row.flags)]).toEqual([name, [flags]]);
+    expect([name, [...new Set(usage.map(placeOf))]]).toEqual([name, counted.places.map((place) => place.join(' '))]);
+    expect([name, usage.reduce((sum, { requests }) => sum + requests, 0), usage.reduce((sum, { chargeNanoUsd }) => sum + chargeNanoUsd, 0n)]).toEqual([name, counted.requests, counted.charge]);
+    // Where it counts can be read from the rows: verification finds nothing to mend.
+    const stored = keptRows(kept.rows, kept.told);
+    const state = requestsOf(stored).get('r1');
+    if (state !== undefined) recount.add(stored, state);
+    expect([name, recount.usageDeltas().map(({ requests, chargeNanoUsd, adjustedNanoUsd, ...place }) => [placeOf(place as UsageDelta), requests, chargeNanoUsd, adjustedNanoUsd])]).toEqual([name, [...new Set(usage.map(placeOf))].map((place) => {
+      const own = usage.filter((delta) => placeOf(delta) === place);
+      return [place, own.reduce((sum, { requests }) => sum + requests, 0), own.reduce((sum, { chargeNanoUsd }) => sum + chargeNanoUsd, 0n), own.reduce((sum, { adjustedNanoUsd }) => sum + adjustedNanoUsd, 0n)];
+    })]);
   }
 });
 

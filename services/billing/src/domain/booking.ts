@@ -6,7 +6,7 @@ import { correctionOf, fold, isWhole } from '@signalbox/ledger-core/fold';
 import type { ChargePeriods } from '@signalbox/ledger-core/totals';
 import type { CheckedAttempt, CheckedOutcome } from './check.js';
 import { NEW_HEAD, OpenAccount, type AccountHead, type BookedAccount, type DraftEntry, type LedgerEntry } from './open-account.js';
-import { chargeDetail, RequestState, sourceOf } from './request.js';
+import { chargeDetail, RequestState, sourceOf, type AttemptSource } from './request.js';
 import { FURTHER_FLAG, usageOf } from './usage.js';
 
 export interface Booking {
@@ -144,6 +144,16 @@ function learn(account: OpenAccount, attempt: CheckedAttempt, books: Books | und
   account.cost({ ...row, kind: 'adjustment', amountNanoUsd, tokens: 0n, byokTokens: 0n, source: 'provider', flags: row.period === attempt.periods.month ? NO_FLAGS : [LATE_FLAG], appliesTo: 'cost', detail: TOLD_DETAIL });
 }
 
+/**
+ * Nothing that was charged is taken back, and what is added may count where the charge does. It may not where the charge names an attempt
+ * that nobody pays for and another model or provider answered: that is a correction.
+ */
+function isFurther({ bookedAttempts, countedAs, sources }: RequestState, charged: readonly number[], latest: AttemptSource | undefined): boolean {
+  if (!bookedAttempts.every((attempt) => charged.includes(attempt))) return false;
+  const counted = sourceOf({ sources }, countedAs);
+  return (countedAs !== undefined && charged.includes(countedAs)) || (counted?.provider === latest?.provider && counted?.usage.model === latest?.usage.model);
+}
+
 /** Adds the charge row or adjustment that the request's facts require. False = none is required. */
 function charge(account: OpenAccount, requestId: string, state: RequestState, nowMs: number, books: Books | undefined): boolean {
   const right = fold(state.facts);
@@ -154,17 +164,20 @@ function charge(account: OpenAccount, requestId: string, state: RequestState, no
   }
   assert((state.booked?.chargeNanoUsd ?? 0n) + correction.amountNanoUsd >= 0n, 'A charge is never below 0.');
   const charged = right?.chargedAttempts ?? [];
-  const attempt = charged.at(-1) ?? state.facts.attempts.at(-1)?.attempt ?? 0;
-  const source = sourceOf(state, attempt);
   const isCharge = correction.kind === 'charge';
   const tokens = BigInt(correction.tokens);
   const byokTokens = BigInt(correction.byokTokens);
   const periods = bookedTo(state.periods, books);
+  const latest = sourceOf(state, charged.at(-1) ?? state.facts.attempts.at(-1)?.attempt);
   let flags = NO_FLAGS;
+  let source = latest;
   if (!isCharge && periods !== state.periods) flags = LATE_FLAGS;
-  else if (!isCharge && state.bookedAttempts.every((booked) => charged.includes(booked))) flags = FURTHER_FLAGS;
+  else if (!isCharge && isFurther(state, charged, latest)) {
+    flags = FURTHER_FLAGS;
+    source = sourceOf(state, state.countedAs);
+  }
   const row: DraftEntry = {
-    accountId: state.accountId, seq: 0n, kind: correction.kind, requestId, attempt, amountNanoUsd: correction.amountNanoUsd, tokens, byokTokens, source: source?.source ?? '', flags, provider: source?.provider ?? '',
+    accountId: state.accountId, seq: 0n, kind: correction.kind, requestId, attempt: source?.fact.attempt ?? 0, amountNanoUsd: correction.amountNanoUsd, tokens, byokTokens, source: source?.source ?? '', flags, provider: source?.provider ?? '',
     period: periods.month, atMs: (isCharge || flags === FURTHER_FLAGS ? source?.endedAtMs : undefined) ?? BigInt(nowMs), appliesTo: isCharge ? '' : 'charge', cardId: source?.cardId ?? '', keyId: state.keyId,
     detail: chargeDetail(state.facts, charged), hash: '',
   };

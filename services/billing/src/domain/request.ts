@@ -25,6 +25,8 @@ export class RequestState {
   booked: Booked | undefined;
   /** Attempts that the latest charge or adjustment row includes; empty while there is none. */
   bookedAttempts: readonly number[] = NONE;
+  /** The attempt that the charge row names: the request counts on the day of its end, for its model and provider. Undefined while there is no charge row. */
+  countedAs: number | undefined;
   periods = NO_PERIODS;
   /** One for each attempt. */
   sources: readonly AttemptSource[] = NONE;
@@ -64,7 +66,7 @@ export function isSettled({ facts, sources }: Pick<RequestState, 'facts' | 'sour
 }
 
 /** The source of an attempt; undefined = the request has no such attempt. */
-export function sourceOf({ sources }: Pick<RequestState, 'sources'>, attempt: number): AttemptSource | undefined {
+export function sourceOf({ sources }: Pick<RequestState, 'sources'>, attempt: number | undefined): AttemptSource | undefined {
   for (const source of sources) if (source.fact.attempt === attempt) return source;
   return undefined;
 }
@@ -150,6 +152,7 @@ function addRow(state: RequestState, row: StoredRow): void {
     byokTokens: before.byokTokens + Number(row.byokTokens),
   };
   state.bookedAttempts = row.detail.charged;
+  if (row.kind === 'charge') state.countedAs = row.attempt;
 }
 
 /** States by request id. Rows of one request ascend by sequence. */
