@@ -77,9 +77,13 @@ export function addOutcome(facts: RequestFacts, fact: OutcomeFact): RequestFacts
   return { attempts: facts.attempts, outcomes: [...others, fact].sort((a, b) => a.attempt - b.attempt) };
 }
 
-function outcomeOf({ outcomes }: RequestFacts, attempt: number): ToldOutcome | undefined {
-  for (const told of outcomes) if (told.attempt === attempt) return told.outcome;
+function toldOf({ outcomes }: RequestFacts, attempt: number): OutcomeFact | undefined {
+  for (const told of outcomes) if (told.attempt === attempt) return told;
   return undefined;
+}
+
+function outcomeOf(facts: RequestFacts, attempt: number): ToldOutcome | undefined {
+  return toldOf(facts, attempt)?.outcome;
 }
 
 /** Of a request with one attempt, as nearly all have: no other supersedes it. */
@@ -121,8 +125,8 @@ function latestGiven({ outcomes }: RequestFacts): number {
  * answered, and an attempt names all of its own round before it: where the next one is known, this one ended a round that
  * was followed, or is superseded, whenever its worker hears so.
  */
-function isSurelyPassed({ attempts }: RequestFacts, attempt: number, given: number): boolean {
-  return attempt > STAND_IN_ATTEMPT && attempt < given && attempts.some((known) => known.attempt === attempt + 1);
+function isSurelyPassed(facts: RequestFacts, attempt: number, given: number): boolean {
+  return attempt > STAND_IN_ATTEMPT && attempt < given && isKnown(facts, attempt + 1);
 }
 
 /**
@@ -174,6 +178,17 @@ function awaitsSuperseding(facts: RequestFacts, { attempt, retryOf }: AttemptFac
   return outcomeOf(facts, attempt) === 'SUPERSEDED' && !retryOf.some((earlier) => isGiven(facts, earlier));
 }
 
+function isKnown({ attempts }: RequestFacts, attempt: number): boolean {
+  for (const known of attempts) if (known.attempt === attempt) return true;
+  return false;
+}
+
+/** A later attempt supersedes it. */
+function isNamed({ attempts }: RequestFacts, attempt: number): boolean {
+  for (const { retryOf } of attempts) if (retryOf.includes(attempt)) return true;
+  return false;
+}
+
 /**
  * True when each attempt that the facts speak of has an outcome, is superseded or was followed by one that edge gave, none below
  * the latest missing: one names all of its own round before it.
@@ -184,11 +199,10 @@ export function isComplete(facts: RequestFacts): boolean {
   // A log is lost: nobody will tell the rest.
   if (facts.attempts[0]?.attempt === STAND_IN_ATTEMPT) return true;
   if (awaitsSuperseding(facts, latest)) return false;
-  const superseded = new Set(facts.attempts.flatMap(({ retryOf }) => retryOf));
   const given = latestGiven(facts);
   for (let attempt = 1; attempt <= latest.attempt; attempt += 1) {
-    if (superseded.has(attempt)) continue;
-    if ((outcomeOf(facts, attempt) === undefined && !isSurelyPassed(facts, attempt, given)) || !facts.attempts.some((known) => known.attempt === attempt)) return false;
+    if (isNamed(facts, attempt)) continue;
+    if ((outcomeOf(facts, attempt) === undefined && !isSurelyPassed(facts, attempt, given)) || !isKnown(facts, attempt)) return false;
   }
   return true;
 }
@@ -196,7 +210,7 @@ export function isComplete(facts: RequestFacts): boolean {
 /** No round of the request is still to be told of: the facts are complete, and none follows the latest attempt, as told or as may be. */
 export function isWhole(facts: RequestFacts): boolean {
   const latest = facts.attempts.at(-1);
-  const told = facts.outcomes.find(({ attempt }) => attempt === latest?.attempt);
+  const told = latest === undefined ? undefined : toldOf(facts, latest.attempt);
   if (latest !== undefined && told !== undefined && (told.isFollowed === true || awaitsLater(latest, told))) return false;
   return isComplete(facts);
 }

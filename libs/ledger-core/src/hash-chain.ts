@@ -1,5 +1,6 @@
 /** The chain that makes a changed, missing or moved ledger row visible: each row's hash covers the row and the hash before it. */
 import { hash } from 'node:crypto';
+import { DIGITS_MAX, hasDigits, writeDigits } from './digits.js';
 
 /** What stands before an account's first row. */
 export const CHAIN_START = '0'.repeat(64);
@@ -43,6 +44,8 @@ const CLOSE = 0x5d;
 /** What is hashed of most rows, put together as bytes in space that is used again. Not whole once anything did not fit or would be escaped. */
 class PlainText {
   private readonly space = Buffer.alloc(SPACE_BYTES);
+  /** The beginning of the space, by length: a view costs more than the hash's own text, and lengths are few. */
+  private readonly views: Buffer[] = [];
   private at = 0;
   isWhole = true;
 
@@ -52,7 +55,7 @@ class PlainText {
   }
 
   bytes(): Buffer {
-    return this.space.subarray(0, this.at);
+    return (this.views[this.at] ??= this.space.subarray(0, this.at));
   }
 
   raw(text: string): void {
@@ -87,6 +90,21 @@ class PlainText {
     this.byte(COMMA);
     this.quoted(text);
   }
+
+  whole(value: bigint | number): void {
+    const number = Number(value);
+    if (this.at + DIGITS_MAX > SPACE_BYTES) this.isWhole = false;
+    else if (hasDigits(number)) this.at = writeDigits(this.space, this.at, number);
+    else this.raw(String(value));
+  }
+
+  /** One more element of a JSON array: a whole number as text. */
+  nextWhole(value: bigint): void {
+    this.byte(COMMA);
+    this.byte(QUOTE);
+    this.whole(value);
+    this.byte(QUOTE);
+  }
 }
 
 const plain = new PlainText();
@@ -98,14 +116,14 @@ function isPlain(previousHash: string, row: ChainedRow): boolean {
   plain.byte(LINE_FEED);
   plain.byte(OPEN);
   plain.quoted(row.accountId);
-  plain.next(String(row.seq));
+  plain.nextWhole(row.seq);
   plain.next(row.kind);
   plain.next(row.requestId);
   plain.byte(COMMA);
-  plain.raw(String(row.attempt));
-  plain.next(String(row.amountNanoUsd));
-  plain.next(String(row.tokens));
-  plain.next(String(row.byokTokens));
+  plain.whole(row.attempt);
+  plain.nextWhole(row.amountNanoUsd);
+  plain.nextWhole(row.tokens);
+  plain.nextWhole(row.byokTokens);
   plain.next(row.source);
   plain.byte(COMMA);
   plain.byte(OPEN);
@@ -116,7 +134,7 @@ function isPlain(previousHash: string, row: ChainedRow): boolean {
   plain.byte(CLOSE);
   plain.next(row.provider);
   plain.next(row.period);
-  plain.next(String(row.atMs));
+  plain.nextWhole(row.atMs);
   plain.next(row.appliesTo);
   plain.next(row.cardId);
   plain.byte(CLOSE);
