@@ -7,6 +7,7 @@ import { Fault } from '@signalbox/kernel/fault';
 import type { Log } from '@signalbox/runtime/log';
 import type { Span, Tracer } from '@signalbox/runtime/span';
 import { checkAttempt, checkOutcome, type CheckedAttempt, type CheckedOutcome } from './domain/check.js';
+import { JsonTexts } from './domain/json-text.js';
 import type { AccountTotals, CheckedRange, CommittedBatch, DeadEvent, LedgerStore } from './domain/ports.js';
 import type { BillingMetrics } from './metrics.js';
 
@@ -68,8 +69,10 @@ function readUsage({ subject, payload }: BusMessage): Read | undefined {
   const dead: DeadEvent[] = [];
   const attempts: CheckedAttempt[] = [];
   const outcomes: CheckedOutcome[] = [];
+  // Details are about as long as the events.
+  const details = new JsonTexts(payload.length);
   for (const event of usage.ended) {
-    const checked = checkAttempt(event);
+    const checked = checkAttempt(event, details);
     if (typeof checked === 'string') dead.push({ subject, reason: checked, writer: usage.writer, payload: attemptCodec.encode(event) });
     else attempts.push(checked);
   }

@@ -50,6 +50,13 @@ abstract class GrowingArray {
   }
 }
 
+/** A text in UTF-8. */
+export interface EncodedText {
+  readonly bytes: number;
+  /** Copies it to `at` in `target`, which has room for it. */
+  copyTo(target: Buffer, at: number): void;
+}
+
 /** For a parameter of type `text[]`. */
 export class TextArray extends GrowingArray {
   /** Reserves space for `elements` of `elementBytes` each; grows if necessary. */
@@ -70,6 +77,16 @@ export class TextArray extends GrowingArray {
     const length = this.text(value, this.at + LENGTH_BYTES);
     this.view.setInt32(this.at, length);
     this.at += LENGTH_BYTES + length;
+  }
+
+  /** Adds a text that is bytes already. */
+  addText(text: EncodedText): void {
+    const { bytes } = text;
+    this.room(LENGTH_BYTES + bytes);
+    this.length += 1;
+    this.view.setInt32(this.at, bytes);
+    text.copyTo(this.space, this.at + LENGTH_BYTES);
+    this.at += LENGTH_BYTES + bytes;
   }
 
   /** Writes the text and returns its length in bytes. */

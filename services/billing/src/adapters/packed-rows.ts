@@ -127,7 +127,8 @@ export class PackedRows {
     this.appliesTo.add(row.appliesTo);
     this.cardId.add(row.cardId);
     this.keyId.add(row.keyId);
-    this.detail.add(row.detail);
+    if (typeof row.detail === 'string') this.detail.add(row.detail);
+    else this.detail.addText(row.detail);
     this.hash.add(row.hash);
     this.chargeHash.add(chargeHash);
   }

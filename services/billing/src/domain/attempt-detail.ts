@@ -1,69 +1,68 @@
-/** Writes the detail of an attempt row directly as JSON text, since booking only passes it on. */
-import type { TokenCounts } from '@signalbox/kernel/tokens';
-import { JsonText } from './json-text.js';
+/** The detail of an attempt row as JSON text. It is kept as bytes, since booking only passes it on. */
+import { NO_TOKENS } from '@signalbox/kernel/tokens';
+import type { JsonTexts, KeptText } from './json-text.js';
 import type { AttemptMessage } from './messages.js';
-
-const detail = new JsonText();
 
 /**
  * Members that are empty, zero or false are left out. NUL is replaced, since Postgres does not accept it in JSON: one such row
  * would fail every later query that reads the detail.
  */
-function text(name: string, value: string | undefined): void {
+function text(detail: JsonTexts, name: string, value: string | undefined): void {
   if (value !== undefined && value !== '') detail.text(name, value.includes('\0') ? value.replaceAll('\0', '\uFFFD') : value);
 }
-function amount(name: string, value: string): void {
+function amount(detail: JsonTexts, name: string, value: string): void {
   if (value !== '0') detail.text(name, value);
 }
-function count(name: string, value: number): void {
+function count(detail: JsonTexts, name: string, value: number): void {
   if (value !== 0) detail.plain(name, value);
 }
-function flag(name: string, value: boolean): void {
+function flag(detail: JsonTexts, name: string, value: boolean): void {
   if (value) detail.plain(name, true);
 }
 
 /** An AttemptDetail and everything else that the event says about an attempt and that has no column. Amounts and times are integers as text. */
-export function attemptDetail(message: AttemptMessage, retryOf: readonly number[], tokens: TokenCounts, restsOnCalls = false): string {
+export function attemptDetail(message: AttemptMessage, retryOf: readonly number[], restsOnCalls: boolean, details: JsonTexts): KeptText {
   const { card, periods, failure } = message;
-  detail.begin();
-  text('model', message.model);
-  text('endpoint', message.endpointId);
-  text('routed_from', message.routedFrom);
-  text('decision', message.decisionId);
-  detail.open('tokens');
-  count('inputUncached', tokens.inputUncached);
-  count('cacheRead', tokens.cacheRead);
-  count('cacheWrite', tokens.cacheWrite);
-  count('outputText', tokens.outputText);
-  count('outputReasoning', tokens.outputReasoning);
-  count('audio', tokens.audio);
-  count('image', tokens.image);
-  detail.close();
-  amount('savings', message.savingsNanoUsd);
-  flag('byok', message.byok);
-  count('status', message.status);
-  if (failure !== 'FAILURE_CLASS_UNSPECIFIED') detail.text('failure', failure);
-  count('ttft_ms', message.ttftMs);
-  count('total_ms', message.totalMs);
-  text('finish_reason', message.finishReason);
-  amount('started_at_ms', message.startedAtMs);
-  flag('delivered_unknown', message.deliveredUnknown);
-  if (retryOf.length > 0) detail.numbers('retry_of', retryOf);
-  flag('rests_on_calls', restsOnCalls);
-  text('day', periods?.day);
-  text('week', periods?.week);
-  text('plan', periods?.plan);
+  const tokens = message.tokens ?? NO_TOKENS;
+  details.begin();
+  text(details, 'model', message.model);
+  text(details, 'endpoint', message.endpointId);
+  text(details, 'routed_from', message.routedFrom);
+  text(details, 'decision', message.decisionId);
+  details.open('tokens');
+  count(details, 'inputUncached', tokens.inputUncached);
+  count(details, 'cacheRead', tokens.cacheRead);
+  count(details, 'cacheWrite', tokens.cacheWrite);
+  count(details, 'outputText', tokens.outputText);
+  count(details, 'outputReasoning', tokens.outputReasoning);
+  count(details, 'audio', tokens.audio);
+  count(details, 'image', tokens.image);
+  details.close();
+  amount(details, 'savings', message.savingsNanoUsd);
+  flag(details, 'byok', message.byok);
+  count(details, 'status', message.status);
+  if (failure !== 'FAILURE_CLASS_UNSPECIFIED') details.text('failure', failure);
+  count(details, 'ttft_ms', message.ttftMs);
+  count(details, 'total_ms', message.totalMs);
+  text(details, 'finish_reason', message.finishReason);
+  amount(details, 'started_at_ms', message.startedAtMs);
+  flag(details, 'delivered_unknown', message.deliveredUnknown);
+  if (retryOf.length > 0) details.numbers('retry_of', retryOf);
+  flag(details, 'rests_on_calls', restsOnCalls);
+  text(details, 'day', periods?.day);
+  text(details, 'week', periods?.week);
+  text(details, 'plan', periods?.plan);
   if (card !== null) {
-    detail.open('card');
-    amount('inputUncached', card.inputUncached);
-    amount('cacheRead', card.cacheRead);
-    amount('cacheWrite', card.cacheWrite);
-    amount('outputText', card.outputText);
-    amount('outputReasoning', card.outputReasoning);
-    amount('audio', card.audio);
-    amount('image', card.image);
-    amount('requestNanoUsd', card.requestNanoUsd);
-    detail.close();
+    details.open('card');
+    amount(details, 'inputUncached', card.inputUncached);
+    amount(details, 'cacheRead', card.cacheRead);
+    amount(details, 'cacheWrite', card.cacheWrite);
+    amount(details, 'outputText', card.outputText);
+    amount(details, 'outputReasoning', card.outputReasoning);
+    amount(details, 'audio', card.audio);
+    amount(details, 'image', card.image);
+    amount(details, 'requestNanoUsd', card.requestNanoUsd);
+    details.close();
   }
-  return detail.end();
+  return details.end();
 }

@@ -98,7 +98,7 @@ test('a charge row contains what it was computed from', () => {
   const fact = { costNanoUsd: asNanoUsd(20n), tokens: 3, byok: false };
   const told = (number: number, name: OutcomeFact['outcome']) => outcome('r1', { attempt: number, outcome: name, toldByEdge: true });
   commit(kept, [attempt('r1', { ...fact, attempt: 1, retryOf: [] }), attempt('r1', { ...fact, attempt: 2, retryOf: [1] })], [told(2, 'DELIVERED'), told(1, 'SUPERSEDED')]);
-  expect(JSON.parse(kept.rows.at(-1)?.detail ?? '') as ChargeDetail).toEqual({ charged: [2], outcomes: [[1, 'SUPERSEDED', true], [2, 'DELIVERED', true]] });
+  expect(JSON.parse(String(kept.rows.at(-1)?.detail)) as ChargeDetail).toEqual({ charged: [2], outcomes: [[1, 'SUPERSEDED', true], [2, 'DELIVERED', true]] });
 });
 
 test('a correction has the time of its booking, and moves each figure from what was booked to what is right', () => {

@@ -5,6 +5,7 @@ import { asNanoUsd } from '@signalbox/kernel/money';
 import { priceCardOf } from '@signalbox/kernel/price-cards';
 import { areTokenCounts, ATTEMPT_COST_NANO_USD_MAX, completionTokens, costOf, NO_TOKENS, promptTokens, totalTokens, type PriceCard, type TokenCounts } from '@signalbox/kernel/tokens';
 import { attemptDetail } from './attempt-detail.js';
+import { JsonTexts, type KeptText } from './json-text.js';
 import type { AttemptMessage, OutcomeMessage } from './messages.js';
 import { shareText } from './shared-texts.js';
 import type { AttemptUsage } from './usage.js';
@@ -22,9 +23,9 @@ export interface CheckedAttempt {
   readonly endedAtMs: bigint;
   readonly usage: AttemptUsage;
   /** What the provider says it charged, without plugin fees; absent = it did not say, or an account's own credential paid. */
-  readonly toldNanoUsd?: bigint;
+  readonly toldNanoUsd?: bigint | undefined;
   /** A JSON object, not covered by the hash: an AttemptDetail, and more for people and reports. */
-  readonly detail: string;
+  readonly detail: string | KeptText;
 }
 
 export interface CheckedOutcome {
@@ -75,8 +76,8 @@ function restsOnCalls({ callsOnly = false, undelivered = false, clientLeft = fal
   return callsOnly && !undelivered && !clientLeft;
 }
 
-/** The attempt, or why it is refused. The cost is computed again from the card in the event. */
-export function checkAttempt(message: AttemptMessage): CheckedAttempt | Refusal {
+/** The attempt, or why it is refused. The cost is computed again from the card in the event. Its detail is added to `details`. */
+export function checkAttempt(message: AttemptMessage, details = new JsonTexts()): CheckedAttempt | Refusal {
   if (message.requestId === '' || message.accountId === '' || !isAttemptNumber(message.attempt)) return 'no_identity';
   const tokens: TokenCounts = message.tokens ?? NO_TOKENS;
   if (!areTokenCounts(tokens)) return 'absurd_tokens';
@@ -110,16 +111,19 @@ export function checkAttempt(message: AttemptMessage): CheckedAttempt | Refusal 
     periods: periodsOf(message),
     endedAtMs: BigInt(message.endedAtMs),
     usage: { model: shareText(message.model), promptTokens: promptTokens(tokens), completionTokens: completionTokens(tokens), savingsNanoUsd: BigInt(message.savingsNanoUsd), totalMs: message.totalMs, ttftMs: message.ttftMs },
-    detail: attemptDetail(message, retryOf, tokens, rests),
-    ...(told === undefined ? {} : { toldNanoUsd: told }),
+    detail: attemptDetail(message, retryOf, rests, details),
+    toldNanoUsd: told,
   };
 }
+
+/** What nearly all outcomes say. */
+const FIRST_DELIVERED: OutcomeFact = { attempt: 1, outcome: 'DELIVERED', toldByEdge: true };
 
 export function checkOutcome(message: OutcomeMessage): CheckedOutcome | Refusal {
   if (message.requestId === '' || message.accountId === '' || !isAttemptNumber(message.attempt)) return 'no_identity';
   const { outcome } = message;
   if (outcome !== 'DELIVERED' && outcome !== 'SUPERSEDED' && outcome !== 'DISCARDED') return 'unknown_outcome';
-  const fact: OutcomeFact = { attempt: message.attempt, outcome, toldByEdge: message.toldByEdge };
+  const fact: OutcomeFact = message.attempt === 1 && outcome === 'DELIVERED' && message.toldByEdge ? FIRST_DELIVERED : { attempt: message.attempt, outcome, toldByEdge: message.toldByEdge };
   // A round that was given up has no later one, so `followed` counts only with a delivery. The last round that is named ends the hold.
   const isFollowed = message.followed === true && outcome === 'DELIVERED';
   return { requestId: message.requestId, accountId: shareText(message.accountId), fact: isFollowed ? { ...fact, isFollowed } : fact };

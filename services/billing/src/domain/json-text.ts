@@ -1,4 +1,5 @@
-/** Writes the text of a JSON object member by member into a reused buffer, so that nothing but the text is allocated. */
+/** Writes JSON objects member by member, one behind the other in one buffer, so that nothing of them is on the heap. */
+import { hasDigits, writeDigits } from '@signalbox/ledger-core/digits';
 
 const SPACE_BYTES = 2_048;
 /** Enough for an integer, a name and the punctuation around them. */
@@ -12,26 +13,41 @@ const BACKSLASH = 0x5c;
 const OPEN = 0x7b;
 const CLOSE = 0x7d;
 
+/** One of the texts of a `JsonTexts`. */
+export class KeptText {
+  constructor(private readonly texts: JsonTexts, private readonly start: number, readonly bytes: number) {}
+
+  /** Copies it to `at` in `target`, which has room for it. */
+  copyTo(target: Buffer, at: number): void {
+    this.texts.space.copy(target, at, this.start, this.start + this.bytes);
+  }
+
+  toString(): string {
+    return this.texts.space.toString('utf8', this.start, this.start + this.bytes);
+  }
+}
+
 /** Names must be plain ASCII of at most 32 characters. Not re-entrant: one object is written from `begin` to `end` before the next. */
-export class JsonText {
-  private space = Buffer.allocUnsafeSlow(SPACE_BYTES);
+export class JsonTexts {
+  space: Buffer;
   private at = 0;
+  private start = 0;
   private isFirst = true;
-  private isAscii = true;
+
+  /** Reserves space for this many bytes of texts; grows if necessary. */
+  constructor(bytes = SPACE_BYTES) {
+    this.space = Buffer.allocUnsafeSlow(bytes);
+  }
 
   begin(): void {
-    this.at = 0;
-    this.isAscii = true;
+    this.start = this.at;
     this.brace();
   }
 
-  /** The whole text, without blanks. */
-  end(): string {
+  /** The object, without blanks. */
+  end(): KeptText {
     this.close();
-    const text = this.space.toString(this.isAscii ? 'latin1' : 'utf8', 0, this.at);
-    // Space that grew for a long text must not be kept for ever.
-    if (this.space.length > 16 * SPACE_BYTES) this.space = Buffer.allocUnsafeSlow(SPACE_BYTES);
-    return text;
+    return new KeptText(this, this.start, this.at - this.start);
   }
 
   /** Begins a member that is an object. */
@@ -54,7 +70,8 @@ export class JsonText {
   /** A member that is an integer or `true`. */
   plain(name: string, value: number | true): void {
     this.name(name);
-    this.ascii(String(value));
+    if (value !== true && hasDigits(value)) this.at = writeDigits(this.space, this.at, value);
+    else this.ascii(String(value));
   }
 
   numbers(name: string, values: readonly number[]): void {
@@ -89,7 +106,6 @@ export class JsonText {
       const code = value.charCodeAt(i);
       if (code < 0x20 || code > 0x7e || code === QUOTE || code === BACKSLASH) {
         this.at += space.write(JSON.stringify(value), at);
-        this.isAscii = false;
         return;
       }
       space[at + 1 + i] = code;

@@ -2,6 +2,7 @@
 import { chainHash, CHAIN_START, type ChainedRow } from '@signalbox/ledger-core/hash-chain';
 import type { Correction } from '@signalbox/ledger-core/fold';
 import { sumDeltas, totalDeltas, type ChargePeriods, type TotalDelta } from '@signalbox/ledger-core/totals';
+import type { KeptText } from './json-text.js';
 import { AttemptTally, dayOf, UsageTally, type AttemptDelta, type UsageDelta, type UsageFigures } from './usage.js';
 
 /** The end of an account's chain. */
@@ -19,7 +20,7 @@ export interface LedgerEntry extends ChainedRow {
   readonly keyId: string;
   readonly hash: string;
   /** A JSON object, AttemptDetail or ChargeDetail; not covered by the hash. */
-  readonly detail: string;
+  readonly detail: string | KeptText;
 }
 
 export interface BookedAccount {

@@ -63,7 +63,7 @@ test.each<readonly [string, readonly AttemptMessage[], readonly OutcomeMessage[]
 });
 
 test('text that Postgres cannot read as JSON never gets into the books', () => {
-  const { detail } = accepted(checkAttempt({ ...ended({}), routedFrom: 'a\0b', finishReason: 'st\0p' }));
+  const detail = String(accepted(checkAttempt({ ...ended({}), routedFrom: 'a\0b', finishReason: 'st\0p' })).detail);
   expect(detail).not.toContain('\\u0000');
   expect(JSON.parse(detail)).toMatchObject({ routed_from: 'a\uFFFDb', finish_reason: 'st\uFFFDp' });
 });

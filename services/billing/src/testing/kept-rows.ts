@@ -11,7 +11,7 @@ export function keptRows(entries: readonly LedgerEntry[], outcomes: readonly Che
   }));
   // Cost corrections do not concern a request's charge.
   const rows = entries.filter(({ appliesTo }) => appliesTo !== 'cost').map((entry): StoredRow =>
-    entry.kind === 'attempt' ? { ...entry, kind: 'attempt', detail: JSON.parse(entry.detail) as AttemptDetail } : { ...entry, kind: entry.kind, detail: JSON.parse(entry.detail) as ChargeDetail },
+    entry.kind === 'attempt' ? { ...entry, kind: 'attempt', detail: JSON.parse(String(entry.detail)) as AttemptDetail } : { ...entry, kind: entry.kind, detail: JSON.parse(String(entry.detail)) as ChargeDetail },
   );
   return [...told, ...rows];
 }
