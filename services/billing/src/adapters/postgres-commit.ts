@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import { assert } from '@signalbox/kernel/assert';
 import { CHAIN_START } from '@signalbox/ledger-core/hash-chain';
 import type { Conclude, Prepared, RunPrepared } from '@signalbox/sql/prepared';
-import { bookInParts, type Booking, type BookingInput } from '../domain/booking.js';
+import { bookInParts, byRequest, type Booking, type BookingInput } from '../domain/booking.js';
 import type { CheckedOutcome } from '../domain/check.js';
 import type { BookedAccount } from '../domain/open-account.js';
 import type { AccountTotals, CheckedRange, CommittedBatch, DeadEvent, ScopeTotals } from '../domain/ports.js';
@@ -177,6 +177,16 @@ async function bookAll(input: BookingInput): Promise<Booking> {
   }
 }
 
+/** All accounts that are named. */
+function accountsOf(ranges: readonly CheckedRange[]): string[] {
+  const ids = new Set<string>();
+  for (const { attempts, outcomes } of ranges) {
+    for (const { accountId } of attempts) ids.add(accountId);
+    for (const { accountId } of outcomes) ids.add(accountId);
+  }
+  return [...ids];
+}
+
 /** Ranges whose facts were taken out. Committing one again would move its writer's watermark past facts that were never booked. */
 const emptied = new WeakSet<CheckedRange>();
 
@@ -186,14 +196,14 @@ async function packBatch(run: RunPrepared, ranges: readonly CheckedRange[], peri
     assert(!emptied.has(range), 'A range is committed once; its message is read again for a second try.');
     emptied.add(range);
   }
-  const attempts = ranges.flatMap((each) => each.attempts.splice(0));
-  const outcomes = ranges.flatMap((each) => each.outcomes.splice(0));
-  const facts = [...attempts, ...outcomes];
-  const opened = await open(run, unique(ranges.map((each) => each.writer)), unique(facts.map((fact) => fact.accountId)), unique(facts.map((fact) => fact.requestId)), periods, nowMs);
-  const rows = new PackedRows(attempts.length);
+  const rows = new PackedRows(ranges.reduce((sum, { attempts }) => sum + attempts.length, 0));
+  const accountIds = accountsOf(ranges);
+  const told = byRequest(ranges);
+  for (const { attempts, outcomes } of ranges) attempts.length = outcomes.length = 0;
+  const opened = await open(run, unique(ranges.map((each) => each.writer)), accountIds, told.map(({ requestId }) => requestId), periods, nowMs);
   const counts = { attempt: 0, charge: 0, adjustment: 0 };
   const booking = await bookAll({
-    attempts, outcomes, nowMs,
+    told, nowMs,
     requests: requestsOf(opened.rows.flatMap(storedRows)),
     heads: new Map(opened.heads.map((row) => [row.account_id, { seq: row.seq, hash: row.hash, totalsSeq: row.totals_seq }])),
     books: periods.closed.size === 0 ? undefined : { closed: periods.closed, open: periods.openAt(nowMs, periods.closed) },

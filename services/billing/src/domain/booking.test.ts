@@ -9,7 +9,7 @@ import { book } from './booking.js';
 import type { CheckedAttempt, CheckedOutcome } from './check.js';
 import { NEW_HEAD, type AccountHead, type LedgerEntry } from './open-account.js';
 import { Recount } from './recount.js';
-import { ANNOUNCED_WAIT_MS, isSettled, requestsOf, ROUND_WAIT_MS, type ChargeDetail } from './request.js';
+import { ANNOUNCED_WAIT_MS, isSettled, requestsOf, RequestState, ROUND_WAIT_MS, type ChargeDetail } from './request.js';
 import type { UsageDelta } from './usage.js';
 
 const periods = { day: '2026-11-21', week: '2026-W47', month: '2026-11', plan: '2026-10' };
@@ -88,6 +88,27 @@ test('facts in any batches, with any repetition, give the same result as all at 
         prevHash = row.hash;
         return linked;
       }))).toBeUndefined();
+    }),
+    { numRuns: 500 },
+  );
+});
+
+test('a new request gets the same rows and sums whether it is booked without a state, as one delivered attempt is, or from its state', () => {
+  const anyRequest = fc.record({
+    number: fc.constantFrom(1, 1, 1, 2), retryOf: fc.constantFrom([], [], [3]), name: fc.constantFrom('DELIVERED' as const, 'DELIVERED' as const, 'DISCARDED' as const, 'SUPERSEDED' as const), toldOf: fc.constantFrom(0, 0, 1, -1), toldByEdge: fc.constantFrom(true, true, false), isFollowed: fc.constantFrom(false, false, true),
+    cost: fc.bigInt({ min: 0n, max: 10n ** 15n }), tokens: fc.nat(), byok: fc.boolean(), flags: fc.constantFrom([], ['suspect']), fees: fc.constantFrom(0n, 30n), told: fc.constantFrom(undefined, 0n, 40n), restsOnCalls: fc.boolean(),
+    month: fc.constantFrom('2026-10', '2026-11'), source: fc.constantFrom('provider', 'estimated'), totalMs: fc.nat(), savings: fc.bigInt({ min: -9n, max: 9n }),
+  });
+  fc.assert(
+    fc.property(fc.array(anyRequest, { minLength: 1, maxLength: 4 }), (each) => {
+      const attempts = each.map(({ number, retryOf, cost, tokens, byok, flags, fees, told, restsOnCalls, month, source, totalMs, savings }, index): CheckedAttempt => {
+        const plain = attempt(`r${index}`, { attempt: number, retryOf, costNanoUsd: asNanoUsd(cost), tokens, byok, ...(restsOnCalls ? { restsOnCalls } : {}) });
+        return { ...plain, flags, source, periods: { ...periods, month }, cardId: fees === 0n ? 'card' : cardIdWith('card', { feeNanoUsd: fees, bought: [] }), usage: { ...plain.usage, totalMs, savingsNanoUsd: savings }, ...(told === undefined ? {} : { toldNanoUsd: told }) };
+      });
+      const outcomes = each.map(({ number, name, toldOf, toldByEdge, isFollowed }, index) => outcome(`r${index}`, { attempt: Math.max(1, number + toldOf), outcome: name, toldByEdge, ...(isFollowed ? { isFollowed } : {}) }));
+      const input = { attempts, outcomes, heads: new Map(), nowMs: 9, books: { closed: new Set(['2026-10']), open: '2026-12' } };
+      // A state, even an empty one, is booked as any other.
+      expect(book({ ...input, requests: new Map() })).toEqual(book({ ...input, requests: new Map(attempts.map(({ requestId, accountId }) => [requestId, new RequestState(accountId)])) }));
     }),
     { numRuns: 500 },
   );

@@ -6,7 +6,7 @@ import { correctionOf, fold, isWhole } from '@signalbox/ledger-core/fold';
 import type { ChargePeriods } from '@signalbox/ledger-core/totals';
 import type { CheckedAttempt, CheckedOutcome } from './check.js';
 import { NEW_HEAD, OpenAccount, type AccountHead, type BookedAccount, type DraftEntry, type LedgerEntry } from './open-account.js';
-import { chargeDetail, RequestState, sourceOf, type AttemptSource } from './request.js';
+import { chargeDetail, plainChargeDetail, RequestState, sourceOf, type AttemptSource } from './request.js';
 import { FURTHER_FLAG, usageOf } from './usage.js';
 
 export interface Booking {
@@ -17,9 +17,17 @@ export interface Booking {
   readonly refused: readonly (CheckedAttempt | CheckedOutcome)[];
 }
 
+/** What a batch says about one request. */
+export interface ToldRequest {
+  readonly requestId: string;
+  /** Taken out once they are booked. */
+  attempts: readonly CheckedAttempt[];
+  outcomes: readonly CheckedOutcome[];
+}
+
 export interface BookingInput {
-  readonly attempts: readonly CheckedAttempt[];
-  readonly outcomes: readonly CheckedOutcome[];
+  /** As `byRequest` gives it. */
+  readonly told: readonly ToldRequest[];
   /** States of all requests that are named and exist; changed by the booking. */
   readonly requests: ReadonlyMap<string, RequestState>;
   /** Heads of all accounts that are named and exist. */
@@ -53,71 +61,104 @@ const FURTHER_FLAGS: readonly string[] = [FURTHER_FLAG];
 
 const NONE: readonly never[] = [];
 
-interface OpenRequest {
-  readonly state: RequestState;
-  /** New attempts in this batch. */
-  attempts: readonly CheckedAttempt[];
-  told: readonly CheckedOutcome[];
+/** Nearly all lists have one element, for which a list that grows would reserve many. */
+const added = <Fact>(facts: readonly Fact[], fact: Fact): readonly Fact[] => (facts.length === 0 ? [fact] : [...facts, fact]);
+
+/** Facts by request, in the order in which requests are named, those with attempts first. */
+export function byRequest(told: readonly { readonly attempts: readonly CheckedAttempt[]; readonly outcomes: readonly CheckedOutcome[] }[]): ToldRequest[] {
+  const places = new Map<string, ToldRequest>();
+  const requests: ToldRequest[] = [];
+  const add = (request: ToldRequest): void => {
+    places.set(request.requestId, request);
+    requests.push(request);
+  };
+  for (const { attempts } of told) {
+    for (const attempt of attempts) {
+      const known = places.get(attempt.requestId);
+      if (known === undefined) add({ requestId: attempt.requestId, attempts: [attempt], outcomes: NONE });
+      else known.attempts = added(known.attempts, attempt);
+    }
+  }
+  for (const { outcomes } of told) {
+    for (const outcome of outcomes) {
+      const known = places.get(outcome.requestId);
+      if (known === undefined) add({ requestId: outcome.requestId, attempts: NONE, outcomes: [outcome] });
+      else known.outcomes = added(known.outcomes, outcome);
+    }
+  }
+  return requests;
+}
+
+/** A batch while it is booked. */
+class OpenBatch {
+  readonly refused: (CheckedAttempt | CheckedOutcome)[] = [];
+  readonly unrecorded: CheckedOutcome[] = [];
+  readonly accounts = new Map<string, OpenAccount>();
+
+  constructor(private readonly input: BookingInput) {}
+
+  bookAll(requests: readonly ToldRequest[]): void {
+    for (const request of requests) {
+      this.book(request);
+      // What is booked may be garbage-collected between parts.
+      request.attempts = NONE;
+      request.outcomes = NONE;
+    }
+  }
+
+  /** One attempt row for each new attempt, then the charge row or an adjustment. */
+  private book({ requestId, attempts, outcomes }: ToldRequest): void {
+    const { requests, nowMs, books } = this.input;
+    const known = requests.get(requestId);
+    const [only] = attempts;
+    if (known === undefined && only !== undefined && attempts.length === 1 && isPlain(only, outcomes)) {
+      bookPlain(this.accountOf(only.accountId), only, books);
+      return;
+    }
+    const state = known ?? new RequestState((attempts[0] ?? outcomes[0])?.accountId ?? '');
+    let ended: readonly CheckedAttempt[] = NONE;
+    let told: readonly CheckedOutcome[] = NONE;
+    for (const attempt of attempts) if (this.isOf(state, attempt) && state.addAttempt(attempt.fact, attempt.keyId, attempt.periods, attempt)) ended = added(ended, attempt);
+    for (const outcome of outcomes) if (this.isOf(state, outcome) && state.addOutcome(outcome.fact)) told = added(told, outcome);
+    if (ended.length + told.length === 0) return;
+    const account = this.accountOf(state.accountId);
+    for (const attempt of ended) account.attempt(attemptRow(attempt, books), attempt.fact.byok);
+    if (!charge(account, requestId, state, nowMs, books)) this.unrecorded.push(...told);
+    // After the charge: an ordinary charge is packed into the row of the attempt right before it.
+    for (const attempt of ended) learn(account, attempt, books);
+  }
+
+  /** False if the fact names a different account than its request has: it is refused. */
+  private isOf({ accountId }: RequestState, fact: CheckedAttempt | CheckedOutcome): boolean {
+    if (fact.accountId === accountId) return true;
+    this.refused.push(fact);
+    return false;
+  }
+
+  private accountOf(accountId: string): OpenAccount {
+    let account = this.accounts.get(accountId);
+    if (account === undefined) this.accounts.set(accountId, (account = new OpenAccount(accountId, this.input.heads.get(accountId) ?? NEW_HEAD, this.input.addRow)));
+    return account;
+  }
 }
 
 /** Requests booked in one part; takes half a millisecond. */
 const PART_REQUESTS = 128;
 
-/** Books all facts, request by request: one attempt row for each new attempt, then its charge row or an adjustment. Yields after each part. */
-export function* bookInParts({ attempts, outcomes, requests, heads, nowMs, books, addRow }: BookingInput): Generator<undefined, Booking, undefined> {
-  const refused: (CheckedAttempt | CheckedOutcome)[] = [];
-  const unrecorded: CheckedOutcome[] = [];
-  const touched = new Map<string, OpenRequest>();
-  const accounts = new Map<string, OpenAccount>();
-
-  /** Undefined if the fact names a different account than its request has. */
-  const stateOf = ({ requestId, accountId }: CheckedAttempt | CheckedOutcome, open: OpenRequest | undefined): RequestState | undefined => {
-    const state = open?.state ?? requests.get(requestId) ?? new RequestState(accountId);
-    return state.accountId === accountId ? state : undefined;
-  };
-
-  for (const attempt of attempts) {
-    const open = touched.get(attempt.requestId);
-    const state = stateOf(attempt, open);
-    if (state === undefined) refused.push(attempt);
-    else if (state.addAttempt(attempt.fact, attempt.keyId, attempt.periods, attempt)) {
-      if (open === undefined) touched.set(attempt.requestId, { state, attempts: [attempt], told: NONE });
-      else open.attempts = [...open.attempts, attempt];
-    }
+/** Books all facts, request by request, and yields after each part. */
+export function* bookInParts(input: BookingInput): Generator<undefined, Booking, undefined> {
+  const batch = new OpenBatch(input);
+  for (let from = 0; from < input.told.length; from += PART_REQUESTS) {
+    if (from > 0) yield;
+    batch.bookAll(input.told.slice(from, from + PART_REQUESTS));
   }
-  for (const outcome of outcomes) {
-    const open = touched.get(outcome.requestId);
-    const state = stateOf(outcome, open);
-    if (state === undefined) refused.push(outcome);
-    else if (state.addOutcome(outcome.fact)) {
-      if (open === undefined) touched.set(outcome.requestId, { state, attempts: NONE, told: [outcome] });
-      else open.told = open.told.length === 0 ? [outcome] : [...open.told, outcome];
-    }
-  }
-
-  let inPart = 0;
-  for (const [requestId, { state, attempts: ended, told }] of touched) {
-    if (inPart === PART_REQUESTS) {
-      inPart = 0;
-      yield;
-    }
-    inPart += 1;
-    let account = accounts.get(state.accountId);
-    if (account === undefined) accounts.set(state.accountId, (account = new OpenAccount(state.accountId, heads.get(state.accountId) ?? NEW_HEAD, addRow)));
-    for (const attempt of ended) account.attempt(attemptRow(attempt, books), attempt.fact.byok);
-    if (!charge(account, requestId, state, nowMs, books)) unrecorded.push(...told);
-    // After the charge: an ordinary charge is packed into the row of the attempt right before it.
-    for (const attempt of ended) learn(account, attempt, books);
-    // What is booked may be garbage-collected between parts.
-    touched.delete(requestId);
-  }
-  return { outcomes: unrecorded, accounts: [...accounts.values()].map((account) => account.booked()), refused };
+  return { outcomes: batch.unrecorded, accounts: [...batch.accounts.values()].map((account) => account.booked()), refused: batch.refused };
 }
 
 /** Books all facts in one go and also returns the rows. */
-export function book(input: Omit<BookingInput, 'addRow'>): Booking & { readonly rows: readonly LedgerEntry[] } {
+export function book({ attempts, outcomes, ...input }: Omit<BookingInput, 'addRow' | 'told'> & { readonly attempts: readonly CheckedAttempt[]; readonly outcomes: readonly CheckedOutcome[] }): Booking & { readonly rows: readonly LedgerEntry[] } {
   const rows: LedgerEntry[] = [];
-  const parts = bookInParts({ ...input, addRow: (row) => rows.push(row) });
+  const parts = bookInParts({ ...input, told: byRequest([{ attempts, outcomes }]), addRow: (row) => rows.push(row) });
   for (;;) {
     const part = parts.next();
     if (part.done === true) return { ...part.value, rows };
@@ -154,6 +195,28 @@ function isFurther({ bookedAttempts, countedAs, sources }: RequestState, charged
   return (countedAs !== undefined && charged.includes(countedAs)) || (counted?.provider === latest?.provider && counted?.usage.model === latest?.usage.model);
 }
 
+/** Whether these facts are a whole request, charged for its one attempt, as nearly all are. */
+function isPlain({ accountId, fact }: CheckedAttempt, outcomes: readonly CheckedOutcome[]): boolean {
+  const [told] = outcomes;
+  return told !== undefined && outcomes.length === 1 && told.accountId === accountId && fact.attempt === 1 && fact.retryOf.length === 0 && told.fact.attempt === 1 && told.fact.outcome === 'DELIVERED' && told.fact.toldByEdge && told.fact.isFollowed !== true;
+}
+
+/** Books a plain request of which nothing is known yet: the same rows and sums that its state would give, without making one. */
+function bookPlain(account: OpenAccount, attempt: CheckedAttempt, books: Books | undefined): void {
+  const { requestId, fact, usage } = attempt;
+  const { byok, costNanoUsd, tokens } = fact;
+  const row = attemptRow(attempt, books);
+  account.attempt(row, byok);
+  const charged = { ...row, kind: 'charge' as const, amountNanoUsd: byok ? 0n : costNanoUsd, flags: NO_FLAGS, detail: plainChargeDetail(fact.attempt) };
+  account.append(charged);
+  account.charge(charged, bookedTo(attempt.periods, books), usage.model, {
+    requests: 1, tokens: byok ? 0 : tokens, byokTokens: byok ? tokens : 0, promptTokens: usage.promptTokens, completionTokens: usage.completionTokens, costNanoUsd, chargeNanoUsd: charged.amountNanoUsd,
+    feesNanoUsd: byok ? 0n : feesOfAttempt(costNanoUsd, attempt.cardId).feeNanoUsd, adjustedNanoUsd: 0n, savingsNanoUsd: usage.savingsNanoUsd, totalMs: usage.totalMs, ttftMs: usage.ttftMs,
+  });
+  account.settled(requestId);
+  learn(account, attempt, books);
+}
+
 /** Adds the charge row or adjustment that the request's facts require. False = none is required. */
 function charge(account: OpenAccount, requestId: string, state: RequestState, nowMs: number, books: Books | undefined): boolean {
   const right = fold(state.facts);
@@ -182,7 +245,7 @@ function charge(account: OpenAccount, requestId: string, state: RequestState, no
     detail: chargeDetail(state.facts, charged), hash: '',
   };
   account.append(row);
-  account.charge(row, periods, correction, source?.usage.model ?? '', usageOf(state, correction, charged, flags));
+  account.charge(row, periods, source?.usage.model ?? '', usageOf(state, correction, charged, flags));
   if (isWhole(state.facts)) account.settled(requestId);
   return true;
 }

@@ -1,6 +1,5 @@
 /** The state of an account while a batch adds rows to it: sequence, hash chain, sums. */
 import { chainHash, CHAIN_START, type ChainedRow } from '@signalbox/ledger-core/hash-chain';
-import type { Correction } from '@signalbox/ledger-core/fold';
 import { sumDeltas, totalDeltas, type ChargePeriods, type TotalDelta } from '@signalbox/ledger-core/totals';
 import type { KeptText } from './json-text.js';
 import { AttemptTally, dayOf, UsageTally, type AttemptDelta, type UsageDelta, type UsageFigures } from './usage.js';
@@ -106,13 +105,13 @@ export class OpenAccount {
   }
 
   /** Adds a charge or adjustment row, already appended, to the sums; `periods` are those it is booked to. */
-  charge({ requestId, keyId, period, provider, atMs }: DraftEntry, periods: ChargePeriods, { amountNanoUsd, tokens, byokTokens }: Correction, model: string, figures: UsageFigures): void {
+  charge({ requestId, keyId, period, provider, atMs, amountNanoUsd }: DraftEntry, periods: ChargePeriods, model: string, figures: UsageFigures): void {
     this.#charged.push(requestId);
     this.#usage.add({ period, day: dayOf(atMs), model, provider, keyId }, figures);
     const group = this.#groupOf(keyId, periods);
     group.chargeNanoUsd += amountNanoUsd;
-    group.tokens += tokens;
-    group.byokTokens += byokTokens;
+    group.tokens += figures.tokens;
+    group.byokTokens += figures.byokTokens;
   }
 
   #groupOf(keyId: string, periods: ChargePeriods): Group {
