@@ -20,3 +20,8 @@ process.stdout.write(JSON.stringify({ own, after: getPriority(), others: others.
   expect(others.length).toBeGreaterThan(0);
   expect(others.every((niceness) => niceness === Math.min(19, own + 3))).toBe(true);
 });
+
+test('V8 knows every flag that a process sets for itself on this Node line', () => {
+  const { status, stderr } = spawnSync(process.execPath, ['--input-type=module', '-e', `import { tuneProcess } from ${JSON.stringify(BUILT)}; tuneProcess();`], { encoding: 'utf8', cwd: fileURLToPath(new URL('.', import.meta.url)) });
+  expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
+});
