@@ -57,15 +57,42 @@ test('nor are so many that they would fill the memory', async () => {
 
 const UPGRADE = 'connection: Upgrade, HTTP2-Settings\r\nupgrade: h2c\r\nhttp2-settings: AAMAAABkAAQ\r\n';
 
-test('a request that offers another protocol is answered in this one, and ends its connection: what came with it cannot be read', async () => {
-  expect((await readRaw(door.raw(chatText(door.key, BODY, { lines: UPGRADE }) + chatText(door.key, BODY)))).match(/^HTTP\/1\.1 .*|^connection: .*|"content":"ok"/gim)).toEqual(['HTTP/1.1 200 OK', 'Connection: close', '"content":"ok"']);
+test('a request that offers another protocol is answered in this one; the answer ends the connection unless it is certain that nothing came with the request', async () => {
+  const text = chatText(door.key, BODY, { lines: UPGRADE });
+  const chunked = text.replace(/content-length: \d+/, 'transfer-encoding: chunked').replace(BODY, `${BODY.length.toString(16)}\r\n${BODY}\r\n0\r\n\r\n`);
+  for (const sent of [text + chatText(door.key, BODY), chunked, text.replace('upgrade: h2c', 'upgrade:  h2c')]) {
+    expect((await readRaw(door.raw(sent))).match(/^HTTP\/1\.1 .*|^connection: .*|"content":"ok"/gim)).toEqual(['HTTP/1.1 200 OK', 'Connection: close', '"content":"ok"']);
+  }
   expect(await readRaw(door.raw(`GET /v1/models HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${door.key}\r\n${UPGRADE}\r\n`))).toMatch(/^HTTP\/1\.1 200 [^]*^connection: close/im);
-  expect([door.neighbours.calls.length, door.metrics.inFlight()]).toEqual([1, 0]);
+  expect([door.neighbours.calls.length, door.metrics.inFlight()]).toEqual([3, 0]);
+});
+
+test('a client that offers another protocol with each request keeps its connection, in however many pieces its requests arrive', async () => {
+  const socket = door.raw('');
+  let told = '';
+  socket.on('data', (bytes: Buffer) => (told += bytes.toString()));
+  const answers = (): readonly string[] => told.match(/HTTP\/1\.1 .*|^connection: .*|"content":"ok"/gim) ?? [];
+  const kept = ['HTTP/1.1 200 OK', 'Connection: keep-alive', '"content":"ok"'];
+  for (const [count, lines] of [[1, UPGRADE], [2, UPGRADE], [3, '']] as const) {
+    const text = chatText(door.key, BODY, { lines });
+    const head = text.indexOf('\r\n\r\n') + 4;
+    for (const piece of [text.slice(0, 30), text.slice(30, head), text.slice(head, head + 9), text.slice(head + 9)]) {
+      socket.write(piece);
+      await oneTurn();
+    }
+    await until(() => answers().length === 3 * count && told.endsWith('}'));
+  }
+  expect(answers()).toEqual([...kept, ...kept, ...kept]);
+  // What came before is not counted any more: behind another request it is not certain that nothing was lost.
+  socket.write(chatText(door.key, BODY, { lines: UPGRADE }));
+  await until(() => answers().length === 12);
+  expect(answers().slice(9)).toEqual(['HTTP/1.1 200 OK', 'Connection: close', '"content":"ok"']);
+  expect([door.neighbours.calls.length, door.metrics.inFlight()]).toEqual([4, 0]);
 });
 
 test.each([
   ['the rest of a request whose beginning was lost', chatText('none', BODY), 40],
-  ['a whole request, and what is none', `${chatText('none', BODY)}NONSENSE\r\n\r\n`, 0],
+  ['a whole request behind an empty line that was lost, and what is none', `\r\n${chatText('none', BODY)}NONSENSE\r\n\r\n`, 2],
 ])('nor does %s cut the stream before it', async (_what, behind, lost) => {
   let call: PlayedCall | undefined;
   door.neighbours.scripts.set('a', (played) => void (call = played));

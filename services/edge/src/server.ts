@@ -19,6 +19,7 @@ const CHAT_PATH = '/v1/chat/completions';
 const HEADER_BYTES_MAX = 16 * 1_024;
 /** Pipelined requests that may wait on one connection for earlier answers. node:http accepts all that arrive, and would keep their answers in memory even for a client that reads none. */
 const PIPELINED_MAX = 32;
+const CRLF_BYTES = 2;
 const TIMED_OUT = 'ERR_HTTP_REQUEST_TIMEOUT';
 /** A client or proxy that speaks HTTP/2 without asking. */
 const HTTP_2 = 'HPE_PAUSED_H2_UPGRADE';
@@ -49,6 +50,26 @@ export function createPublicServer({ chat, site, gate, makeId, clock, isFull, is
   const answering = new WeakMap<Socket, ServerResponse>();
   /** Connections that end with an answer under way, and whose parser has lost its place in what comes behind. */
   const deaf = new WeakSet<Socket>();
+  /** Connections whose bytes are all known to belong to requests that were read: how many there were at the end of the latest. */
+  const heardBytes = new WeakMap<Socket, number>();
+  /**
+   * No other protocol is spoken here. node:http drops what arrives together with the end of a request that offers one. So its
+   * answer ends the connection, unless the count of bytes shows that nothing was dropped.
+   */
+  const declineUpgrade = (request: IncomingMessage, response: ServerResponse, bytesBefore: number | undefined): void => {
+    const { socket } = request;
+    const mayStay = response.shouldKeepAlive;
+    response.shouldKeepAlive = false;
+    deaf.add(socket);
+    const ownBytes = bytesOf(request);
+    if (bytesBefore === undefined || ownBytes === undefined) return;
+    request.once('end', () => {
+      if (socket.bytesRead !== bytesBefore + ownBytes || response.headersSent) return;
+      deaf.delete(socket);
+      heardBytes.set(socket, socket.bytesRead);
+      response.shouldKeepAlive = mayStay && isOpen();
+    });
+  };
   /** False when too many requests wait already. */
   const mayWait = ({ socket }: IncomingMessage, response: ServerResponse): boolean => {
     const waiting = waitingOn(socket);
@@ -65,15 +86,13 @@ export function createPublicServer({ chat, site, gate, makeId, clock, isFull, is
   };
   const listener = (request: IncomingMessage, response: ServerResponse): void => {
     const isBehindLast = response.socket === null && answering.get(request.socket)?.shouldKeepAlive === false;
+    const bytesBefore = answering.has(request.socket) ? heardBytes.get(request.socket) : 0;
+    heardBytes.delete(request.socket);
     answering.set(request.socket, response);
     response.on('error', ignore);
     // The header alone would have node:http close before the body is through.
     if (isBehindLast || !isOpen()) response.shouldKeepAlive = false;
-    if (request.headers.upgrade !== undefined) {
-      // No other protocol is spoken here. node:http drops what arrived together with the end of such a request, so nothing behind it can be read.
-      response.shouldKeepAlive = false;
-      deaf.add(request.socket);
-    }
+    if (request.headers.upgrade !== undefined) declineUpgrade(request, response, bytesBefore);
     if (response.socket === null && !mayWait(request, response)) {
       gate.fail(response, makeId('call'), apiError('overloaded', { retryAfterMs: 1_000 }));
       return;
@@ -151,6 +170,14 @@ export function createPublicServer({ chat, site, gate, makeId, clock, isFull, is
   };
   server.on('clientError', endBadly);
   return server;
+}
+
+/** Bytes of a whole request as clients usually write it, one space behind each colon; undefined for a body in chunks, whose sizes are not told. */
+function bytesOf({ method = '', url = '', httpVersion, headers, rawHeaders }: IncomingMessage): number | undefined {
+  if (headers['transfer-encoding'] !== undefined) return undefined;
+  const lines = [`${method} ${url} HTTP/${httpVersion}`, ''];
+  for (let i = 0; i < rawHeaders.length; i += 2) lines.push(`${rawHeaders[i] ?? ''}: ${rawHeaders[i + 1] ?? ''}`);
+  return lines.reduce((sum, line) => sum + line.length + CRLF_BYTES, 0) + Number(headers['content-length'] ?? 0);
 }
 
 /**
