@@ -59,7 +59,7 @@ import { recoverLeftDirectories } from './recover.js';
 import { serviceSettings } from './service-settings.js';
 import { tellOperator } from './tell-operator.js';
 import { beginLateWorkers } from './late-workers.js';
-import { possibleWorkers, providerSettings, wantedWorkers, type Environment, type WantedWorker } from './wanted-workers.js';
+import { adviceOn, type Environment, possibleWorkers, providerSettings, type WantedWorker, wantedWorkers } from './wanted-workers.js';
 
 /** Build output of the dashboard. */
 const DASHBOARD_DIR = fileURLToPath(new URL('../../../services/dashboard/dist/site', import.meta.url));
@@ -172,7 +172,8 @@ export async function startStandalone(environment: Environment, opening: Promise
     const settings = { ...common, ...serviceSettings('worker', environment), WAL_DIR: walDir, ACCOUNTS_ADDRS: accounts.address, QUOTA_ADDRS: quota.address, BILLING_ADDRS: billing.address };
     const compose = workerComposer(environment, ollama, settings, surroundings, bus);
     const wanted = wantedWorkers(environment, ollama !== undefined);
-    if (wanted.length === 0) tellOperator("signalbox: no provider is enabled: set a provider's credential, such as OPENAI_API_KEY, or SIMULATOR=on; until then only accounts with their own credentials are served");
+    const advice = adviceOn(wanted, environment);
+    if (advice !== undefined) tellOperator(`signalbox: ${advice}`);
     const workers = await Promise.all(wanted.map(async (worker) => [worker.provider, await start(compose(worker))] as const));
     tellWorkers(new Map(workers.map(([provider, { address }]) => [provider, [address]])));
     const late = new Map<string, { readonly worker: WantedWorker; readonly port: number }>(await Promise.all(possibleWorkers(environment, wanted).map(async (worker) => [worker.provider, { worker, port: await quietPort() }] as const)));

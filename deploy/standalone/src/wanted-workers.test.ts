@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { possibleWorkers, providerSettings, wantedWorkers } from './wanted-workers.js';
+import { adviceOn, possibleWorkers, providerSettings, wantedWorkers } from './wanted-workers.js';
 
 const providersOf = (environment: Readonly<Record<string, string>>): readonly string[] => wantedWorkers(environment).map(({ service, provider }) => `${service}/${provider}`);
 
@@ -19,6 +19,17 @@ test.each([
   ['one that the operator named takes its place', { OLLAMA_BASE_URL: 'http://x' }, ['worker-ollama/ollama']],
 ])('Ollama: %s', (_what, environment, expected) => {
   expect(wantedWorkers(environment, true).map(({ service, provider }) => `${service}/${provider}`)).toEqual(expected);
+});
+
+test.each<[string, Readonly<Record<string, string>>, boolean, string | undefined]>([
+  ['nothing was set', {}, false, 'a simulator answers'],
+  ['nothing was set, and Ollama was come upon', {}, true, undefined],
+  ['the simulator was asked for', { SIMULATOR: 'on' }, false, undefined],
+  ['the simulator was refused', { SIMULATOR: 'off' }, false, 'no provider is enabled'],
+  ['a credential was set', { OPENAI_API_KEY: 'a' }, false, undefined],
+])('where %s, the operator is told how real models come, or nothing', (_what, environment, hasOllama, told) => {
+  const advice = adviceOn(wantedWorkers(environment, hasOllama), environment);
+  expect(advice === undefined ? undefined : told !== undefined && advice.includes(told) && advice.includes('OPENAI_API_KEY')).toBe(told === undefined ? undefined : true);
 });
 
 test('own credentials may call for any provider that the operator does not have, never for the operator’s own machines', () => {

@@ -44,6 +44,13 @@ export function wantedWorkers(environment: Environment, hasOllama = false): read
   return wanted;
 }
 
+/** What the operator is told when nobody but the simulator answers, or nobody at all; undefined where that was asked for or real models are served. */
+export function adviceOn(wanted: readonly WantedWorker[], environment: Environment): string | undefined {
+  if (wanted.length === 0) return "no provider is enabled: set a provider's credential, such as OPENAI_API_KEY, or SIMULATOR=on; until then only accounts with their own credentials are served";
+  if (environment['SIMULATOR'] === 'on' || wanted.some(({ service }) => service !== 'worker-sim')) return undefined;
+  return "no provider's credential is set, so a simulator answers. For real models set one, such as OPENAI_API_KEY, in the environment or in .env, and start again";
+}
+
 /**
  * Workers that accounts' own credentials may need, besides those that are started anyway. BYOK_PROVIDERS lists them,
  * separated by commas; `off` = none; default: every provider whose address does not depend on the operator. Unknown names were refused before (provider-settings.ts).
