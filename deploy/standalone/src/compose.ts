@@ -59,7 +59,7 @@ import { recoverLeftDirectories } from './recover.js';
 import { serviceSettings } from './service-settings.js';
 import { tellOperator } from './tell-operator.js';
 import { beginLateWorkers } from './late-workers.js';
-import { adviceOn, type Environment, possibleWorkers, providerSettings, type WantedWorker, wantedWorkers } from './wanted-workers.js';
+import { adviceOn, possibleWorkers, providerSettings, wantedWorkers, type Environment, type WantedWorker } from './wanted-workers.js';
 
 /** Build output of the dashboard. */
 const DASHBOARD_DIR = fileURLToPath(new URL('../../../services/dashboard/dist/site', import.meta.url));

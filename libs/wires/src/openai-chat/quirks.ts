@@ -1,9 +1,10 @@
 /** What hosts of the OpenAI wire do unlike OpenAI, and a request's fields as such a host takes them. */
 import { isObject, type JsonObject } from '../canonical.js';
-import { hasCacheControl, plainText } from '../chat-turns.js';
+import { plainText } from '../chat-turns.js';
 import { LongStrings } from '../long-strings.js';
 import { namedContent } from '../speakers.js';
 import { takeTurns } from './alternating.js';
+import { CACHE_FIELD, lastMarked, lastMarkedParts, marksLeft, mayHoldMarks, withBreakpoint, withCacheMark, withMarkBeside, withMarkInContent, withoutCacheMark } from './cache-marks.js';
 import { thoughtOf, type ThoughtName } from './thoughts.js';
 
 export interface ChatRequestField {
@@ -181,18 +182,6 @@ const CALL_PLACE = 'index';
 const CALL_PLACE_MARK = `"${CALL_PLACE}"`;
 /** In a text of a client's its quotes are escaped. */
 const TEXT_PART_MARK = '"text"';
-const CACHE_FIELD = 'cache_control';
-const CACHE_MARK = `"${CACHE_FIELD}"`;
-/** Of five minutes: what an hour costs to write is in no price card. */
-const PLAIN_MARK = { type: 'ephemeral' };
-/** Behind OpenRouter more are refused by Anthropic; Alibaba has the same limit. */
-const CACHE_MARKS_MAX = 4;
-const BREAKPOINT_FIELD = 'prompt_cache_breakpoint';
-const BREAKPOINT_MARK = `"${BREAKPOINT_FIELD}"`;
-/** Of the lifetime that the price card is for. */
-const PLAIN_BREAKPOINT = { mode: 'explicit' };
-/** Letters and the like that nobody has to escape: a name may be written so. */
-const ASCII_ESCAPES = ['\\u002', '\\u003', '\\u004', '\\u005', '\\u006', '\\u007'] as const;
 
 function isKept(name: string, { messageFields, thoughtFields, takesCacheMarks }: ChatQuirks): boolean {
   if (name === CACHE_FIELD && !takesCacheMarks) return false;
@@ -204,67 +193,6 @@ function adaptToolCall(call: unknown, quirks: ChatQuirks): unknown {
   if (!isObject(call)) return call;
   const kept = quirks.messageFields === undefined ? Object.fromEntries(Object.entries(call).filter(([name]) => name !== CALL_PLACE && isKept(name, quirks))) : picked(call, ['id', 'type', 'function']);
   return withoutCacheMark(quirks.shortToolCallIds && typeof kept['id'] === 'string' ? { ...kept, id: shortId(kept['id']) } : kept);
-}
-
-function withoutCacheMark<Holder>(holder: Holder): Holder | JsonObject {
-  if (!isObject(holder) || !Object.hasOwn(holder, CACHE_FIELD)) return holder;
-  const { [CACHE_FIELD]: _mark, ...rest } = holder;
-  return rest;
-}
-
-/** With its mark as the host may have it: plain, or not at all. */
-function withCacheMark(holder: unknown, { takesCacheMarks }: ChatQuirks): unknown {
-  const rest = withoutCacheMark(holder);
-  return takesCacheMarks && isObject(holder) && hasCacheControl(holder) ? { ...(rest as JsonObject), [CACHE_FIELD]: PLAIN_MARK } : rest;
-}
-
-/** A message's own mark as one on its last part: no host reads it on the message, and OpenRouter never answers where a result has one there. */
-function withMarkInContent(message: JsonObject, { takesCacheMarks }: ChatQuirks): JsonObject {
-  const rest = withoutCacheMark(message);
-  if (!takesCacheMarks || !hasCacheControl(message)) return rest;
-  const { content } = rest;
-  const parts: readonly unknown[] = typeof content === 'string' && content.trim() !== '' ? [{ type: 'text', text: content }] : Array.isArray(content) ? content : [];
-  const last = parts.at(-1);
-  return isObject(last) ? { ...rest, content: [...parts.slice(0, -1), { ...last, [CACHE_FIELD]: PLAIN_MARK }] } : rest;
-}
-
-interface MarksLeft {
-  marks: number;
-}
-
-/** The last of the holders keep their marks, as many as are left. */
-function lastMarked(holders: readonly unknown[], left: MarksLeft): readonly unknown[] {
-  return holders.toReversed().map((holder) => {
-    if (!isObject(holder) || !hasCacheControl(holder)) return holder;
-    left.marks -= 1;
-    return left.marks < 0 ? withoutCacheMark(holder) : holder;
-  }).toReversed();
-}
-
-function lastMarkedParts(messages: readonly unknown[], { takesCacheMarks }: ChatQuirks): readonly unknown[] {
-  if (!takesCacheMarks) return messages;
-  const left = { marks: CACHE_MARKS_MAX };
-  return messages.toReversed().map((message) => (isObject(message) && Array.isArray(message['content']) ? { ...message, content: lastMarked(message['content'], left) } : message)).toReversed();
-}
-
-/** Marks that a request may have beside those of its messages, which are adapted already. */
-function marksLeft(messages: Uint8Array | undefined): number {
-  if (messages === undefined || !bufferOf(messages).includes(CACHE_MARK)) return CACHE_MARKS_MAX;
-  const list = new LongStrings(messages).parse();
-  const parts = (Array.isArray(list) ? (list as readonly unknown[]) : []).flatMap((message): readonly unknown[] => (isObject(message) && Array.isArray(message['content']) ? message['content'] : []));
-  return CACHE_MARKS_MAX - parts.filter((part) => isObject(part) && hasCacheControl(part)).length;
-}
-
-/** Where the host refuses marks, one that is hidden is the client's own loss; where it reads them it is the operator's. */
-function mayHoldMarks(json: Buffer, { takesCacheMarks, breakpointModels }: ChatQuirks): boolean {
-  if (json.includes(CACHE_MARK) || json.includes(BREAKPOINT_MARK)) return true;
-  return (takesCacheMarks || breakpointModels !== undefined) && ASCII_ESCAPES.some((escape) => json.includes(escape));
-}
-
-function withBreakpoint(part: unknown, { breakpointModels }: ChatQuirks, isAssistant: boolean): unknown {
-  if (!isObject(part) || !Object.hasOwn(part, BREAKPOINT_FIELD)) return part;
-  const { [BREAKPOINT_FIELD]: told, ...rest } = part;
-  return breakpointModels !== undefined && !isAssistant && isObject(told) ? { ...rest, [BREAKPOINT_FIELD]: PLAIN_BREAKPOINT } : rest;
 }
 
 function adaptPart(told: unknown, quirks: ChatQuirks, isAssistant: boolean): unknown {
@@ -356,20 +284,12 @@ function adaptMessages(value: Uint8Array, quirks: ChatQuirks): Uint8Array {
   return strings.write(JSON.stringify(quirks.endsWithUser ? toldToGoOn(answered) : answered));
 }
 
-/** With its mark, if it has one, where hosts read it: beside the function. What is called so in a schema stays. */
-function adaptTool(tool: unknown, quirks: ChatQuirks): unknown {
-  if (!isObject(tool)) return tool;
-  const fn = tool['function'];
-  const isMarked = hasCacheControl(tool) || (isObject(fn) && hasCacheControl(fn));
-  return withCacheMark({ ...tool, ...(isObject(fn) ? { function: withoutCacheMark(fn) } : {}), ...(isMarked ? { [CACHE_FIELD]: PLAIN_MARK } : {}) }, quirks);
-}
-
 /** The tools with plain marks of a cache, those for which the messages leave room, or with none. They come first in a prompt: later marks cover them. */
 function adaptTools(value: Uint8Array, quirks: ChatQuirks, messages: Uint8Array | undefined): Uint8Array {
   if (!mayHoldMarks(bufferOf(value), quirks)) return value;
   const tools = parsed(value);
   if (!Array.isArray(tools)) return value;
-  const adapted = (tools as readonly unknown[]).map((tool) => adaptTool(tool, quirks));
+  const adapted = (tools as readonly unknown[]).map((tool) => withMarkBeside(tool, quirks));
   return json(quirks.takesCacheMarks ? lastMarked(adapted, { marks: marksLeft(messages) }) : adapted);
 }
 
