@@ -1,24 +1,25 @@
 /** The client's end of one link: one connection, many calls. */
-import { Client, Metadata, type ClientDuplexStream } from '@grpc/grpc-js';
-import type { Clock, Timer } from '@signalbox/kernel/clock';
+import type { Clock, RandomBytes, Timer } from '@signalbox/kernel/clock';
 import { Fault, toFault } from '@signalbox/kernel/fault';
 import type { RpcTls } from '@signalbox/runtime/tls-files';
-import { asBytes, clientOptions, INSTANCE, type Keepalive } from './channel.js';
+import type { Keepalive } from './channel.js';
 import type { CallCarrier, ClientCall } from './client-call.js';
 import { detailToFault, faultToDetail, toUint32 } from './fault-status.js';
 import { CreditedReceiver, CreditedSender, sendAll } from './flow.js';
 import { decodeBatch } from './link-codec.js';
+import { dialLink } from './link-dialer.js';
 import { ITEM, LinkItem, LIVE_CALLS_MAX } from './link-item.js';
+import type { LinkTransport } from './link-transport.js';
 import { Listening } from './listening.js';
 import { LiveCalls } from './live-calls.js';
 import { Outbox } from './outbox.js';
-import { clientCredentials } from './tls.js';
 
 export interface LinkClientOptions {
   readonly address: string;
   /** gRPC path of the area's Link. */
   readonly path: string;
   readonly clock: Clock;
+  readonly randomBytes: RandomBytes;
   readonly keepalive: Keepalive;
   readonly tls: RpcTls;
   readonly onReady: (link: LinkClient) => void;
@@ -59,8 +60,7 @@ export class LinkClient implements CallCarrier {
   peer: LinkPeer;
   /** Monotonic milliseconds. */
   readyAtMs = Infinity;
-  private readonly client: Client;
-  private readonly stream: ClientDuplexStream<Buffer, Buffer>;
+  private readonly transport: LinkTransport;
   private readonly outbox: Outbox;
   private readonly entries = new LiveCalls<Entry>();
   private readonly listening: Listening<ClientCall>;
@@ -75,16 +75,12 @@ export class LinkClient implements CallCarrier {
 
   constructor(private readonly options: LinkClientOptions) {
     this.peer = { address: options.address, instance: '', replica: {} };
-    this.client = new Client(options.address, clientCredentials(options.tls), clientOptions(options.keepalive));
-    this.stream = this.client.makeBidiStreamRequest(options.path, asBytes, asBytes, new Metadata());
-    this.outbox = new Outbox((batch) => this.stream.write(batch));
+    this.outbox = new Outbox((batch) => this.transport.write(batch));
     this.listening = new Listening<ClientCall>({ clock: options.clock, waiting: this.waiting, ask: () => this.outbox.control(new LinkItem(0, ITEM.ping)), lose: this.lose });
     this.connectTimer = options.clock.setTimer(CONNECT_TIMEOUT_MS, () => this.close(), { unref: true });
-    this.stream.on('metadata', this.becomeReady);
-    this.stream.on('data', this.receive);
-    this.stream.on('drain', () => this.outbox.unblock());
-    this.stream.on('error', () => this.close());
-    this.stream.on('end', () => this.close());
+    const { address, path, clock, randomBytes, keepalive, tls } = options;
+    const listener = { onBatch: this.receive, onDrain: () => this.outbox.unblock(), onEnd: () => this.close(), onClosed: () => this.close() };
+    this.transport = dialLink({ address, path, clock, randomBytes, keepalive, tls, listener, onReady: this.becomeReady });
   }
 
   hasRoom(): boolean {
@@ -171,8 +167,7 @@ export class LinkClient implements CallCarrier {
     this.outbox.close();
     const unsent: ClientCall[] = [];
     const entries = this.entries.takeAll();
-    this.stream.cancel();
-    this.client.close();
+    this.transport.close();
     const fault = new Fault('link_lost', 'the link broke during the call');
     for (const entry of entries) {
       entry.call.carrier = undefined;
@@ -182,9 +177,9 @@ export class LinkClient implements CallCarrier {
     this.options.onClosed(this, unsent);
   }
 
-  private readonly becomeReady = (metadata: Metadata): void => {
+  private readonly becomeReady = (instance: string): void => {
     if (this.state !== 'connecting') return;
-    this.peer = { ...this.peer, instance: String(metadata.get(INSTANCE)[0] ?? '') };
+    this.peer = { ...this.peer, instance };
     this.state = 'ready';
     this.readyAtMs = this.options.clock.monotonicMs();
     this.connectTimer.cancel();
@@ -282,7 +277,7 @@ export class LinkClient implements CallCarrier {
     }
     this.isEnded = true;
     this.outbox.flush();
-    this.stream.end();
+    this.transport.end();
     // A frozen peer may never answer the half-close, and closing early loses nothing.
     this.options.clock.setTimer(1_000, () => this.close(), { unref: true });
   }

@@ -85,14 +85,15 @@ class Writer {
   }
 }
 
-/** Items in order, as one link.v1.Batch. */
-export function encodeBatch(items: readonly LinkItem[]): Buffer {
-  let total = 0;
+/** Items in order, as one link.v1.Batch, behind `lead` bytes that are left for the caller to fill. */
+export function encodeBatch(items: readonly LinkItem[], lead = 0): Buffer {
+  let total = lead;
   for (const item of items) {
     item.encodedBytes = itemLength(item);
     total += 1 + varintLength(item.encodedBytes) + item.encodedBytes;
   }
   const out = new Writer(Buffer.allocUnsafe(total));
+  out.offset = lead;
   for (const item of items) {
     out.bytes[out.offset] = 0x0a;
     out.offset += 1;

@@ -212,11 +212,12 @@ export class LinkPool implements CallCarrier {
   }
 
   private open(address: string, ends: Pick<LinkClientOptions, 'onReady' | 'onRetire' | 'onClosed'>): LinkClient {
-    const { clock, path, keepalive, tls } = this.options;
+    const { clock, randomBytes, path, keepalive, tls } = this.options;
     const link = new LinkClient({
       address,
       path,
       clock,
+      randomBytes,
       keepalive,
       tls,
       onSilent: this.move,

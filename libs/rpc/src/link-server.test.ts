@@ -12,7 +12,7 @@ function linkOf(assembling: Assembling): { readonly link: LinkServer; readonly s
   const answered: LinkItem[] = [];
   const link = new LinkServer({
     methods: methodsOf('worker'), handlers: { unary: {}, stream: { Dispatch: () => Promise.resolve() } }, clock: systemClock, log: silentLog, assembling,
-    write: (batch) => answered.push(...decodeBatch(batch)) > 0, onFinished: () => undefined,
+    write: (batch) => answered.push(...decodeBatch(encodeBatch(batch))) > 0, onFinished: () => undefined,
   });
   const send = (call: number, kind: number, more: boolean): void => {
     const item = new LinkItem(call, kind);

@@ -23,7 +23,7 @@ export interface LinkServerOptions {
   readonly clock: Clock;
   readonly log: Log;
   /** Passes a batch to the transport; false = not writable until `unblock`. */
-  readonly write: (batch: Buffer) => boolean;
+  readonly write: (batch: readonly LinkItem[]) => boolean;
   /** Called when everything is sent and the client has closed its side. */
   readonly onFinished: () => void;
   readonly tracer?: Tracer | undefined;

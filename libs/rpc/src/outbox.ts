@@ -1,6 +1,5 @@
 /** The outgoing side of a link: collects the items of an event-loop turn and writes them in few batches. */
 import { afterTurn } from '@signalbox/runtime/turn';
-import { encodeBatch } from './link-codec.js';
 import { BATCH_BYTES, BATCH_ITEMS, type LinkItem } from './link-item.js';
 
 /** Above this many queued bytes, every emitter of the link must wait, whatever its own credit. */
@@ -19,7 +18,7 @@ export class Outbox {
   private waiting: (() => void)[] = [];
 
   /** `write` passes a batch to the transport; if it returns false, call `unblock` once the transport has room again. */
-  constructor(private readonly write: (batch: Buffer) => boolean) {}
+  constructor(private readonly write: (batch: readonly LinkItem[]) => boolean) {}
 
   /** Queues an item ahead of all bodies, even while the transport is blocked. */
   control(item: LinkItem): void {
@@ -84,7 +83,7 @@ export class Outbox {
     while (!this.isClosed && (this.controls.length > 0 || (!this.isBlocked && this.head < this.bodies.length))) {
       const batch = this.takeBatch();
       if (batch.length === 0) continue;
-      if (!this.write(encodeBatch(batch))) this.isBlocked = true;
+      if (!this.write(batch)) this.isBlocked = true;
     }
     if (this.waiting.length > 0 && !this.isCongested()) this.wake();
   };

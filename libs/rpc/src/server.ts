@@ -1,20 +1,24 @@
 /** The gRPC server of a service: its plain RPCs and its Link, with one table of handlers. */
-import { Metadata, Server, type MethodDefinition, type ServerDuplexStream, type UntypedServiceImplementation } from '@grpc/grpc-js';
+import { Server, ServerCredentials, type MethodDefinition, type ServerDuplexStream, type UntypedServiceImplementation } from '@grpc/grpc-js';
 import type { ServiceArea } from '@signalbox/contracts/load';
 import type { Clock } from '@signalbox/kernel/clock';
-import { Fault } from '@signalbox/kernel/fault';
 import type { ProcessDoors } from '@signalbox/runtime/lifecycle';
 import type { Log } from '@signalbox/runtime/log';
 import { bracketed, ConfigError, doorError } from '@signalbox/runtime/config';
 import type { Tracer } from '@signalbox/runtime/span';
 import type { RpcTls } from '@signalbox/runtime/tls-files';
+import { TLSSocket } from 'node:tls';
 import type { Handlers } from './call.js';
-import { asBytes, DEFAULT_KEEPALIVE, INSTANCE, linkPath, methodsOf, serverOptions, type Keepalive } from './channel.js';
-import { faultToStatus } from './fault-status.js';
+import { asBytes, DEFAULT_KEEPALIVE, linkPath, methodsOf, serverOptions, type Keepalive } from './channel.js';
+import { createDoorway } from './doorway.js';
+import { FramedConnection } from './framed-connection.js';
+import { greeting } from './frames.js';
+import { servedStream } from './grpc-transport.js';
 import { InProcessServer } from './in-process.js';
-import { createAssembling, LinkServer } from './link-server.js';
+import { LinkDoor } from './link-door.js';
+import { createAssembling } from './link-server.js';
 import { plainStream, plainUnary } from './plain-door.js';
-import { mayCall, serverCredentials } from './tls.js';
+import { mayCall } from './tls.js';
 import { withWindows } from './windows.js';
 
 export interface RpcServerOptions {
@@ -59,43 +63,14 @@ export function createRpcServer(options: RpcServerOptions): RpcServer {
   for (const name of [...Object.keys(handlers.unary), ...Object.keys(handlers.stream ?? {})]) {
     if (methods.get(name)?.responseStream !== Object.hasOwn(handlers.stream ?? {}, name)) throw new Error(`The contract of ${area} has no such RPC: ${name}.`);
   }
-  const server = withWindows(new Server(serverOptions(options.keepalive ?? DEFAULT_KEEPALIVE)));
-  const links = new Set<LinkServer>(); // kept: by connection.
-  const assembling = createAssembling();
-  let isStopping = false;
-
-  const serveLink = (stream: LinkStream): void => {
-    const link = new LinkServer({ methods, handlers, assembling, clock, log, tracer, mayCall: hasTls ? mayCall(area, stream.getAuthContext().sslPeerCertificate) : undefined, write: (batch) => stream.write(batch), onFinished: () => stream.end() });
-    links.add(link);
-    const close = (): void => {
-      link.abort();
-      links.delete(link);
-    };
-    stream.on('data', (batch: Buffer) => {
-      try {
-        link.receive(batch);
-      } catch (error) {
-        log.error('a link sent an unreadable batch', {}, error);
-        close();
-        stream.emit('error', { ...faultToStatus(new Fault('bad_message', 'the batch cannot be read')), name: 'Fault', message: 'bad_message' });
-      }
-    });
-    stream.on('drain', () => link.unblock());
-    stream.on('end', () => link.end());
-    stream.on('cancelled', close);
-    stream.on('error', close);
-    stream.on('finish', () => links.delete(link));
-    // Tells the client that the link is up, and to which process.
-    const metadata = new Metadata();
-    if (options.instance !== undefined) metadata.set(INSTANCE, options.instance);
-    stream.sendMetadata(metadata);
-    if (isStopping) link.goAway();
-  };
+  const keepalive = options.keepalive ?? DEFAULT_KEEPALIVE;
+  const server = withWindows(new Server(serverOptions(keepalive)));
+  const links = new LinkDoor({ area, hasTls, methods, handlers, assembling: createAssembling(), clock, log, tracer });
 
   const served: Record<string, MethodDefinition<Buffer, Buffer> | MethodDefinition<object, object> | MethodDefinition<object, Buffer>> = {
     Link: { path: linkPath(area), requestStream: true, responseStream: true, requestSerialize: asBytes, requestDeserialize: asBytes, responseSerialize: asBytes, responseDeserialize: asBytes },
   };
-  const implementation: UntypedServiceImplementation = { Link: serveLink };
+  const implementation: UntypedServiceImplementation = { Link: (stream: LinkStream) => links.serve(stream.getAuthContext().sslPeerCertificate, (listener) => servedStream(stream, options.instance, listener)) };
   const entitled = (name: string) => (hasTls ? (call: Pick<LinkStream, 'getAuthContext'>): boolean => mayCall(area, call.getAuthContext().sslPeerCertificate)(name) : undefined);
   for (const [name, method] of methods) {
     const unary = handlers.unary[name];
@@ -109,22 +84,45 @@ export function createRpcServer(options: RpcServerOptions): RpcServer {
     }
   }
   server.addService(served, implementation);
+  // Certificates are checked at the doorway: what is injected is a connection that passed.
+  const injector = server.createConnectionInjector(ServerCredentials.createInsecure());
+  const doorway = createDoorway({
+    host: options.host,
+    port: options.port,
+    clock,
+    tls,
+    onOther: (socket) => injector.injectConnection(socket),
+    onLink: (socket, path, rest) => {
+      if (path !== linkPath(area)) {
+        socket.destroy();
+        return;
+      }
+      socket.write(greeting(options.instance ?? ''));
+      links.serve(socket instanceof TLSSocket ? socket.getPeerCertificate() : undefined, (listener) => {
+        const connection = new FramedConnection({ socket, clock, keepalive, listener });
+        socket.on('data', (bytes) => connection.hear(bytes));
+        if (rest.length > 0) process.nextTick(() => connection.hear(rest));
+        return connection;
+      });
+    },
+  });
 
   const inProcess = new InProcessServer({ methods, handlers, clock, log, tracer });
-  let address = '';
+  let unregister: () => void = () => undefined;
   let stopped: Promise<void> | undefined;
   const stop = async (graceMs: number): Promise<void> => {
-    isStopping = true;
-    options.doors?.delete(address);
-    for (const link of links) link.goAway();
+    unregister();
+    doorway.close();
     await new Promise<void>((resolve) => {
       const timer = clock.setTimer(graceMs, () => {
         inProcess.cut();
+        links.cut();
         server.forceShutdown();
         resolve();
       });
+      const linksClosed = links.drain();
       const shut = new Promise<void>((done) => server.tryShutdown(() => done()));
-      void Promise.all([shut, inProcess.drain()]).then(() => {
+      void Promise.all([linksClosed, shut, inProcess.drain()]).then(() => {
         timer.cancel();
         resolve();
       });
@@ -132,18 +130,15 @@ export function createRpcServer(options: RpcServerOptions): RpcServer {
   };
 
   return {
-    start: () =>
-      new Promise((resolve, reject) => {
-        server.bindAsync(`${bracketed(options.host)}:${String(options.port)}`, serverCredentials(tls), (error, port) => {
-          if (error !== null) {
-            reject(doorError(error, { host: options.host, port: options.port, variable: 'GRPC_PORT' }));
-            return;
-          }
-          address = `${bracketed(options.host)}:${String(port)}`;
-          options.doors?.set(address, inProcess);
-          resolve(port);
-        });
-      }),
+    start: async () => {
+      const port = await doorway.listen().catch((error: unknown) => {
+        throw doorError(error as Error, { host: options.host, port: options.port, variable: 'GRPC_PORT' });
+      });
+      const address = `${bracketed(options.host)}:${String(port)}`;
+      options.doors?.set(address, inProcess);
+      unregister = () => void options.doors?.delete(address);
+      return port;
+    },
     stop: (graceMs) => (stopped ??= stop(graceMs)),
   };
 }

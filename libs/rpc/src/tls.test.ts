@@ -7,7 +7,8 @@ import { openRpcTls, type RpcTls } from '@signalbox/runtime/tls-files';
 import { createAuthority, type Authority } from '@signalbox/testkit/certificates';
 import { createFakeClock, type FakeClock } from '@signalbox/testkit/clock';
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { Socket } from 'node:net';
+import { once } from 'node:events';
+import { connect, createServer, Socket, type AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -74,6 +75,26 @@ describe.each(['link', 'unary'] as const)('through the %s door', (door) => {
       expect(clientOf(impostor, door, tlsOf('edge')).unary('Admit', {})).rejects.toMatchObject(refused),
     ]);
   });
+});
+
+test('a link with certificates is one connection: frames are agreed on in its handshake', async () => {
+  const address = await serve(tlsOf('quota'));
+  let connections = 0;
+  const proxy = createServer((near) => {
+    connections += 1;
+    const far = connect(Number(address.split(':')[1]), '127.0.0.1');
+    near.pipe(far);
+    far.pipe(near);
+    for (const [one, other] of [[near, far], [far, near]] as const) one.on('error', () => undefined).on('close', () => other.destroy());
+  });
+  proxy.listen(0, '127.0.0.1');
+  await once(proxy, 'listening');
+  open.push(async () => {
+    proxy.close();
+    await once(proxy, 'close');
+  });
+  await clientOf(`127.0.0.1:${String((proxy.address() as AddressInfo).port)}`, 'link', tlsOf('edge')).unary('Admit', {});
+  expect(connections).toBe(1);
 });
 
 test('renewed files are used without a restart; files that do not fit together change nothing', async () => {

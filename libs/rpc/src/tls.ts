@@ -1,5 +1,5 @@
 /** Mutual TLS between services: credentials that follow changes of their files, and the identity of callers. */
-import { ChannelCredentials, ServerCredentials, experimental } from '@grpc/grpc-js';
+import { ChannelCredentials, experimental } from '@grpc/grpc-js';
 import type { ServiceArea } from '@signalbox/contracts/load';
 import { Fault } from '@signalbox/kernel/fault';
 import type { RpcTls, TlsFiles, TlsMaterial } from '@signalbox/runtime/tls-files';
@@ -81,13 +81,6 @@ export function clientCredentials(tls: RpcTls): ChannelCredentials {
   return new ClosingCredentials(experimental.createCertificateProviderChannelCredentials(provider, provider));
 }
 
-/** A caller without a certificate from the same authority cannot even connect. */
-export function serverCredentials(tls: RpcTls): ServerCredentials {
-  if (tls === undefined || tls === 'off') return ServerCredentials.createInsecure();
-  const provider = new FilesProvider(tls);
-  return experimental.createCertificateProviderServerCredentials(provider, provider, true);
-}
-
 /** The services that may call each method; methods not listed may be called by edge only. `worker` is any service named `worker-…`. */
 export const CALLERS: Readonly<Partial<Record<ServiceArea, Readonly<Record<string, readonly string[]>>>>> = {
   // Accounts' own secrets never pass through edge.
@@ -103,7 +96,7 @@ export function callersOf(area: ServiceArea, method: string): readonly string[] 
   return CALLERS[area]?.[method] ?? EDGE_ALONE;
 }
 
-interface PeerCertificate {
+export interface PeerCertificate {
   /** As node:tls gives it: `DNS:edge, DNS:edge.signalbox.svc, IP Address:127.0.0.1`. */
   readonly subjectaltname?: string | undefined;
 }

@@ -37,14 +37,15 @@ test('a server takes a megabyte from each link before it was read', async () => 
 test('and so does a client', async () => {
   const server = createServer();
   open.push(() => server.close());
-  const connected = once(server, 'session') as Promise<[ServerHttp2Session]>;
+  // The first connection is that of a link that speaks frames.
+  const connected = new Promise<ServerHttp2Session>((resolve) => server.on('session', (session) => session.once('remoteSettings', () => resolve(session))));
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   const client = createRpcClient({ area: 'quota', addresses: [`127.0.0.1:${String((server.address() as AddressInfo).port)}`], door: 'link', links: 1, clock: systemClock, randomBytes, defaultDeadlineMs: 10_000 });
   open.push(() => client.close());
   // The call is never answered.
   client.unary('Admit', {}).catch(() => undefined);
-  const [session] = await connected;
+  const session = await connected;
   open.push(() => session.destroy());
   expect(await mayBeSent(session)).toEqual([WINDOW_BYTES, WINDOW_BYTES]);
 });

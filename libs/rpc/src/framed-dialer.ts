@@ -1,0 +1,111 @@
+/** Opens a link as a connection of its own (ADR 103). */
+import type { Clock, RandomBytes } from '@signalbox/kernel/clock';
+import type { RpcTls } from '@signalbox/runtime/tls-files';
+import { lookup as resolve } from 'node:dns';
+import { connect as connectTcp, isIP, type LookupFunction, type Socket } from 'node:net';
+import { connect as connectTls } from 'node:tls';
+import type { Keepalive } from './channel.js';
+import { FramedConnection } from './framed-connection.js';
+import { greeting, PROTOCOL, readGreeting } from './frames.js';
+import type { LinkListener, LinkTransport } from './link-transport.js';
+
+export interface FramedDialOptions {
+  /** `host:port` or `[address]:port`. */
+  readonly address: string;
+  /** gRPC path of the area's Link. */
+  readonly path: string;
+  readonly clock: Clock;
+  readonly randomBytes: RandomBytes;
+  readonly keepalive: Keepalive;
+  readonly tls: RpcTls;
+  /** `onClosed` is not called if `onRefused` was. */
+  readonly listener: LinkListener;
+  /** Called at most once, before any batch. */
+  readonly onReady: (instance: string) => void;
+  /** Somebody is there, but speaks another protocol. */
+  readonly onRefused: () => void;
+}
+
+/** Where a read's bytes arrive; they are copied at once. The kernel is asked and the callback called in one go, so that one place is enough for all sockets. */
+const landing = Buffer.allocUnsafe(64 * 1024);
+
+/** If a name has several addresses, spreads the links over them. */
+function shuffledLookup(randomBytes: RandomBytes): LookupFunction {
+  return (host, options, callback) => {
+    resolve(host, { ...options, all: true }, (error, found) => {
+      const keys = randomBytes(found?.length ?? 0);
+      const addresses = (found ?? []).map((address, at) => ({ address, key: keys[at] ?? 0 })).sort((a, b) => a.key - b.key).map(({ address }) => address);
+      const [first] = addresses;
+      if (error !== null || first === undefined || options.all === true) callback(error, addresses);
+      else callback(null, first.address, first.family);
+    });
+  };
+}
+
+/** The transport may be written to once `onReady` was called. */
+export function dialFramed({ address, path, clock, randomBytes, keepalive, tls, listener, onReady, onRefused }: FramedDialOptions): LinkTransport {
+  const colon = address.lastIndexOf(':');
+  const host = address.slice(0, colon).replace(/^\[|\]$/g, '');
+  const port = Number(address.slice(colon + 1));
+  const lookup = shuffledLookup(randomBytes);
+  let connection: FramedConnection | undefined;
+  let head: Buffer = Buffer.alloc(0);
+  let isConnected = false;
+  let isOver = false;
+
+  const greet = (bytes: Buffer): void => {
+    head = head.length === 0 ? bytes : Buffer.concat([head, bytes]);
+    const read = readGreeting(head);
+    if (read === 'more') return;
+    if (read === 'other') {
+      fail();
+      return;
+    }
+    const rest = head.subarray(read.length);
+    connection = new FramedConnection({ socket, clock, keepalive, listener });
+    onReady(read.word);
+    if (rest.length > 0) connection.hear(rest);
+  };
+  const hear = (bytes: Buffer): void => {
+    if (connection !== undefined) connection.hear(bytes);
+    else if (!isOver) greet(bytes);
+  };
+  /** Before the link was ready. */
+  const fail = (): void => {
+    if (isOver || connection !== undefined) return;
+    isOver = true;
+    socket.destroy();
+    if (isConnected) onRefused();
+    else listener.onClosed();
+  };
+  const say = (): void => void socket.write(greeting(path));
+
+  let socket: Socket;
+  if (tls === undefined || tls === 'off') {
+    const take = (length: number, bytes: Uint8Array): boolean => {
+      hear(Buffer.from(bytes.subarray(0, length)));
+      return true;
+    };
+    socket = connectTcp({ host, port, lookup, onread: { buffer: landing, callback: take } });
+    socket.once('connect', say);
+  } else {
+    const { ca, certificate, privateKey } = tls.latest();
+    const secure = connectTls({ host, port, lookup, ca, cert: certificate, key: privateKey, ALPNProtocols: [PROTOCOL], ...(isIP(host) === 0 ? { servername: host } : {}) });
+    secure.on('data', hear);
+    secure.once('secureConnect', say);
+    socket = secure;
+  }
+  socket.once('connect', () => (isConnected = true));
+  socket.on('error', fail);
+  socket.on('end', fail);
+  socket.on('close', fail);
+  const close = (): void => {
+    if (connection !== undefined) connection.close();
+    else if (!isOver) {
+      isOver = true;
+      socket.destroy();
+      listener.onClosed();
+    }
+  };
+  return { write: (items) => connection?.write(items) ?? true, end: () => connection?.end(), close };
+}
