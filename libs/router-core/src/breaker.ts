@@ -22,6 +22,11 @@ const CLOSED = -Infinity;
 export interface Breaker {
   /** A call ended. `retryAfterMs`: until a credential is free; 0 = one is, or it is unknown. All `nowMs` are of one monotonic clock. */
   record(isSuccess: boolean, retryAfterMs: number, nowMs: number): void;
+  /**
+   * An answer that had begun broke off, of a call sent at `sentAtMs`. One event may break off all answers that are under way,
+   * so those of calls that were sent before the last one that counted do not count. A probe's always does.
+   */
+  cut(sentAtMs: number, nowMs: number): void;
   /** A rate limit after which no credential is free for `forMs`: no call is made until then. It counts as a failure only of a probe. */
   rest(forMs: number, nowMs: number): void;
   /**
@@ -100,6 +105,8 @@ export function createBreaker(): Breaker {
   let probing = false;
   /** Streams that have begun since the breaker opened, without a failure. */
   let begun = 0;
+  /** When an answer that broke off was last counted. */
+  let cutAtMs = -Infinity;
   const calls = createRecentCalls();
 
   const open = (untilMs: number): void => {
@@ -132,6 +139,11 @@ export function createBreaker(): Breaker {
   };
   return {
     record,
+    cut: (sentAtMs, nowMs) => {
+      if (!isHalfOpen(nowMs) && sentAtMs < cutAtMs) return;
+      cutAtMs = nowMs;
+      record(false, 0, nowMs);
+    },
     rest: (forMs, nowMs) => {
       limitsInARow = 0;
       if (isHalfOpen(nowMs)) record(false, forMs, nowMs);

@@ -13,6 +13,7 @@ beforeEach(async () => {
 afterEach(() => rig.stop());
 
 test('calls a provider that cuts its streams no more than its breaker allows: five in a row, then one in 30 s until one is complete', async () => {
+  rig.use(rig.clock);
   const half = { chunks: [text('half')], cut: true };
   const whole = { chunks: [text('Hello'), chunk([{ index: 0, delta: {}, finish_reason: 'stop' }]), chunk([], { usage: USAGE }), sse('[DONE]')] };
   rig.provider.enqueue(half, half, half, half, half, half, whole, whole);

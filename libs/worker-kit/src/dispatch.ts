@@ -186,8 +186,10 @@ export function createDispatcher(options: DispatchOptions): Dispatcher {
   };
 
   /** Tells the breakers, routing and other replicas how the endpoint did. */
-  const report = ({ request, own, credentials }: Asking, reason: Failure | undefined, ended: AttemptEnd, pool: PoolState | undefined, breakers: EndpointBreakers | undefined, probe: Probe | undefined): void => {
-    breakers?.record(request.endpointId, reason?.class, (pool?.retryAfterMs ?? 0) > 0);
+  const report = ({ request, own, credentials }: Asking, ending: Ending, ended: AttemptEnd, pool: PoolState | undefined, breakers: EndpointBreakers | undefined, probe: Probe | undefined): void => {
+    const reason = failureOf(ending);
+    const isCut = ending.kind === 'stream' && reason !== undefined;
+    breakers?.record(request.endpointId, reason?.class, (pool?.retryAfterMs ?? 0) > 0, isCut ? ended.totalMs : undefined);
     probe?.judged();
     observations.observe({
       endpointId: request.endpointId,
@@ -202,6 +204,7 @@ export function createDispatcher(options: DispatchOptions): Dispatcher {
       benchedMs: pool === undefined || own !== undefined ? 0 : credentials.benchedMs(),
       atMs: clock.nowMs(),
       forBreakers: breakers !== undefined,
+      cut: isCut,
     });
   };
 
@@ -299,7 +302,7 @@ export function createDispatcher(options: DispatchOptions): Dispatcher {
     count(request, ending, charge, conversation.attempt.firstByteMs, ended.totalMs);
     warn(asking, charge, seen);
     const reason = failureOf(ending);
-    if (ending.kind !== 'abandoned' && tellsOfEndpoint(asking, reason)) report(asking, reason, ended, pool, breakers, probe);
+    if (ending.kind !== 'abandoned' && tellsOfEndpoint(asking, reason)) report(asking, ending, ended, pool, breakers, probe);
     if (conversation.isGone || (ending.kind === 'abandoned' && !conversation.isStopped)) return;
     const told = isWritten ? ending : unwritten(ending, conversation.attempt.status);
     for (const event of lastEvents(asking, conversation, told, charge, seen.usage ?? seen.promptUsage, pool)) emit.write(event);

@@ -10,7 +10,7 @@ describe('breakers of replicas', () => {
   let probes: string[];
   const replica = (origin: string): EndpointBreakers => createEndpointBreakers({ clock, origin, onProbe: (endpointId, step) => void probes.push(`${origin} ${endpointId} ${step}`) });
   const attempt = (failure: 'PROVIDER_ERROR' | 'BAD_REQUEST' | undefined, forBreakers = true): News['attempts'][number] => ({
-    endpointId: 'e1', ok: failure === undefined, failure: failure ?? 'FAILURE_CLASS_UNSPECIFIED', stream: true, ttftMs: 0, totalMs: 0, outputTokens: 0, retryAfterMs: 0, benchedMs: 0, atMs: '0', forBreakers,
+    endpointId: 'e1', ok: failure === undefined, failure: failure ?? 'FAILURE_CLASS_UNSPECIFIED', stream: true, ttftMs: 0, totalMs: 0, outputTokens: 0, retryAfterMs: 0, benchedMs: 0, atMs: '0', forBreakers, cut: false,
   });
   const news = (origin: string, ...attempts: News['attempts']): News => ({ origin, pool: 0, attempts, probedEndpointIds: [], begunEndpointIds: [], voidEndpointIds: [] });
   const failures = (origin: string, count: number): News => news(origin, ...Array.from({ length: count }, () => attempt('PROVIDER_ERROR')));
@@ -32,6 +32,35 @@ describe('breakers of replicas', () => {
     // The first one's messages are lost: the next replica goes on by itself.
     clock.advance(250);
     expect(all.map((each) => each.admit('e1').waitMs)).toEqual([29_750, 0, 250]);
+  });
+
+  test('count answers that one event broke off as one failure, here and there; a provider that breaks off one after the other is left alone after five', () => {
+    const [a, b] = [replica('a'), replica('b')];
+    const cutAfter = (ms: number, count: number): void => {
+      for (let n = 0; n < count; n += 1) a.record('e1', 'DISCONNECTED', false, ms);
+      b.hear(news('a', ...Array.from({ length: count }, () => ({ ...attempt('PROVIDER_ERROR'), cut: true, totalMs: ms }))));
+    };
+    const closed = { closed: 1, 'half-open': 0, open: 0 };
+    clock.advance(60_000);
+    cutAfter(20_000, 50);
+    clock.advance(20);
+    cutAfter(5_000, 50);
+    expect([a.states(), b.states()]).toEqual([closed, closed]);
+    for (let times = 2; times <= 4; times += 1) {
+      clock.advance(300);
+      cutAfter(250, 3);
+    }
+    expect([a.states(), b.states()]).toEqual([closed, closed]);
+    clock.advance(300);
+    cutAfter(250, 1);
+    // `b` lets `a` go first.
+    expect([a.admit('e1').waitMs, b.admit('e1').waitMs]).toEqual([30_000, 30_250]);
+    // The probe's counts.
+    clock.advance(30_000);
+    expect(a.admit('e1').isProbe).toBe(true);
+    clock.advance(1);
+    a.record('e1', 'DISCONNECTED', false, 60_000);
+    expect(a.admit('e1').waitMs).toBe(30_000);
   });
 
   test('do not wait for replicas that were not heard from for long, and wait a second at most', () => {

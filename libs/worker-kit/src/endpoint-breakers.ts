@@ -47,8 +47,8 @@ export interface EndpointBreakers {
   begun(endpointId: string): void;
   /** A probe ended before that without telling anything: the next call may try at once. */
   giveBack(endpointId: string): void;
-  /** How an admitted attempt ended; undefined = success. `isResting`: no credential is free for the endpoint now, so calls wait for one anyway. */
-  record(endpointId: string, failure: string | undefined, isResting: boolean): void;
+  /** How an admitted attempt ended; undefined = success. `isResting`: no credential is free for the endpoint now, so calls wait for one anyway. `cutMs`: for how long an answer was under way that had begun and broke off; undefined = none had. */
+  record(endpointId: string, failure: string | undefined, isResting: boolean, cutMs?: number): void;
   /** Applies a message of another replica. A replica's own messages, which come back to it, are ignored. */
   hear(news: Pick<AttemptsObserved__Output, 'origin' | 'pool' | 'attempts' | 'probedEndpointIds' | 'begunEndpointIds' | 'voidEndpointIds'>): void;
   /** Number of endpoints by the state of their breaker. */
@@ -76,7 +76,7 @@ export function createEndpointBreakers({ clock, origin, pool = 0, onProbe }: End
   const heardAtMs = new Map<string, number>(); // kept: by replica.
 
   /** `restMs`: duration of a rate limit; undefined = unknown, or another credential is free. */
-  const count = (endpointId: string, failure: string | undefined, restMs: number | undefined): void => {
+  const count = (endpointId: string, failure: string | undefined, restMs: number | undefined, cutMs: number | undefined): void => {
     const isWell = failure === undefined || REQUEST_FAULTS.has(failure);
     let breaker = breakers.get(endpointId);
     if (breaker === undefined) {
@@ -87,7 +87,8 @@ export function createEndpointBreakers({ clock, origin, pool = 0, onProbe }: End
     if (failure === 'RATE_LIMITED') {
       if (restMs === undefined) breaker.limit(clock.monotonicMs());
       else breaker.rest(restMs, clock.monotonicMs());
-    } else breaker.record(isWell, 0, clock.monotonicMs());
+    } else if (!isWell && cutMs !== undefined) breaker.cut(clock.monotonicMs() - cutMs, clock.monotonicMs());
+    else breaker.record(isWell, 0, clock.monotonicMs());
   };
 
   /** How long this replica waits for those before it, since breakers of replicas open together. */
@@ -130,16 +131,16 @@ export function createEndpointBreakers({ clock, origin, pool = 0, onProbe }: End
       onProbe(endpointId, 'void');
     },
     // Calls wait for this replica's own credentials in the pool.
-    record: (endpointId, failure, isResting) => count(endpointId, failure, isResting ? 0 : undefined),
+    record: (endpointId, failure, isResting, cutMs) => count(endpointId, failure, isResting ? 0 : undefined, cutMs),
     hear: (news) => {
       if (news.origin === '' || news.origin === origin) return;
       noteReplica(news.origin);
       const nowMs = clock.monotonicMs();
       const hasOthers = news.pool !== 0 && pool !== 0 && news.pool !== pool;
-      for (const { endpointId, ok, failure, retryAfterMs, forBreakers } of news.attempts) {
+      for (const { endpointId, ok, failure, retryAfterMs, forBreakers, cut, totalMs } of news.attempts) {
         if (!forBreakers) continue;
         if (hasOthers && !ok && OF_THE_KEY.has(failure)) breakers.get(endpointId)?.giveBack(nowMs);
-        else count(endpointId, ok ? undefined : failure, retryAfterMs > 0 ? retryAfterMs : undefined);
+        else count(endpointId, ok ? undefined : failure, retryAfterMs > 0 ? retryAfterMs : undefined, cut ? totalMs : undefined);
       }
       for (const endpointId of news.probedEndpointIds) breakers.get(endpointId)?.hearProbe(nowMs);
       for (const endpointId of news.begunEndpointIds) breakers.get(endpointId)?.noteBegun(nowMs);

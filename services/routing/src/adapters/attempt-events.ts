@@ -23,6 +23,7 @@ function observe(live: LiveStats, attempt: AttemptObserved__Output, provider: st
     retryAfterMs: OF_CREDENTIALS.has(attempt.failure) ? attempt.retryAfterMs : 0,
     benchedMs: attempt.benchedMs,
     isRateLimit: attempt.failure === 'RATE_LIMITED',
+    cutMs: attempt.cut ? attempt.totalMs : undefined,
     provider,
     pool,
   });

@@ -43,6 +43,15 @@ describe('a breaker', () => {
     expect(breaker.state(32_000)).toBe('closed');
   });
 
+  test('counts one failure for all answers that one event breaks off, in a row and in the share', () => {
+    const breaker = createBreaker();
+    for (let i = 0; i < 100; i += 1) breaker.cut(1_000 + i, 5_000 + i / 10);
+    expect(breaker.state(5_010)).toBe('closed');
+    // Each call was sent after the one before had broken off.
+    for (let i = 0; i < 4; i += 1) breaker.cut(5_100 + i * 100, 5_150 + i * 100);
+    expect(breaker.state(5_500)).toBe('open');
+  });
+
   test('opens again when the probe fails, and offers another when it is never heard of', () => {
     const breaker = createBreaker();
     for (let i = 0; i < 5; i += 1) breaker.record(false, 0, 0);

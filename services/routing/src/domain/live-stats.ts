@@ -36,6 +36,8 @@ export interface Observation {
   readonly benchedMs: number;
   /** True for a rate limit: it causes a wait, and says nothing about the endpoint's health. */
   readonly isRateLimit: boolean;
+  /** An answer that had begun broke off, after so many milliseconds. Absent = none did. */
+  readonly cutMs?: number | undefined;
   /** Provider of the reporting worker, and `pool`, the worker's set of operator credentials; 0 or absent = not reported. */
   readonly provider?: string;
   readonly pool?: number;
@@ -146,7 +148,7 @@ export function createLiveStats(clock: Clock, peersOf: PeersOf, { siblingsOf, en
   };
 
   return {
-    observe: ({ endpointId, isSuccess, isStreaming, firstTokenMs, totalMs, outputTokens, retryAfterMs, benchedMs, isRateLimit, provider = '', pool = 0 }) => {
+    observe: ({ endpointId, isSuccess, isStreaming, firstTokenMs, totalMs, outputTokens, retryAfterMs, benchedMs, isRateLimit, cutMs, provider = '', pool = 0 }) => {
       const entry = track(endpointId);
       if (entry === undefined) return;
       const nowMs = clock.monotonicMs();
@@ -161,6 +163,7 @@ export function createLiveStats(clock: Clock, peersOf: PeersOf, { siblingsOf, en
       }
       if (isRateLimit && restMs > 0) entry.breaker.rest(restMs, nowMs);
       else if (isRateLimit && pauseMs === 0) entry.breaker.limit(nowMs);
+      else if (cutMs !== undefined && !isSuccess && restMs === 0 && pauseMs === 0) entry.breaker.cut(nowMs - cutMs, nowMs);
       // A pause of all the provider's endpoints is applied below, to each of them.
       else entry.breaker.record(isSuccess, pauseMs > 0 ? 0 : restMs, nowMs);
       if (pauseMs > 0) rest(siblingsOf(endpointId) ?? [], pauseMs, nowMs);

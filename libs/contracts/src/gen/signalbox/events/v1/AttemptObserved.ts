@@ -16,6 +16,7 @@ export interface AttemptObserved {
   'atMs'?: (number | string | Long);
   'forBreakers'?: (boolean);
   'benchedMs'?: (number);
+  'cut'?: (boolean);
 }
 
 export interface AttemptObserved__Output {
@@ -30,4 +31,5 @@ export interface AttemptObserved__Output {
   'atMs': (string);
   'forBreakers': (boolean);
   'benchedMs': (number);
+  'cut': (boolean);
 }
