@@ -268,6 +268,24 @@ describe.each(['link', 'unary', 'in-process'] as const)('through the %s door', (
     await expect(admit(client, {}, { deadlineMs: 200 })).rejects.toMatchObject({ name: 'Fault' });
   });
 
+  test('answers a running call before a server has stopped', async () => {
+    let started: () => void = () => undefined;
+    let answer: (response: object) => void = () => undefined;
+    const isStarted = new Promise<void>((resolve) => (started = resolve));
+    const answered = new Promise<object>((resolve) => (answer = resolve));
+    const { client, server } = await connect(door, 'quota', admitting(() => (started(), answered)));
+    const order: string[] = [];
+    const running = admit(client).then(() => order.push('answered'));
+    await isStarted;
+    const stopped = server.stop(15_000).then(() => order.push('stopped'));
+    // Other connections' turns, in which a server that does not wait would have stopped.
+    for (let turn = 0; turn < 50; turn += 1) await new Promise((resolve) => setImmediate(resolve));
+    expect(order).toEqual([]);
+    answer({});
+    await Promise.all([running, stopped]);
+    expect(order).toEqual(['answered', 'stopped']);
+  });
+
   test('answers 5,000 calls at once', async () => {
     // This does not test the deadline, the wait for a connection, or how soon a frozen connection is noticed, so those limits are generous.
     // A unary call costs half a millisecond, both ends are this process, and all calls begin in one turn. That takes seconds of processor

@@ -22,8 +22,10 @@ export interface DoorwayOptions {
 export interface Doorway {
   /** Listens at every address of the host; resolves to the port. Rejects with the system's error if it cannot listen. */
   listen(): Promise<number>;
-  /** Takes no more connections, and closes those that have not said yet what they are. */
-  close(): void;
+  /** Takes no more connections, and closes those that have not said yet what they are. Resolves once those that were given to `onOther` are closed; Node 24 has grpc-js believe that they are while calls still run. */
+  close(): Promise<void>;
+  /** Closes the connections that were given to `onOther`. */
+  cut(): void;
 }
 
 /** For the first line, and with certificates for the handshake before it. */
@@ -31,6 +33,8 @@ const GREETING_MS = 10_000;
 
 export function createDoorway({ host, port, clock, tls, onLink, onOther }: DoorwayOptions): Doorway {
   const greeting = new Set<Socket>(); // kept: connections that have said nothing, for seconds.
+  const others = new Set<Socket>(); // kept: by connection.
+  let onOthersClosed: () => void = () => undefined;
 
   const receive = (socket: Socket): void => {
     let head: Buffer = Buffer.alloc(0);
@@ -50,6 +54,11 @@ export function createDoorway({ host, port, clock, tls, onLink, onOther }: Doorw
         onLink(socket, read.word, head.subarray(read.length));
         return;
       }
+      others.add(socket);
+      socket.once('close', () => {
+        others.delete(socket);
+        if (others.size === 0) onOthersClosed();
+      });
       socket.pause();
       socket.unshift(head);
       onOther(socket);
@@ -94,10 +103,14 @@ export function createDoorway({ host, port, clock, tls, onLink, onOther }: Doorw
       if (servers.length === 0) throw failed;
       return bound;
     },
-    close: () => {
+    close: async () => {
       for (const stop of unwatch) stop();
       for (const server of servers) server.close();
       for (const socket of greeting) socket.destroy();
+      if (others.size > 0) await new Promise<void>((resolve) => (onOthersClosed = resolve));
+    },
+    cut: () => {
+      for (const socket of others) socket.destroy();
     },
   };
 }

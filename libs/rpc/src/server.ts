@@ -112,17 +112,18 @@ export function createRpcServer(options: RpcServerOptions): RpcServer {
   let stopped: Promise<void> | undefined;
   const stop = async (graceMs: number): Promise<void> => {
     unregister();
-    doorway.close();
+    const othersClosed = doorway.close();
     await new Promise<void>((resolve) => {
       const timer = clock.setTimer(graceMs, () => {
         inProcess.cut();
         links.cut();
         server.forceShutdown();
+        doorway.cut();
         resolve();
       });
       const linksClosed = links.drain();
       const shut = new Promise<void>((done) => server.tryShutdown(() => done()));
-      void Promise.all([linksClosed, shut, inProcess.drain()]).then(() => {
+      void Promise.all([linksClosed, othersClosed, shut, inProcess.drain()]).then(() => {
         timer.cancel();
         resolve();
       });
