@@ -1,27 +1,18 @@
 /** The client's end of one link: one connection, many calls. */
-import type { Clock, RandomBytes, Timer } from '@signalbox/kernel/clock';
+import type { Timer } from '@signalbox/kernel/clock';
 import { Fault, toFault } from '@signalbox/kernel/fault';
-import type { RpcTls } from '@signalbox/runtime/tls-files';
-import type { Keepalive } from './channel.js';
 import type { CallCarrier, ClientCall } from './client-call.js';
 import { detailToFault, faultToDetail, toUint32 } from './fault-status.js';
 import { CreditedReceiver, CreditedSender, sendAll } from './flow.js';
 import { decodeBatch } from './link-codec.js';
-import { dialLink } from './link-dialer.js';
+import { dialLink, type LinkDialOptions } from './link-dialer.js';
 import { ITEM, LinkItem, LIVE_CALLS_MAX } from './link-item.js';
 import type { LinkTransport } from './link-transport.js';
 import { Listening } from './listening.js';
 import { LiveCalls } from './live-calls.js';
 import { Outbox } from './outbox.js';
 
-export interface LinkClientOptions {
-  readonly address: string;
-  /** gRPC path of the area's Link. */
-  readonly path: string;
-  readonly clock: Clock;
-  readonly randomBytes: RandomBytes;
-  readonly keepalive: Keepalive;
-  readonly tls: RpcTls;
+export interface LinkClientOptions extends Omit<LinkDialOptions, 'listener' | 'onReady'> {
   readonly onReady: (link: LinkClient) => void;
   /** The server asked for no new calls on this link. */
   readonly onRetire: (link: LinkClient) => void;
