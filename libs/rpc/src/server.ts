@@ -101,6 +101,7 @@ export function createRpcServer(options: RpcServerOptions): RpcServer {
       links.serve(socket instanceof TLSSocket ? socket.getPeerCertificate() : undefined, (listener) => {
         const connection = new FramedConnection({ socket, clock, keepalive, listener });
         socket.on('data', (bytes) => connection.hear(bytes));
+        // Not now: the link has no transport to answer on before this returns.
         if (rest.length > 0) process.nextTick(() => connection.hear(rest));
         return connection;
       });
