@@ -11,6 +11,8 @@ export interface ScriptedAnswer {
   readonly chunks?: readonly (string | Uint8Array | (() => Promise<void>))[];
   /** Break the connection after the chunks. */
   readonly cut?: boolean;
+  /** Break the connection without an answer, after calling this. */
+  readonly drop?: true | (() => void);
   /** Never answer, or never end after the chunks. */
   readonly hang?: boolean;
   /** Entered in the provider's own bill. */
@@ -52,6 +54,11 @@ export function sse(value: object | string): string {
 }
 
 async function play(response: ServerResponse, answer: ScriptedAnswer): Promise<void> {
+  if (answer.drop !== undefined) {
+    if (answer.drop !== true) answer.drop();
+    response.destroy();
+    return;
+  }
   if (answer.hang === true && answer.chunks === undefined) return;
   const isText = typeof answer.body === 'string';
   response.writeHead(answer.status ?? 200, { 'content-type': answer.chunks !== undefined ? 'text/event-stream' : isText ? 'text/html' : 'application/json', ...answer.headers });

@@ -92,7 +92,7 @@ export function failedMessage(reason: Failure, credential?: Credential): Failed 
 
 /** The last events of an attempt: its failure, or its end and before that, for a whole or gathered answer, its body. */
 export function lastEvents({ request, credential }: Asking, conversation: Conversation, ending: Ending, charge: Charge, usageKnown: { readonly cachedKnown: boolean; readonly reasoningKnown: boolean } | undefined, pool: PoolState | undefined): readonly DispatchEvent[] {
-  if (ending.kind === 'failed') return [{ failed: { ...failedMessage(ending.failure, credential), ...pool } }];
+  if (ending.kind === 'failed') return [{ failed: { ...failedMessage(ending.failure, credential), ...pool, ...(ending.isStale === true ? { staleConnection: true } : {}) } }];
   const finishReason = finishReasonOf(ending, conversation.attempt);
   const end: DispatchEvent = {
     end: {

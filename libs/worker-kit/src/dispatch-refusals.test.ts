@@ -1,9 +1,9 @@
-import { afterEach, beforeEach, expect, test } from '@jest/globals';
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import type { DispatchRequest__Output } from '@signalbox/contracts/worker';
 import { Fault } from '@signalbox/kernel/fault';
 import { systemClock } from '@signalbox/runtime/clock';
 import { sse } from '@signalbox/testkit/fake-provider';
-import { until } from '@signalbox/testkit/until';
+import { oneTurn, until } from '@signalbox/testkit/until';
 import { chunk, requestOf, startDispatchRig, text, type DispatchRig, USAGE } from './testing/dispatch-rig.js';
 
 let rig: DispatchRig;
@@ -186,4 +186,44 @@ test('if the host of a client’s file cannot be looked up, the worker is at fau
   const told: unknown[] = [];
   await expect(rig.run(requestOf(), (event) => void told.push(event))).rejects.toMatchObject({ code: 'overloaded' });
   expect([told, rig.log, rig.provider.requests, rig.observed]).toEqual([[], [], [], []]);
+});
+
+describe('a connection that was kept from an earlier request and is closed before the next is answered', () => {
+  /** Answers that leave the connection open. */
+  const KEPT = { status: 400, body: { error: { message: 'no' } } };
+  const failedAt = async (n: number): Promise<unknown> => {
+    const events = await rig.run(requestOf({ requestId: `chatcmpl-${String(n)}` }));
+    // undici frees the connection a turn after the answer.
+    await oneTurn();
+    await oneTurn();
+    return events.at(-1)?.failed;
+  };
+
+  test('is told as such, costs nothing, and the next call gets another connection', async () => {
+    rig.provider.enqueue(KEPT, { drop: true }, KEPT);
+    expect(await failedAt(1)).toMatchObject({ class: 'BAD_REQUEST' });
+    expect(await failedAt(2)).toEqual({ class: 'DISCONNECTED', status: 0, retryAfterMs: 0, publicMessage: '', publicParam: '', retryable: true, staleConnection: true });
+    expect(rig.ends[1]?.costNanoUsd).toBe(0n);
+    expect(await failedAt(3)).toMatchObject({ class: 'BAD_REQUEST' });
+    const [first, stale, fresh] = rig.provider.requests.map(({ clientPort }) => clientPort);
+    expect([stale === first, fresh === first]).toEqual([true, false]);
+  });
+
+  test('is an ordinary failure on a new connection, and more than a second after the request', async () => {
+    rig.use(rig.clock);
+    rig.provider.enqueue({ drop: true }, KEPT, { drop: () => rig.clock.advance(1_001) });
+    expect(await failedAt(1)).not.toHaveProperty('staleConnection');
+    expect(await failedAt(2)).toMatchObject({ class: 'BAD_REQUEST' });
+    expect(await failedAt(3)).not.toHaveProperty('staleConnection');
+    expect(new Set(rig.provider.requests.map(({ clientPort }) => clientPort)).size).toBe(2);
+  });
+
+  test('counts once for the breaker, however many one event closes', async () => {
+    rig.use(rig.clock);
+    const six = Array.from({ length: 6 }, (_, n) => n);
+    rig.provider.enqueue(...six.map(() => KEPT), { drop: () => rig.clock.advance(20) }, ...six.slice(1).map(() => ({ drop: true as const })), KEPT);
+    await Promise.all(six.map(failedAt));
+    expect(await Promise.all(six.map(failedAt))).toEqual(six.map((): unknown => expect.objectContaining({ class: 'DISCONNECTED', staleConnection: true })));
+    expect(await failedAt(6)).toMatchObject({ class: 'BAD_REQUEST' });
+  });
 });

@@ -188,7 +188,8 @@ export function createDispatcher(options: DispatchOptions): Dispatcher {
   /** Tells the breakers, routing and other replicas how the endpoint did. */
   const report = ({ request, own, credentials }: Asking, ending: Ending, ended: AttemptEnd, pool: PoolState | undefined, breakers: EndpointBreakers | undefined, probe: Probe | undefined): void => {
     const reason = failureOf(ending);
-    const isCut = ending.kind === 'stream' && reason !== undefined;
+    // One event closes many connections, as it breaks off many answers.
+    const isCut = reason !== undefined && (ending.kind === 'stream' || (ending.kind === 'failed' && ending.isStale === true));
     breakers?.record(request.endpointId, reason?.class, (pool?.retryAfterMs ?? 0) > 0, isCut ? ended.totalMs : undefined);
     probe?.judged();
     observations.observe({

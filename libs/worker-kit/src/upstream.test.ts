@@ -6,7 +6,7 @@ import { oneTurn, until } from '@signalbox/testkit/until';
 import { once } from 'node:events';
 import { createServer, type Server, type ServerResponse } from 'node:http';
 import { createServer as createTcpServer, type AddressInfo, type Server as TcpServer, type Socket } from 'node:net';
-import { createUpstream, type Upstream, type UpstreamCall, type UpstreamListener } from './upstream.js';
+import { createUpstream, idleMsOf, type Upstream, type UpstreamCall, type UpstreamListener } from './upstream.js';
 
 let server: Server | undefined;
 afterEach(() => {
@@ -307,4 +307,69 @@ describe('a request has been given to the provider', () => {
     calls[0]?.abort();
     await until(() => calls.at(-1)?.isSent() === true);
   });
+});
+
+describe('a connection that is lost', () => {
+  let tcp: TcpServer;
+  let upstream: Required<Upstream>;
+  afterEach(async () => {
+    await upstream.close();
+    tcp.close();
+  });
+  const WHOLE = 'HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nwhole';
+  /** Answers the requests of each connection with these words in order, and closes it behind one that is not whole. */
+  const answering = async (...answers: readonly string[]): Promise<void> => {
+    tcp = createTcpServer((socket) => {
+      let asked = 0;
+      socket.on('error', () => undefined);
+      socket.on('data', () => {
+        const answer = answers[asked++] ?? '';
+        if (answer === WHOLE) socket.write(answer);
+        else socket.end(answer);
+      });
+    }).listen(0, '127.0.0.1');
+    await once(tcp, 'listening');
+    upstream = createUpstream(`http://127.0.0.1:${String((tcp.address() as AddressInfo).port)}`);
+  };
+  /** How a request ends. Its connection is free again by then, which undici makes it a turn after the answer. */
+  const ask = async (): Promise<string> => {
+    const end = await new Promise<string>((resolve) => void upstream.post({ path: '/', headers: [], body: Buffer.from('{}') }, 'req_1/1', { onHead: () => undefined, onData: () => undefined, onEnd: () => resolve('end'), onError: resolve }));
+    await oneTurn();
+    await oneTurn();
+    return end;
+  };
+
+  test('is stale if it served a request before, and is closed before it answers the next', async () => {
+    await answering(WHOLE, WHOLE);
+    expect([await ask(), await ask(), await ask(), await ask()]).toEqual(['end', 'end', 'stale', 'end']);
+  });
+
+  test('is stale alone: who asks again does not get another one that has been idle as long', async () => {
+    await answering(WHOLE);
+    expect(await Promise.all([ask(), ask(), ask()])).toEqual(['end', 'end', 'end']);
+    expect(await Promise.all([ask(), ask()])).toEqual(['stale', 'stale']);
+    expect(await Promise.all([ask(), ask()])).toEqual(['end', 'end']);
+  });
+
+  test.each([
+    ['its first request was not answered', []],
+    ['the answer had begun', [WHOLE, 'HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nwh']],
+    ['an interim answer had come', [WHOLE, 'HTTP/1.1 102 Processing\r\n\r\n']],
+    ['what came is not HTTP', [WHOLE, 'oops\r\n\r\n']],
+  ])('is not stale if %s', async (_what, answers) => {
+    await answering(...answers);
+    for (let n = 1; n < answers.length; n += 1) expect(await ask()).toBe('end');
+    expect(await ask()).toBe('disconnected');
+  });
+});
+
+test.each([
+  ['https://api.example', 0, false, 50_000],
+  ['https://api.example', 31, false, 50_000],
+  ['https://api.example', 32, false, 4_000],
+  ['https://own.example', 1, true, 50_000],
+  ['https://own.example', 2, true, 4_000],
+  ['http://vllm:8000', 0, false, 4_000],
+])('an idle connection to %s that is number %i (given by an account: %s) is kept for %i ms', (origin, place, isGuarded, ms) => {
+  expect(idleMsOf(new URL(origin), place, isGuarded)).toBe(ms);
 });

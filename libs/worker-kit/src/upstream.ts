@@ -8,6 +8,13 @@ import { Gunzipped, isGzip } from './gunzipped.js';
 import type { ResponseHeaders, UpstreamRequest } from './provider.js';
 
 const CONNECT_MS = 3_000;
+/** How long an idle connection is kept, where its host says nothing of that: common servers close theirs after 5 s (uvicorn). */
+const IDLE_MS = 4_000;
+/** The same with TLS, where the next request saves the handshakes: less than balancers in front of providers wait (AWS 60 s, Cloudflare 400 s). */
+const TLS_IDLE_MS = 50_000;
+/** Most connections to an origin, and to one that an account gave, that are kept for the longer time; a burst leaves more. */
+const KEPT_MAX = 32;
+const GUARDED_KEPT_MAX = 2;
 /** As many as an edge handles requests at once. */
 const CONNECTIONS_MAX = 4_096;
 /** To one address that an account gave. */
@@ -20,14 +27,17 @@ const PLAIN = ['accept-encoding', 'identity'];
 /** Bytes accepted after the end of an answer: at most the rest of its last event and the end of the body are expected. */
 const REST_BYTES_MAX = 4_096;
 
+/** `connect`: not a byte of the request was sent. `stale`: the connection had served a request before, and was closed before the answer began, as by a host that takes it for idle. */
+export type Loss = 'connect' | 'stale' | 'disconnected';
+
 export interface UpstreamListener {
   /** There is a connection, and the request is on its way. */
   onSent?(): void;
   onHead(status: number, headers: ResponseHeaders): void;
   onData(bytes: Buffer): void;
   onEnd(): void;
-  /** `connect`: not a byte of the request was sent. Called at most once, and never after `onEnd`. */
-  onError(kind: 'connect' | 'disconnected'): void;
+  /** Called at most once, and never after `onEnd`. */
+  onError(kind: Loss): void;
 }
 
 export interface UpstreamCall {
@@ -65,7 +75,12 @@ const NO_PLACE: Place = { turn: undefined, leave: () => undefined };
 /** The present socket of one client of a pool. */
 interface Wire {
   socket: Socket | undefined;
+  /** A request was answered on it. */
+  hasServed: boolean;
 }
+
+/** What an error says when the other side has closed the connection. */
+const CLOSED: ReadonlySet<string | undefined> = new Set(['UND_ERR_SOCKET', 'ECONNRESET', 'EPIPE']);
 
 class Exchange implements DispatchHandler, UpstreamCall {
   /** Socket holder of the client that serves this exchange, once there is one. */
@@ -73,6 +88,9 @@ class Exchange implements DispatchHandler, UpstreamCall {
   private controller: DispatchController | undefined;
   /** The socket the request is written to, once writing has begun. */
   private socket: Socket | undefined;
+  /** That socket has served a request before. */
+  private isReused = false;
+  private hasHead = false;
   private isOver = false;
   /** The connection ended before the answer did. */
   private isBroken = false;
@@ -90,11 +108,13 @@ class Exchange implements DispatchHandler, UpstreamCall {
   onRequestStart(controller: DispatchController): void {
     this.controller = controller;
     this.socket = this.wire?.socket;
+    this.isReused = this.wire?.hasServed === true;
     if (this.isOver) controller.abort(new Error('aborted'));
     else this.listener.onSent?.();
   }
 
   onResponseStart(_controller: DispatchController, status: number, headers: ResponseHeaders): void {
+    this.hasHead = true;
     if (this.isOver || status < 200) return;
     if (isGzip(headers)) this.gunzipped = this.gunzip();
     this.listener.onHead(status, headers);
@@ -109,6 +129,7 @@ class Exchange implements DispatchHandler, UpstreamCall {
   }
 
   onResponseEnd(): void {
+    if (this.wire !== undefined) this.wire.hasServed = true;
     this.seat?.giveBack();
     if (this.isOver) return;
     this.isOver = true;
@@ -116,13 +137,13 @@ class Exchange implements DispatchHandler, UpstreamCall {
     else this.gunzipped.end();
   }
 
-  onResponseError(): void {
+  onResponseError(_controller?: DispatchController, error?: NodeJS.ErrnoException): void {
     this.seat?.giveBack();
     if (this.isOver) return;
     this.isOver = true;
     this.isBroken = true;
     // What arrived before the error is delivered first.
-    if (this.gunzipped === undefined) this.listener.onError(this.controller === undefined ? 'connect' : 'disconnected');
+    if (this.gunzipped === undefined) this.listener.onError(this.lossOf(error));
     else this.gunzipped.end();
   }
 
@@ -158,6 +179,11 @@ class Exchange implements DispatchHandler, UpstreamCall {
   isSent(): boolean {
     // What the kernel has not taken yet is still buffered in the socket.
     return this.socket !== undefined && !this.socket.destroyed && this.socket.writableLength === 0;
+  }
+
+  private lossOf(error: NodeJS.ErrnoException | undefined): Loss {
+    if (this.controller === undefined) return 'connect';
+    return this.isReused && !this.hasHead && CLOSED.has(error?.code) ? 'stale' : 'disconnected';
   }
 
   private gunzip(): Gunzipped {
@@ -203,15 +229,31 @@ class Connection extends Client {
 }
 
 /** Opens one connection of a pool; `connect` is the pool's connector. */
-function openConnection(origin: URL, options: object): Connection {
-  const wire: Wire = { socket: undefined };
+function openConnection(origin: URL, options: object, keepAliveTimeout: number): Connection {
+  const wire: Wire = { socket: undefined, hasServed: false };
   const { connect } = options as { readonly connect: Connector };
   const remembering: Connector = (target, callback) =>
     connect(target, (...result) => {
       wire.socket = result[1] ?? undefined;
+      wire.hasServed = false;
       callback(...result);
     });
-  return new Connection(origin, { ...options, connect: remembering }, wire);
+  return new Connection(origin, { ...options, connect: remembering, keepAliveTimeout }, wire);
+}
+
+/**
+ * How long a pool keeps its connection number `place` (from 0) while that is idle, in milliseconds. Of free connections it uses the
+ * one with the lowest number, and opens that again if it was closed, so who tries again after a stale one gets a new one.
+ */
+export function idleMsOf({ protocol }: URL, place: number, isGuarded: boolean): number {
+  return protocol === 'https:' && place < (isGuarded ? GUARDED_KEPT_MAX : KEPT_MAX) ? TLS_IDLE_MS : IDLE_MS;
+}
+
+/** One connection serves one request at a time. */
+function openPool(at: string, connections: number, connect: Connector | { readonly timeout: number }, isGuarded: boolean): Pool {
+  let count = 0;
+  const factory = (origin: URL, options: object): Connection => openConnection(origin, options, idleMsOf(origin, count++, isGuarded));
+  return new Pool(at, { factory, connections, connect, headersTimeout: 0, bodyTimeout: 0, pipelining: 1 });
 }
 
 /** A place of one request at an origin: it has a connection or waits for one. */
@@ -345,7 +387,7 @@ class Line {
 
 /** `dialer` connects to origins that accounts gave; without one, requests to those fail to connect. */
 export function createUpstream(origin: string, dialer?: Dialer, connectionsMax = CONNECTIONS_MAX): Required<Upstream> {
-  const open = (at: string): Line => new Line(new Pool(at, { factory: openConnection, connections: connectionsMax, connect: { timeout: CONNECT_MS }, headersTimeout: 0, bodyTimeout: 0, pipelining: 1 }), connectionsMax);
+  const open = (at: string): Line => new Line(openPool(at, connectionsMax, { timeout: CONNECT_MS }, false), connectionsMax);
   const own = open(origin);
   /** Other origins that an adapter names, a handful. */
   const others = new Map<string, Line>(); // kept: by origin.
@@ -358,7 +400,7 @@ export function createUpstream(origin: string, dialer?: Dialer, connectionsMax =
   const guarded = new Map<string, Line>(); // kept: by origin, the latest.
   const guardedOf = (at: string): Line | undefined => {
     if (dialer === undefined) return undefined;
-    const line = guarded.get(at) ?? new Line(new Pool(at, { factory: openConnection, connections: GUARDED_CONNECTIONS_MAX, connect: dialer.connect, headersTimeout: 0, bodyTimeout: 0, pipelining: 1 }), GUARDED_CONNECTIONS_MAX, GUARDED_WAITING_MAX);
+    const line = guarded.get(at) ?? new Line(openPool(at, GUARDED_CONNECTIONS_MAX, dialer.connect, true), GUARDED_CONNECTIONS_MAX, GUARDED_WAITING_MAX);
     guarded.delete(at);
     guarded.set(at, line);
     const oldest = guarded.size > GUARDED_POOLS_MAX ? guarded.entries().next().value : undefined;

@@ -164,11 +164,10 @@ export function describeWire(wire: Wire, world: () => WiresWorld): void {
     describe('faults', () => {
       const streamed = (chunks: ScriptedAnswer['chunks'], more: Partial<ScriptedAnswer> = {}): ScriptedAnswer => ({ headers: { 'content-type': wire.streamType }, chunks: chunks ?? [], ...more });
       const html: ScriptedAnswer = { body: `<html><body>${UPSTREAM_WORDS}</body></html>` };
-      const reset: ScriptedAnswer = { chunks: [], cut: true };
-      const faults: readonly { readonly name: string; readonly whole?: ScriptedAnswer; readonly inStream: ScriptedAnswer }[] = [
+      const faults: readonly { readonly name: string; readonly whole?: ScriptedAnswer; readonly isReset?: boolean; readonly inStream: ScriptedAnswer }[] = [
         { name: '500', whole: wire.refusal(500), inStream: wire.refusal(500) },
         { name: '529', whole: wire.refusal(529), inStream: wire.refusal(529) },
-        { name: 'a reset', whole: reset, inStream: streamed(wire.opening, { cut: true }) },
+        { name: 'a reset', whole: { drop: true }, isReset: true, inStream: streamed(wire.opening, { cut: true }) },
         { name: 'a page of HTML', whole: html, inStream: html },
         { name: 'nothing', whole: { headers: { 'content-type': 'application/json' }, chunks: [] }, inStream: streamed([]) },
         { name: 'garbage', whole: { headers: { 'content-type': 'application/json' }, chunks: ['{"id":"x","cho'] }, inStream: streamed([...wire.opening, wire.garbage]) },
@@ -188,15 +187,19 @@ export function describeWire(wire: Wire, world: () => WiresWorld): void {
         }
       };
 
-      test.each(faults.map((fault, at) => ({ ...fault, of: wire.models[at % wire.models.length] ?? model })))('$name: another provider answers, and the client sees nothing of it', async ({ whole, inStream, of }) => {
+      test.each(faults.map((fault, at) => ({ ...fault, of: wire.models[at % wire.models.length] ?? model })))('$name: another provider answers, and the client sees nothing of it', async ({ whole, isReset, inStream, of }) => {
+        // The loss of a kept connection before the answer says only that this one was closed: the provider is asked again on another.
+        const enqueue = (answer: ScriptedAnswer): void => door().enqueue(...(isReset === true ? [answer, answer] : [answer]));
         if (whole !== undefined) {
-          door().enqueue(whole);
+          enqueue(whole);
           expectFallback(await chat({ model: of, models: [FALLBACK.model] }));
+          door().clear();
           await expectRecovered(of);
         }
-        door().enqueue(inStream);
+        enqueue(inStream);
         const got = await chat({ model: of, models: [FALLBACK.model], stream: true });
         expectFallback(got);
+        door().clear();
         const { chunks, isDone } = streamOf(got.text);
         expect([isDone, chunks.filter(({ choices }) => choices.some(({ finish_reason: reason }) => reason !== null)).length]).toEqual([true, 1]);
         expect(chunks.every(({ model: told }) => told === FALLBACK.model)).toBe(true);

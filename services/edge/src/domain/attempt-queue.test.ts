@@ -18,12 +18,12 @@ test('no more than three attempts are taken, in the order of the plan', () => {
   expect(queue.peek()).toBeUndefined();
 });
 
-test('another credential is tried next, once for each attempt, and drops the last attempt of a full queue', () => {
+test('another credential or connection is tried next, once for each attempt, and drops the last attempt of a full queue', () => {
   const queue = new AttemptQueue(planned('a', 'b', 'c'));
   queue.take();
-  queue.retryOnOtherCredential();
+  queue.retryNext();
   expect(queue.take()?.endpointId).toBe('a');
-  queue.retryOnOtherCredential();
+  queue.retryNext();
   expect(rest(queue)).toEqual(['b']);
 });
 

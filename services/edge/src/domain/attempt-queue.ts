@@ -30,8 +30,8 @@ export class AttemptQueue {
     return this.replicasToAvoid?.get(planned);
   }
 
-  /** Repeats the present attempt on another credential, once, as the next one. If the queue is full, the last attempt is dropped. */
-  retryOnOtherCredential(): void {
+  /** Repeats the present attempt, on another credential or another connection, once, as the next one. If the queue is full, the last attempt is dropped. */
+  retryNext(): void {
     const present = this.attempts[this.taken - 1];
     if (present === undefined || this.attempts.indexOf(present) !== this.taken - 1) return;
     this.attempts.splice(this.taken, 0, present);

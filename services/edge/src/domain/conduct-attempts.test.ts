@@ -51,6 +51,19 @@ describe('attempts', () => {
     expect(answer.settlement?.attempts.map(({ provider, failed }) => [provider, failed?.class])).toEqual([['a', 'RATE_LIMITED'], ['a', undefined]]);
   });
 
+  /** Loses a kept connection the first time, and does `then` after it. */
+  const staleFirst = (then: Script): Script => (call) => (call.request.attempt === 1 ? fails('DISCONNECTED', { staleConnection: true })(call) : then(call));
+
+  test('an endpoint whose kept connection was closed is tried on another before any other endpoint, and once', async () => {
+    const { neighbours, answer, run } = story({ a: staleFirst(answersWith('hi')), b: answersWith('never') });
+    await run();
+    expect(answer.said).toEqual(['body 0:hi!stop']);
+    expect(neighbours.outcomes).toEqual(['a#1 SUPERSEDED', 'a#2 DELIVERED']);
+    const alone = story({ a: fails('DISCONNECTED', { staleConnection: true }) });
+    await alone.run();
+    expect(alone.neighbours.outcomes).toEqual(['a#1 DISCARDED', 'a#2 DISCARDED']);
+  });
+
   test('this happens once, within three attempts and the retry budget', async () => {
     const always = fails('CREDENTIAL', { status: 401, otherCredential: true });
     const { neighbours, run } = story({ a: always, b: always, c: answersWith('never') });

@@ -107,7 +107,7 @@ async function tryPlan(neighbours: Neighbours, turn: Turn, plan: DecideResponse_
       case 'failed':
         wasSent = result.trace !== 'none';
         outcomes.noteFailed(number, report, wasSent);
-        if (result.failed.otherCredential === true) queue.retryOnOtherCredential();
+        if (result.failed.otherCredential === true || result.failed.staleConnection === true) queue.retryNext();
         if (result.lostAt !== undefined) queue.retryAtOtherReplica(result.lostAt);
         if (result.reserve !== undefined) {
           outcomes.keepInReserve(number, { provider, model, failed: undefined, byok }, result.reserve);

@@ -475,6 +475,7 @@ export function writeFailed(w: Writer, m: Failed): void {
   if (m.retryable === true) { w.uint32(48); w.bool(m.retryable); }
   if (m.otherCredential !== undefined && m.otherCredential !== null) { w.uint32(56); w.bool(m.otherCredential); }
   if (m.hintMs !== undefined && m.hintMs !== null) { w.uint32(64); w.uint32(m.hintMs); }
+  if (m.staleConnection !== undefined && m.staleConnection !== null) { w.uint32(72); w.bool(m.staleConnection); }
 }
 export function readFailed(r: Reader, end: number): FailedOut {
   let v1: FailureClassName = 'FAILURE_CLASS_UNSPECIFIED';
@@ -485,6 +486,7 @@ export function readFailed(r: Reader, end: number): FailedOut {
   let v6: boolean = false;
   let v7: boolean | undefined;
   let v8: number | undefined;
+  let v9: boolean | undefined;
   while (r.at < end) {
     const tag = r.uint32();
     switch (tag) {
@@ -496,11 +498,12 @@ export function readFailed(r: Reader, end: number): FailedOut {
       case 48: v6 = r.bool(); break;
       case 56: v7 = r.bool(); break;
       case 64: v8 = r.uint32(); break;
+      case 72: v9 = r.bool(); break;
       default: r.skip(tag, end);
     }
   }
   r.check(end);
-  return { class: v1, status: v2, retryAfterMs: v3, publicMessage: v4, publicParam: v5, retryable: v6, otherCredential: v7, hintMs: v8 } as FailedOut;
+  return { class: v1, status: v2, retryAfterMs: v3, publicMessage: v4, publicParam: v5, retryable: v6, otherCredential: v7, hintMs: v8, staleConnection: v9 } as FailedOut;
 }
 export function copyFailed(m: Failed): FailedOut {
   const v1 = m.class !== undefined && m.class !== null ? copyFailureClass(m.class) : 'FAILURE_CLASS_UNSPECIFIED';
@@ -511,7 +514,8 @@ export function copyFailed(m: Failed): FailedOut {
   const v6 = m.retryable !== undefined && m.retryable !== null ? m.retryable : false;
   const v7 = m.otherCredential !== undefined && m.otherCredential !== null ? m.otherCredential : undefined;
   const v8 = m.hintMs !== undefined && m.hintMs !== null ? m.hintMs >>> 0 : undefined;
-  return { class: v1, status: v2, retryAfterMs: v3, publicMessage: v4, publicParam: v5, retryable: v6, otherCredential: v7, hintMs: v8 } as FailedOut;
+  const v9 = m.staleConnection !== undefined && m.staleConnection !== null ? m.staleConnection : undefined;
+  return { class: v1, status: v2, retryAfterMs: v3, publicMessage: v4, publicParam: v5, retryable: v6, otherCredential: v7, hintMs: v8, staleConnection: v9 } as FailedOut;
 }
 
 export function writeOutcomeRequest(w: Writer, m: OutcomeRequest): void {

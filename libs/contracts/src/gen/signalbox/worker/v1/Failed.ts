@@ -12,8 +12,10 @@ export interface Failed {
   'retryable'?: (boolean);
   'otherCredential'?: (boolean);
   'hintMs'?: (number);
+  'staleConnection'?: (boolean);
   '_otherCredential'?: "otherCredential";
   '_hintMs'?: "hintMs";
+  '_staleConnection'?: "staleConnection";
 }
 
 export interface Failed__Output {
@@ -25,6 +27,8 @@ export interface Failed__Output {
   'retryable': (boolean);
   'otherCredential'?: (boolean);
   'hintMs'?: (number);
+  'staleConnection'?: (boolean);
   '_otherCredential'?: "otherCredential";
   '_hintMs'?: "hintMs";
+  '_staleConnection'?: "staleConnection";
 }
