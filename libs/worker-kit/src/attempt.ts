@@ -9,7 +9,7 @@ import { answerBytesMax, quotaAway } from './hold-growth.js';
 import { HEARING_TURNS, Patience, type Overdue } from './patience.js';
 import type { ResponseHeaders } from './provider.js';
 import { readInSteps } from './read-in-steps.js';
-import type { Loss, UpstreamCall, UpstreamListener } from './upstream.js';
+import { STALE_MS, type Loss, type UpstreamCall, type UpstreamListener } from './upstream.js';
 
 export type { AttemptOptions, AttemptSinks, ChunkEvent, Ending } from './attempt-terms.js';
 
@@ -20,8 +20,6 @@ const REFUSAL_BYTES_MAX = 65_536;
 /** After the last event of a stream, the end of the body follows at once and the connection can be reused. If it has not come by then, the connection is closed. */
 const AFTER_DONE_MS = 1_000;
 const DRAIN_MS = 60_000;
-/** A host that had closed a connection says so within a round trip of the request on it. One that closes it later may have worked on the request. */
-const STALE_MS = 1_000;
 /** At most this much of one stream is read in one turn of the event loop. Otherwise a burst of thousands of tiny events would hold up all other requests. */
 const TURN_BYTES = 65_536;
 /** After a silence this long within a stream, this process may have been suspended and the caller may have given up meanwhile. Links give up after five seconds at the earliest. */

@@ -6,6 +6,7 @@ import { createMetrics } from '@signalbox/runtime/metrics';
 import { Secret } from '@signalbox/runtime/secret';
 import { createFakeClock, type FakeClock } from '@signalbox/testkit/clock';
 import { startFakeProvider, type FakeProvider } from '@signalbox/testkit/fake-provider';
+import { oneTurn } from '@signalbox/testkit/until';
 import { createCredentialPool } from './credentials.js';
 import { createImageMaker, type MakeImages } from './images.js';
 import { createWorkerMetrics } from './metrics.js';
@@ -54,6 +55,19 @@ test("an account's own credential is used alone, and without it nothing is calle
   expect(await make(asked({ byok: true }), signal)).toMatchObject({ failed: { class: 'NO_CREDENTIAL' } });
   expect(await make(asked({ byok: true, byokHandle: 'cred_away' }), signal)).toMatchObject({ failed: { class: 'ACCOUNTS_AWAY' } });
   expect(provider.requests).toHaveLength(1);
+});
+
+test('a kept connection that turns out to be closed is followed by one more call, on a new one', async () => {
+  provider.enqueue(ANSWER, { drop: true }, { drop: true }, ANSWER);
+  const made = async (): Promise<unknown> => {
+    const response = await make(asked(), signal);
+    // undici frees the connection a turn after the answer.
+    await oneTurn();
+    await oneTurn();
+    return response.failed?.class ?? response.images?.length;
+  };
+  expect([await made(), await made(), await made()]).toEqual([1, 'DISCONNECTED', 1]);
+  expect(provider.requests.map(({ clientPort }, at, all) => clientPort === all[at - 1]?.clientPort)).toEqual([false, true, false, false]);
 });
 
 test('an answer with far more JSON values than images have is GARBAGE', async () => {

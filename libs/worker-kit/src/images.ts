@@ -11,7 +11,7 @@ import type { WorkerMetrics } from './metrics.js';
 import type { OwnCredential, OwnCredentials } from './own-credentials.js';
 import type { ImagesWire, ProviderAdapter, ResponseHeaders, UpstreamRequest } from './provider.js';
 import { rareWarning } from './rare-warning.js';
-import type { Upstream, UpstreamCall } from './upstream.js';
+import { STALE_MS, type Upstream, type UpstreamCall } from './upstream.js';
 
 /** Providers take up to a minute for an image of the most expensive kind. */
 const TIMEOUT_MS = 110_000;
@@ -38,7 +38,7 @@ interface Made {
   readonly promptTokens: number | undefined;
 }
 
-type Exchanged = { readonly kind: 'whole'; readonly status: number; readonly headers: ResponseHeaders; readonly body: Buffer } | { readonly kind: 'failed'; readonly failure: Failure };
+type Exchanged = { readonly kind: 'whole'; readonly status: number; readonly headers: ResponseHeaders; readonly body: Buffer } | { readonly kind: 'failed'; readonly failure: Failure; readonly isStale?: boolean };
 
 export function createImageMaker({ adapter: operators, upstream, credentials: shared, ownCredentials, metrics, clock, log }: ImageMakerOptions): MakeImages {
   const warnUnasked = rareWarning(log, clock, "An account's own credential could not be fetched.");
@@ -46,6 +46,7 @@ export function createImageMaker({ adapter: operators, upstream, credentials: sh
     new Promise((resolve) => {
       let status = 0;
       let headers: ResponseHeaders = {};
+      const startedMs = clock.monotonicMs();
       const pieces = new Pieces();
       const tally = new AnswerTally(ANSWER_BOUNDS);
       let call: UpstreamCall | undefined;
@@ -78,7 +79,7 @@ export function createImageMaker({ adapter: operators, upstream, credentials: sh
           if ((status < 200 || status >= 300) && pieces.bytes > REFUSAL_BYTES_MAX) whole();
         },
         onEnd: whole,
-        onError: (kind) => end({ kind: 'failed', failure: failure(kind === 'connect' ? 'CONNECT' : 'DISCONNECTED', true, status) }),
+        onError: (kind) => end({ kind: 'failed', failure: failure(kind === 'connect' ? 'CONNECT' : 'DISCONNECTED', true, status), isStale: kind === 'stale' && clock.monotonicMs() - startedMs <= STALE_MS }),
       }, upstream.enter?.(request, accountId));
     });
 
@@ -110,7 +111,11 @@ export function createImageMaker({ adapter: operators, upstream, credentials: sh
 
   const ask = async (request: GenerateImagesRequest__Output, signal: AbortSignal, images: ImagesWire, adapter: ProviderAdapter, own: OwnCredential | undefined, credentials: CredentialPool, credential: TakenCredential): Promise<Made | Failure> => {
     const composed = images.compose(request, credential.secret);
-    const exchanged = await exchange(own?.isAtOwnAddress === true ? { ...composed, origin: composed.origin ?? adapter.origin, isGuarded: true } : composed, `${request.requestId}/image`, request.accountId, signal);
+    const sent = own?.isAtOwnAddress === true ? { ...composed, origin: composed.origin ?? adapter.origin, isGuarded: true } : composed;
+    const asked = (): Promise<Exchanged> => exchange(sent, `${request.requestId}/image`, request.accountId, signal);
+    const first = await asked();
+    // Asked once more on a new connection, as an attempt of a chat is (ADR 105).
+    const exchanged = first.kind === 'failed' && first.isStale === true ? await asked() : first;
     if (exchanged.kind === 'failed') return exchanged.failure;
     const { status, headers, body } = exchanged;
     if (status < 200 || status >= 300) {

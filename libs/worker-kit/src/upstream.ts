@@ -15,6 +15,8 @@ const TLS_IDLE_MS = 50_000;
 /** Most connections to an origin, and to one that an account gave, that are kept for the longer time; a burst leaves more. */
 const KEPT_MAX = 32;
 const GUARDED_KEPT_MAX = 2;
+/** A host that had closed a connection says so within a round trip of the request on it. One that closes it later may have worked on the request. */
+export const STALE_MS = 1_000;
 /** As many as an edge handles requests at once. */
 const CONNECTIONS_MAX = 4_096;
 /** To one address that an account gave. */
