@@ -1,6 +1,6 @@
 /** A client's request as wires other than OpenAI's read it: turns, tools and settings. Edge has checked every field. */
 import { isObject, type JsonObject } from './canonical.js';
-import { hasCacheControl, readTurns, type Turn } from './chat-turns.js';
+import { hasCacheControl, markedAtEnd, readTurns, type Turn } from './chat-turns.js';
 import { LongStrings } from './long-strings.js';
 import type { ChatRequestField } from './openai-chat/request.js';
 
@@ -58,11 +58,8 @@ export interface Chat {
   readonly user: string;
 }
 
+const HOLD_SCHEMAS: ReadonlySet<string> = new Set(['tools', 'response_format']);
 const NOTHING = Buffer.from('null');
-
-function parsedFields(fields: readonly ChatRequestField[]): ReadonlyMap<string, unknown> {
-  return new Map(fields.map(({ name, value }) => [name, JSON.parse(Buffer.from(value.buffer, value.byteOffset, value.length).toString('utf8')) as unknown]));
-}
 
 /** From the bytes: what JSON.parse makes of a large one is another. */
 function seedOf(fields: readonly ChatRequestField[]): bigint | undefined {
@@ -115,8 +112,9 @@ function formatOf(value: unknown): ResponseFormat {
 export function readChat({ fields, temperatureMax }: Pick<ChatInput, 'fields' | 'temperatureMax'>): Chat {
   const messages = fields.find(({ name }) => name === 'messages');
   const others = fields.filter((field) => field !== messages);
-  const values = parsedFields(others);
   const strings = new LongStrings(messages?.value ?? NOTHING, others.map(({ value }) => value));
+  // Those that hold schemas: of a number beside them a number is wanted.
+  const values = new Map(others.map(({ name, value }): [string, unknown] => [name, HOLD_SCHEMAS.has(name) ? strings.parseBeside(value) : JSON.parse(Buffer.from(value.buffer, value.byteOffset, value.length).toString('utf8'))]));
   const number = (name: string): number | undefined => {
     const value = values.get(name);
     return typeof value === 'number' ? value : undefined;
@@ -130,7 +128,7 @@ export function readChat({ fields, temperatureMax }: Pick<ChatInput, 'fields' | 
   const parallel = values.get('parallel_tool_calls');
   const topLogprobs = number('top_logprobs') ?? 0;
   return {
-    turns: readTurns(strings.parse()),
+    turns: readTurns(isObject(values.get('cache_control')) ? markedAtEnd(strings.parse()) : strings.parse()),
     strings,
     tools: toolsOf(values.get('tools')),
     toolChoice: toolChoiceOf(values.get('tool_choice')),

@@ -64,6 +64,12 @@ export const extraOf = (holder: JsonObject): JsonObject => (isObject(holder['ext
 export const hasCacheControl = (holder: JsonObject): boolean => isObject(holder['cache_control']);
 const endsInCache = (content: unknown): boolean => listOf(content).some((part) => isObject(part) && hasCacheControl(part));
 
+/** A conversation of which the last message has a mark: a request's own `cache_control` asks for one behind all it holds. */
+export function markedAtEnd(messages: unknown): unknown {
+  const last = listOf(messages).at(-1);
+  return isObject(last) ? [...listOf(messages).slice(0, -1), { ...last, cache_control: {} }] : messages;
+}
+
 /** What a message consists of; its own mark is one behind its last piece. */
 function endingAsMarked<Piece extends { readonly isCacheEnd: boolean }>(pieces: readonly Piece[], message: JsonObject): readonly Piece[] {
   return hasCacheControl(message) ? pieces.map((piece, at) => (at === pieces.length - 1 ? { ...piece, isCacheEnd: true } : piece)) : pieces;

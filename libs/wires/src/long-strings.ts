@@ -3,6 +3,7 @@
  * the client's JSON, and a mark stands for each meanwhile. Decoded and encoded again they would be the same, in memory that
  * V8 asks the system for anew each time.
  */
+import { markExactNumbers, restoreExactNumbers } from '@signalbox/kernel/exact-numbers';
 import { decodedBytes } from './openai-chat/json-text.js';
 import { apartOfMedia, apartOfText, type Apart } from './string-cuts.js';
 
@@ -121,11 +122,24 @@ function longStringsIn(bytes: Buffer): readonly Apart[] {
 export class LongStrings {
   private readonly apart: readonly Apart[];
   private readonly bytes: Buffer;
+  /** The sign stands in what is told: nothing can be marked with it. */
+  private readonly isSignTold: boolean;
+  /** Of JSON beside the messages: some were marked, to keep their digits. */
+  private hasNumbers = false;
 
   /** `messages` is valid JSON in UTF-8. `beside`: JSON whose strings come into the same body. */
   constructor(messages: Uint8Array, beside: readonly Uint8Array[] = []) {
     this.bytes = bufferOf(messages);
-    this.apart = this.bytes.length < LONG_STRING_BYTES || [messages, ...beside].some((told) => holdsSign(bufferOf(told))) ? [] : longStringsIn(this.bytes);
+    this.isSignTold = [messages, ...beside].some((told) => holdsSign(bufferOf(told)));
+    this.apart = this.bytes.length < LONG_STRING_BYTES || this.isSignTold ? [] : longStringsIn(this.bytes);
+  }
+
+  /** JSON that stood beside the messages. `write` gives numbers beyond 2^53 in it back with all their digits. */
+  parseBeside(value: Uint8Array): unknown {
+    const json = bufferOf(value).toString('utf8');
+    const marked = this.isSignTold ? json : markExactNumbers(json);
+    if (marked !== json) this.hasNumbers = true;
+    return JSON.parse(marked) as unknown;
   }
 
   /** The messages, with a mark for what is set apart of each long string. */
@@ -159,9 +173,9 @@ export class LongStrings {
     return length;
   }
 
-  /** JSON text made of those messages, in UTF-8, with all that was set apart in its places. */
+  /** JSON text made of those messages and of what was beside them, in UTF-8, with all that was set apart in its places. */
   write(json: string): Buffer {
-    const written = Buffer.from(json);
+    const written = Buffer.from(this.hasNumbers ? restoreExactNumbers(json) : json);
     if (this.apart.length === 0) return written;
     const pieces: Buffer[] = [];
     let end = 0;

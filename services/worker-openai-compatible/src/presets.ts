@@ -35,7 +35,7 @@ export const PRESETS = {
     baseUrlVariable: 'CEREBRAS_BASE_URL',
     quirks: { ...HOST, thoughtFields: ['reasoning'], thoughtName: 'reasoning', joinsTexts: true, messageFields: ['role', 'content', 'name', 'reasoning', 'tool_calls', 'tool_call_id'], dropFields: [...PENALTIES, ...PLATFORM] },
   },
-  deepinfra: { baseUrl: 'https://api.deepinfra.com/v1/openai', credentials: ['DEEPINFRA_API_KEY', 'DEEPINFRA_TOKEN'], baseUrlVariable: 'DEEPINFRA_BASE_URL', quirks: OPEN_HOST },
+  deepinfra: { baseUrl: 'https://api.deepinfra.com/v1/openai', credentials: ['DEEPINFRA_API_KEY', 'DEEPINFRA_TOKEN'], baseUrlVariable: 'DEEPINFRA_BASE_URL', quirks: { ...OPEN_HOST, takesCacheKey: true } },
   // Thinks by default, and then answers 400 to a forced call, and if thoughts of a turn with calls do not come back. All its models can be told not to.
   deepseek: { baseUrl: 'https://api.deepseek.com/v1', credentials: ['DEEPSEEK_API_KEY'], baseUrlVariable: 'DEEPSEEK_BASE_URL', quirks: { ...THINKING_HOST, thinking: 'switch', stilled: { models: /^deepseek/, by: 'thinking', withoutThoughts: 'turns', forForcedCalls: true } } },
   fireworks: { baseUrl: 'https://api.fireworks.ai/inference/v1', credentials: ['FIREWORKS_API_KEY'], baseUrlVariable: 'FIREWORKS_BASE_URL', quirks: OPEN_HOST },
@@ -84,6 +84,7 @@ export const PRESETS = {
     quirks: {
       ...HOST,
       takesCacheMarks: true,
+      takesCacheKey: true,
       breakpointModels: FROM_GPT_5_6,
       tellsCost: true,
       thoughtFields: ['reasoning', 'reasoning_content', 'reasoning_details'],

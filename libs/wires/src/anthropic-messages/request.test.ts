@@ -215,6 +215,14 @@ describe('turns', () => {
     expect(turns([...HELLO, { role: 'assistant', content: 'So', ...mark }, ...HELLO])).toMatchObject([{}, { content: [{ text: 'So', ...mark }] }, {}]);
   });
 
+  test.each([['a string', 'Hi'], ['parts', [{ type: 'text', text: 'H' }, { type: 'text', text: 'i' }]]])('a mark of the whole request is one behind its end, where the last message is %s', (_what, content) => {
+    const mark = { cache_control: { type: 'ephemeral' } };
+    const sent = body({ messages: [{ role: 'system', content: 'S' }, { role: 'user', content }], ...HOUR_MARK });
+    expect(JSON.stringify(sent).match(/cache_control/g)).toHaveLength(1);
+    expect((sent['messages'] as readonly { readonly content: readonly object[] }[])[0]?.content.at(-1)).toMatchObject(mark);
+    expect(JSON.stringify(body({ cache_control: null }))).not.toContain('cache_control');
+  });
+
   test.each([['beside', HOUR_MARK, {}], ['in', {}, HOUR_MARK]])('a mark %s a call’s function is one on the call', (_place, beside, inside) => {
     const told = [...HELLO, { role: 'assistant', content: null, tool_calls: [{ id: 'a', type: 'function', function: { name: 'f', arguments: '{}', ...inside }, ...beside }] }, { role: 'tool', tool_call_id: 'a', content: '4' }];
     expect(turns(told)).toMatchObject([{}, { content: [{ type: 'tool_use', cache_control: { type: 'ephemeral' } }] }, {}]);

@@ -191,6 +191,12 @@ describe('turns', () => {
     expect(messagesOf(messages, { providerModelId: CLAUDE })).toMatchObject({ system: [{ text: 'S' }, point], messages: [{ content: [{ text: 'Q' }, point] }, { content: [{ toolUse: {} }, point] }, { content: [{ toolResult: {} }, point] }] });
   });
 
+  test('a mark of the whole request is a cache point behind its end', () => {
+    const mark = { cache_control: { type: 'ephemeral' } };
+    expect(messagesOf(HI, { providerModelId: CLAUDE }, mark)).toEqual({ messages: [{ role: 'user', content: [{ text: 'hi' }, { cachePoint: { type: 'default' } }] }] });
+    expect(messagesOf(HI, {}, mark)).toEqual({ messages: SAID_HI });
+  });
+
   test.each(['amazon.nova-pro-v1:0', 'us.amazon.nova-2-lite-v1:0'])('%s has cache points behind words alone: behind tools, calls and results they are refused', (model) => {
     const mark = { cache_control: { type: 'ephemeral' } };
     const point = { cachePoint: { type: 'default' } };

@@ -1,9 +1,13 @@
 /** Marks of the prompt cache, `cache_control` and `prompt_cache_breakpoint`, as a host of the OpenAI wire takes them (docs/adr/0096). */
+import { createHash } from 'node:crypto';
 import { isObject, type JsonObject } from '../canonical.js';
 import { hasCacheControl } from '../chat-turns.js';
 import { LongStrings } from '../long-strings.js';
 
 export const CACHE_FIELD = 'cache_control';
+export const CACHE_KEY_FIELD = 'prompt_cache_key';
+/** Of a key: OpenAI answers 400 to a longer one. */
+const CACHE_KEY_CHARS_MAX = 64;
 const CACHE_MARK = `"${CACHE_FIELD}"`;
 /** Of five minutes: what an hour costs to write is in no price card. */
 const PLAIN_MARK = { type: 'ephemeral' };
@@ -89,4 +93,10 @@ export function withMarkBeside(tool: unknown, quirks: MarkTerms): unknown {
   const fn = tool['function'];
   const isMarked = hasCacheControl(tool) || (isObject(fn) && hasCacheControl(fn));
   return withCacheMark({ ...tool, ...(isObject(fn) ? { function: withoutCacheMark(fn) } : {}), ...(isMarked ? { [CACHE_FIELD]: PLAIN_MARK } : {}) }, quirks);
+}
+
+/** A key of the cache as hosts take it: one that is too long as its digest, which is as good, since a key is only compared. */
+export function cacheKeySent(value: Uint8Array): Uint8Array {
+  const told: unknown = JSON.parse(Buffer.from(value.buffer, value.byteOffset, value.length).toString('utf8'));
+  return typeof told !== 'string' || told.length <= CACHE_KEY_CHARS_MAX ? value : Buffer.from(JSON.stringify(createHash('sha256').update(told).digest('hex')));
 }

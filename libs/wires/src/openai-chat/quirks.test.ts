@@ -277,6 +277,38 @@ describe('quirks of hosts', () => {
     });
   });
 
+  describe('wishes of a whole request for the cache', () => {
+    const messages = [{ role: 'system', content: 'S' }, { role: 'user', content: 'x' }];
+    const told = { messages, cache_control: { type: 'ephemeral', ttl: '1h' }, prompt_cache_key: 'agent-7' };
+
+    test.each<[string, Partial<ChatQuirks>, Body]>([
+      ['a host that reads neither', {}, { messages }],
+      ['a host that reads marks, on parts', { takesCacheMarks: true }, { messages: [messages[0], { role: 'user', content: [{ type: 'text', text: 'x', ...MARK }] }] }],
+      ['a host that reads keys', { takesCacheKey: true }, { messages, prompt_cache_key: 'agent-7' }],
+      ['a strict host', { messageFields: ['role', 'content'], dropFields: ['user'] }, { messages }],
+    ])('%s', (_whom, quirks, sent) => {
+      expect(adapt(told, quirks)).toEqual(sent);
+    });
+
+    test.each<[string, ChatQuirks]>([['OpenAI', quirksOfModel(OPENAI, 'gpt-5.5', 'openai/gpt-5.5')], ['its models elsewhere', OPENAI_WITHOUT_BREAKPOINTS]])('%s is sent the key', (_whom, quirks) => {
+      expect(adapt(told, quirks)).toEqual({ messages, prompt_cache_key: 'agent-7' });
+    });
+
+    test('a key that OpenAI would refuse as too long is sent as its digest, always the same', () => {
+      const keyOf = (key: string): unknown => adapt({ prompt_cache_key: key }, OPENAI)['prompt_cache_key'];
+      expect(keyOf('k'.repeat(64))).toBe('k'.repeat(64));
+      expect(keyOf('k'.repeat(65))).toMatch(/^[0-9a-f]{64}$/);
+      expect([keyOf('k'.repeat(65)) === keyOf('k'.repeat(65)), keyOf('k'.repeat(65)) === keyOf('k'.repeat(66))]).toEqual([true, false]);
+    });
+
+    test('the mark counts as the last of the four that a host takes', () => {
+      const part = (text: string) => ({ type: 'text', text, ...MARK });
+      const sent = adapt({ messages: [{ role: 'user', content: ['1', '2', '3', '4'].map(part) }, { role: 'assistant', content: 'a' }, { role: 'user', content: '5' }], ...MARK }, { takesCacheMarks: true });
+      expect(JSON.stringify(sent).match(/cache_control/g)).toHaveLength(4);
+      expect(sent['messages']).toMatchObject([{ content: [{ text: '1' }, part('2'), part('3'), part('4')] }, {}, { content: [part('5')] }]);
+    });
+  });
+
   test('messages that no quirk concerns are not parsed', () => {
     const value = Buffer.from('[ {"role":"user","content":"hi"} ]');
     expect(adaptFields([{ name: 'messages', value }], { ...NO_QUIRKS, developerAsSystem: true, shortToolCallIds: true, messageFields: ['role'] })[0]?.value).toBe(value);

@@ -1,10 +1,11 @@
 /** What hosts of the OpenAI wire do unlike OpenAI, and a request's fields as such a host takes them. */
+import { markExactNumbers, restoreExactNumbers } from '@signalbox/kernel/exact-numbers';
 import { isObject, type JsonObject } from '../canonical.js';
-import { plainText } from '../chat-turns.js';
+import { markedAtEnd, plainText } from '../chat-turns.js';
 import { LongStrings } from '../long-strings.js';
 import { namedContent } from '../speakers.js';
 import { takeTurns } from './alternating.js';
-import { CACHE_FIELD, lastMarked, lastMarkedParts, marksLeft, mayHoldMarks, withBreakpoint, withCacheMark, withMarkBeside, withMarkInContent, withoutCacheMark } from './cache-marks.js';
+import { CACHE_FIELD, CACHE_KEY_FIELD, cacheKeySent, lastMarked, lastMarkedParts, marksLeft, mayHoldMarks, withBreakpoint, withCacheMark, withMarkBeside, withMarkInContent, withoutCacheMark } from './cache-marks.js';
 import { thoughtOf, type ThoughtName } from './thoughts.js';
 
 export interface ChatRequestField {
@@ -66,6 +67,8 @@ export interface ChatQuirks {
   readonly takesCacheMarks: boolean;
   /** Models, by the catalog's ids, that read `prompt_cache_breakpoint` of parts (OpenAI from GPT-5.6 on): it is sent without a lifetime of its own. It is left out where another speaks, and for other models, some of whose hosts refuse it. undefined = none. */
   readonly breakpointModels: RegExp | undefined;
+  /** The host reads `prompt_cache_key`, which strict hosts refuse: it is left out elsewhere. */
+  readonly takesCacheKey: boolean;
   /** A client's address is not passed on: the host would follow it from inside the operator's network, or follows none. Images are sent inline. */
   readonly inlinesImages: boolean;
   /** `usage.cost` is what the host takes for the answer, in dollars. Elsewhere it may be anything. */
@@ -103,6 +106,7 @@ export const NO_QUIRKS: ChatQuirks = {
   stopMax: STOP_MAX,
   takesCacheMarks: false,
   breakpointModels: undefined,
+  takesCacheKey: false,
   inlinesImages: false,
   tellsCost: false,
   stillsForTools: false,
@@ -111,7 +115,7 @@ export const NO_QUIRKS: ChatQuirks = {
 export const FROM_GPT_5_6 = /^openai\/gpt-(?:5\.(?:[6-9]|\d\d)|[6-9]|\d\d)/;
 
 /** Of OpenAI itself. */
-export const OPENAI: ChatQuirks = { ...NO_QUIRKS, stillsForTools: true, breakpointModels: FROM_GPT_5_6 };
+export const OPENAI: ChatQuirks = { ...NO_QUIRKS, stillsForTools: true, breakpointModels: FROM_GPT_5_6, takesCacheKey: true };
 /** Of its earlier models, and where others serve its models as it does: that Azure takes breakpoints on this wire is not known. */
 export const OPENAI_WITHOUT_BREAKPOINTS: ChatQuirks = { ...OPENAI, breakpointModels: undefined };
 /** That concern the conversation alone: the fields beside it stay as they are. */
@@ -272,10 +276,10 @@ function concerns(messages: Buffer, quirks: ChatQuirks): boolean {
   return (quirks.messageFields !== undefined || quirks.shortToolCallIds || quirks.answersResults) && (hasAssistant || messages.includes('"tool"') || messages.includes('"name"'));
 }
 
-function adaptMessages(value: Uint8Array, quirks: ChatQuirks): Uint8Array {
-  if (!concerns(bufferOf(value), quirks)) return value;
+function adaptMessages(value: Uint8Array, quirks: ChatQuirks, isMarkedAtEnd: boolean): Uint8Array {
+  if (!isMarkedAtEnd && !concerns(bufferOf(value), quirks)) return value;
   const strings = new LongStrings(value);
-  const messages = strings.parse();
+  const messages = isMarkedAtEnd ? markedAtEnd(strings.parse()) : strings.parse();
   if (!Array.isArray(messages)) return value;
   const turns = quirks.alternates ? takeTurns(messages as readonly unknown[]) : (messages as readonly unknown[]);
   const said = quirks.leavesOutMute ? withoutMute(turns) : turns;
@@ -284,13 +288,19 @@ function adaptMessages(value: Uint8Array, quirks: ChatQuirks): Uint8Array {
   return strings.write(JSON.stringify(quirks.endsWithUser ? toldToGoOn(answered) : answered));
 }
 
+/** A list of tools written anew, with every digit of the numbers in it; the same bytes where it is no list. */
+function rewritten(value: Uint8Array, change: (tools: readonly unknown[]) => readonly unknown[]): Uint8Array {
+  const tools: unknown = JSON.parse(markExactNumbers(bufferOf(value).toString('utf8')));
+  return Array.isArray(tools) ? Buffer.from(restoreExactNumbers(JSON.stringify(change(tools as readonly unknown[])))) : value;
+}
+
 /** The tools with plain marks of a cache, those for which the messages leave room, or with none. They come first in a prompt: later marks cover them. */
 function adaptTools(value: Uint8Array, quirks: ChatQuirks, messages: Uint8Array | undefined): Uint8Array {
   if (!mayHoldMarks(bufferOf(value), quirks)) return value;
-  const tools = parsed(value);
-  if (!Array.isArray(tools)) return value;
-  const adapted = (tools as readonly unknown[]).map((tool) => withMarkBeside(tool, quirks));
-  return json(quirks.takesCacheMarks ? lastMarked(adapted, { marks: marksLeft(messages) }) : adapted);
+  return rewritten(value, (tools) => {
+    const adapted = tools.map((tool) => withMarkBeside(tool, quirks));
+    return quirks.takesCacheMarks ? lastMarked(adapted, { marks: marksLeft(messages) }) : adapted;
+  });
 }
 
 interface Tooling {
@@ -308,9 +318,8 @@ function adaptTooling({ tools, choice }: Tooling, quirks: ChatQuirks): Tooling {
   if (quirks.toolChoice === 'auto-only') return { tools: wanted === 'none' ? undefined : tools, choice: undefined };
   if (wanted === 'required') return { tools, choice: { ...choice, value: json('any') } };
   const name = nameOf(wanted);
-  const all = name === undefined || tools === undefined ? undefined : parsed(tools.value);
-  if (tools === undefined || !Array.isArray(all)) return { tools, choice };
-  return { tools: { ...tools, value: json(all.filter((tool) => nameOf(tool) === name)) }, choice: { ...choice, value: json('any') } };
+  if (name === undefined || tools === undefined) return { tools, choice };
+  return { tools: { ...tools, value: rewritten(tools.value, (all) => all.filter((tool) => nameOf(tool) === name)) }, choice: { ...choice, value: json('any') } };
 }
 
 function thinkingFields(field: ChatRequestField, quirks: ChatQuirks): readonly ChatRequestField[] {
@@ -335,7 +344,7 @@ function adaptStop(value: Uint8Array, stopMax: number): Uint8Array {
 function withConversation(fields: readonly ChatRequestField[], quirks: ChatQuirks): readonly ChatRequestField[] {
   let isChanged = false;
   const told = fields.find(({ name }) => name === 'messages');
-  const messages = told === undefined ? undefined : adaptMessages(told.value, quirks);
+  const messages = told === undefined ? undefined : adaptMessages(told.value, quirks, quirks.takesCacheMarks && fields.some(({ name }) => name === CACHE_FIELD));
   const adapted = fields.map((field) => {
     const value = field === told && messages !== undefined ? messages : field.name === 'tools' ? adaptTools(field.value, quirks, messages) : field.value;
     if (value === field.value) return field;
@@ -361,9 +370,18 @@ export function quirksOfModel(host: ChatQuirks, providerModelId: string, model =
   return quirks.thoughtModels === undefined || quirks.thoughtModels.test(providerModelId) ? quirks : { ...quirks, thoughtFields: [], thoughtName: undefined };
 }
 
+/** A request's own wishes for the cache, as the host takes them: its mark is one of the messages by now. */
+function withCacheFields(fields: readonly ChatRequestField[], { takesCacheKey }: ChatQuirks): readonly ChatRequestField[] {
+  if (!fields.some(({ name }) => name === CACHE_FIELD || name === CACHE_KEY_FIELD)) return fields;
+  return fields.flatMap((field) => {
+    if (field.name === CACHE_KEY_FIELD) return takesCacheKey ? [{ ...field, value: cacheKeySent(field.value) }] : [];
+    return field.name === CACHE_FIELD ? [] : [field];
+  });
+}
+
 /** The fields as the host takes them, in no particular order. Untouched values stay the bytes that the client sent. */
 export function adaptFields(fields: readonly ChatRequestField[], quirks: ChatQuirks): readonly ChatRequestField[] {
-  const conversation = withConversation(fields, quirks);
+  const conversation = withCacheFields(withConversation(fields, quirks), quirks);
   if (CONVERSATION_ALONE.has(quirks)) return conversation;
   const find = (name: string): ChatRequestField | undefined => conversation.find((field) => field.name === name);
   const { tools, choice } = adaptTooling({ tools: find('tools'), choice: find('tool_choice') }, quirks);

@@ -50,6 +50,7 @@ describe('chat request', () => {
     [{ data_collection: 'maybe' }, 'invalid_value', 'data_collection'], [{ provider: { zdr: 'yes' } }, 'invalid_type', 'provider.zdr'], [{ zdr: 1 }, 'invalid_type', 'zdr'], [{ preferred_max_latency: 0 }, 'invalid_value', 'preferred_max_latency'], [{ min_quantization: 'int3' }, 'invalid_value', 'min_quantization'],
     [{ min_quantization: 'fp16', max_quantization: 'int8' }, 'invalid_value', 'min_quantization'], [{ plugins: ['nope'] }, 'unknown_plugin', 'plugins'], [{ plugins: 'web-search' }, 'invalid_type', 'plugins'],
     [{ provider: { max_price: { prompt: 1e-12 } } }, 'invalid_value', 'provider.max_price.prompt'], [{ session_id: 'x'.repeat(257) }, 'invalid_value', 'session_id'],
+    [{ prompt_cache_key: 7 }, 'invalid_type', 'prompt_cache_key'], [{ prompt_cache_key: 'x'.repeat(1_025) }, 'invalid_value', 'prompt_cache_key'], [{ cache_control: 'ephemeral' }, 'invalid_type', 'cache_control'],
   ])('refuses %.80j with its code and parameter', (over, code, param) => {
     const result = read(over);
     expect(result.kind === 'invalid' ? [result.error.status, result.error.code, result.error.param] : 'ok').toEqual([400, code, param]);
@@ -267,6 +268,22 @@ describe('chat request', () => {
     [{ zdr: true, data_collection: 'deny', provider: { zdr: false, data_collection: 'allow' } }, { zdr: true, dataCollection: 'deny' }], [{ provider: { data_collection: 'allow' } }, { zdr: false, dataCollection: 'allow' }], [{}, { zdr: false, dataCollection: '' }],
   ])('a privacy wish counts wherever it is, the stricter one first: %j', (over, wishes) => {
     for (const variant of ['A', 'B'] as const) expect(requestOf(over, variant)).toMatchObject(wishes);
+  });
+
+  test('wishes for the cache are forwarded, but keep no endpoint away', () => {
+    const wishes = { prompt_cache_key: 'agent-7', cache_control: { type: 'ephemeral' } };
+    for (const variant of ['A', 'B'] as const) {
+      const { fields, needs, ignoredParams } = requestOf({ ...wishes, provider: { require_parameters: true } }, variant);
+      expect([fields.map(({ name }) => name), needs.params, ignoredParams]).toEqual([['messages', ...Object.keys(wishes)], [], variant === 'A' ? [] : ['provider']]);
+    }
+    expect(requestOf({ prompt_cache_key: '', cache_control: null }).fields.map(({ name }) => name)).toEqual(['messages']);
+  });
+
+  test.each(['tools', 'response_format'])('numbers in schemas keep every digit where nulls are removed from %s', (name) => {
+    const schema = '{"type":"object","properties":{"id":{"const":9007199254740993}}}';
+    const value = name === 'tools' ? `[{"type":"function","function":{"name":"f","strict":null,"parameters":${schema}}}]` : `{"type":"json_schema","json_schema":{"name":"a","strict":null,"schema":${schema}}}`;
+    const result = readChatRequest(Buffer.from(`{"model":"m","messages":[{"role":"user","content":"x"}],"${name}":${value}}`), 'A', nameSession);
+    expect(result.kind === 'ok' ? result.request.fields.find((field) => field.name === name)?.value.toString() : result).toBe(value.replace('"strict":null,', ''));
   });
 
   test('preferences without a meaning here are named', () => {

@@ -1,4 +1,5 @@
 /** Reads the body of POST /v1/chat/completions and checks every field and bound (docs/api.md). */
+import { markExactNumbers, restoreExactNumbers } from '@signalbox/kernel/exact-numbers';
 import { isAutoModelId } from '@signalbox/kernel/model-lists';
 import { BLANK_STOP, CRAMPED_EFFORT, effortParam, PERSONAL_USER, SECOND_SAMPLING, SECOND_STOP, SINGLE_CALLS, THINKING_SAMPLING, warmthParam, WHOLE_EFFORT, WIDE_PENALTIES } from '@signalbox/kernel/param-names';
 import { isPersonalUser } from '@signalbox/kernel/personal-user';
@@ -24,6 +25,7 @@ const MODEL_ID_MAX = 256;
 const MODELS_MAX = 16;
 const CHOICES_MAX = 128;
 const SESSION_ID_MAX = 256;
+const PROMPT_CACHE_KEY_MAX = 1_024;
 /** Average for text. */
 const BYTES_PER_TOKEN = 4;
 /** An estimate: a photograph in full detail is 765 tokens with OpenAI, up to about 1,600 with Anthropic. */
@@ -67,8 +69,12 @@ const FORWARDED = new Map<string, Check>(Object.entries<Check>({
   tool_choice: checkToolChoice,
   parallel_tool_calls: aBoolean,
   response_format: checkResponseFormat,
+  prompt_cache_key: (value, name) => void asName(value, name, { min: 1, max: PROMPT_CACHE_KEY_MAX }),
+  cache_control: (value, name) => void asObject(value, name),
 }));
 const FIELDS_OF_B = [...FORWARDED.keys(), ...OWN_FIELDS].filter((name) => !VARIANT_A_ONLY.has(name));
+/** Fields that change only what a request costs: an endpoint without a use for them serves it as well (ADR 96). */
+const OF_CACHE = new Set(['prompt_cache_key', 'cache_control']);
 /** Fields that have no meaning without tools; providers then refuse them. */
 const OF_TOOLS = new Set(['tools', 'tool_choice', 'parallel_tool_calls']);
 /** Fields that become part of the prompt. */
@@ -295,15 +301,15 @@ interface Split {
   readonly fields: readonly ForwardedField[];
   /** Fields about tools of a request without tools. */
   readonly waitingToolFields: readonly ForwardedField[];
-  /** Names of the forwarded fields except `messages`, and of special values (`addMark`). */
+  /** Names of the forwarded fields except `messages` and those of caches, and of special values (`addMark`). */
   readonly params: string[];
   /** Bytes of the fields that become prompt; in messages escapes count as the characters that they stand for. */
   readonly promptBytes: number;
   readonly ignoredParams: readonly string[];
 }
 
-/** True for an empty `stop` or `user`, which some clients always send and hosts refuse. */
-const isEmpty = (name: string, value: unknown): boolean => (name === 'stop' && Array.isArray(value) && value.length === 0) || (name === 'user' && value === '');
+/** True for an empty `stop`, `user` or `prompt_cache_key`, which some clients always send and hosts refuse. */
+const isEmpty = (name: string, value: unknown): boolean => (name === 'stop' && Array.isArray(value) && value.length === 0) || ((name === 'user' || name === 'prompt_cache_key') && value === '');
 
 /** Checks the forwarded fields and cuts them out of the body; collects unknown names. `messages`: if given, replaces the client's. */
 function split(body: Buffer, object: JsonObject, ours: JsonObject, ranges: ReadonlyMap<string, ByteRange>, hasTools: boolean, messages: Buffer | undefined): Split {
@@ -329,7 +335,7 @@ function split(body: Buffer, object: JsonObject, ours: JsonObject, ranges: Reado
     const raw = body.subarray(start, end);
     const sent = (name === 'messages' ? messages : sendable(name, value, raw)) ?? raw;
     fields.push({ name, value: sent });
-    if (name !== 'messages') params.push(name);
+    if (name !== 'messages' && !OF_CACHE.has(name)) params.push(name);
     addMark(params, name, value);
     // Messages count by their characters; tools and schemas by their JSON bytes, since hosts pass them to the model in forms of their own.
     if (OF_PROMPT.has(name)) promptBytes += name === 'messages' ? unescapedBytes(sent) : sent.length;
@@ -365,9 +371,9 @@ function addMark(params: string[], name: string, value: unknown): void {
 /** The field without nulls that count as absent here but that hosts refuse as a wrong type, and with an integer such as 1e2 written as 100; the content of schemas is unchanged. `raw`: the field's bytes. Undefined = sent as it is. */
 function sendable(name: string, value: unknown, raw: Buffer): Buffer | undefined {
   if (name === 'tools' && Array.isArray(value)) {
-    const tools = value as readonly JsonObject[];
-    if (!tools.some((tool) => isNullAt(own(tool, 'function'), ['description', 'parameters', 'strict']))) return undefined;
-    return Buffer.from(JSON.stringify(tools.map((tool) => ({ ...tool, function: withoutNulls(own(tool, 'function'), 0) }))));
+    if (!(value as readonly JsonObject[]).some((tool) => isNullAt(own(tool, 'function'), ['description', 'parameters', 'strict']))) return undefined;
+    const tools = JSON.parse(markExactNumbers(raw.toString('utf8'))) as readonly JsonObject[];
+    return Buffer.from(restoreExactNumbers(JSON.stringify(tools.map((tool) => ({ ...tool, function: withoutNulls(own(tool, 'function'), 0) })))));
   }
   if (name === 'response_format' && isObject(value)) return sendableFormat(value, raw);
   if (!INTEGERS.has(name) || typeof value !== 'number') return undefined;

@@ -57,6 +57,8 @@ export const ChatCompletionRequest = z
     modalities: z.array(z.string()).max(8).nullish().meta({ description: 'Output types. `audio` is not supported.' }),
     metadata: z.record(z.string(), z.string()).nullish(),
     stop: z.union([z.string(), z.array(z.string()).max(4)]).nullish(),
+    prompt_cache_key: z.string().max(1_024).nullish().meta({ description: 'Sent to hosts that use it to find a cached prompt.' }),
+    cache_control: z.looseObject({}).nullish().meta({ description: 'Caches the prompt up to its end, where a host caches on request.' }),
     tools: z.array(z.looseObject({ type: z.literal('function') })).max(128).nullish(),
     tool_choice: z.union([z.enum(['none', 'auto', 'required']), z.looseObject({})]).nullish(),
     parallel_tool_calls: z.boolean().nullish(),
