@@ -62,9 +62,9 @@ export function describeOwnCredentials(world: () => World): void {
       const account = await world().newAccount({});
       const list = await send(world().gateway.baseUrl, { method: 'GET', path: '/api/providers', key: account.key });
       const { data, providers } = JSON.parse(list.text) as { readonly data: readonly unknown[]; readonly providers: readonly string[] };
-      expect([data, providers.includes(PROVIDER), providers.includes('google'), [...providers].sort()]).toEqual([[], true, false, providers]);
-      for (const method of ['PUT', 'DELETE']) {
-        const refused = await send(world().gateway.baseUrl, { method, path: '/api/providers/nobody', key: account.key, ...(method === 'PUT' ? { body: { secret: SECRET } } : {}) });
+      expect([data, providers.includes(PROVIDER), providers.includes('google'), providers.includes('simulator'), [...providers].sort()]).toEqual([[], true, false, false, providers]);
+      for (const [method, provider] of ['nobody', 'simulator'].flatMap((name) => [['PUT', name], ['DELETE', name]] as const)) {
+        const refused = await send(world().gateway.baseUrl, { method, path: `/api/providers/${provider}`, key: account.key, ...(method === 'PUT' ? { body: { secret: SECRET } } : {}) });
         expect([refused.status, errorOf(refused).code, errorOf(refused).param]).toEqual([400, 'invalid_value', 'provider']);
       }
       for (const _time of [1, 2]) expect((await remove(account)).status).toBe(200);

@@ -10,6 +10,8 @@ import { strictFields } from '../strict-fields.js';
 /** Characters of a credential at most; the key file of a service account fits. */
 const SECRET_LENGTH_MAX = 16_384;
 const LISTED_MAX = 100;
+/** Runs in the gateway and takes no credential. */
+const SIMULATOR = 'simulator';
 
 const setSchema = strictFields({
   secret: z.string().min(1).max(SECRET_LENGTH_MAX),
@@ -22,8 +24,9 @@ export function providerKeyBody({ provider, last4, zdr, baseUrl, createdAt }: Pr
   return { provider, last4: last4 === '' ? null : last4, zdr, created_at: Number(createdAt), base_url: baseUrl === '' ? undefined : baseUrl };
 }
 
-/** Router to be mounted at /api/providers, behind the scope `keys`. `served`: providers whose worker runs, or is started for an own credential. */
-export function createApiProvidersRouter({ call, parse, refuse, fail, callerOf }: Control, served: ReadonlySet<string>): Router {
+/** Router to be mounted at /api/providers, behind the scope `keys`. `providers`: those whose worker runs, or is started for an own credential. */
+export function createApiProvidersRouter({ call, parse, refuse, fail, callerOf }: Control, providers: ReadonlySet<string>): Router {
+  const served = new Set([...providers].filter((provider) => provider !== SIMULATOR));
   const isServed = (provider: string): boolean => served.has(provider);
   const choices = [...served].sort();
   const refOf = (request: Request): { readonly accountId: string; readonly provider: string } => ({ accountId: callerOf(request).caller.account.id, provider: String(request.params['provider'] ?? '') });
