@@ -30,7 +30,7 @@ test('numbers of JSON inside a text are restored in it', () => {
 
 test('whatever the JSON, it is as it was but for white space', () => {
   const json = fc.letrec((tie) => ({
-    value: fc.oneof({ maxDepth: 3 }, fc.bigInt({ min: -(2n ** 70n), max: 2n ** 70n }).map(String), fc.string({ unit: 'binary' }).map((text) => JSON.stringify(text)), tie('list'), tie('object')),
+    value: fc.oneof({ maxDepth: 3 }, fc.bigInt({ min: -(2n ** 70n), max: 2n ** 70n }).map(String), fc.string().map((text) => JSON.stringify(text)), tie('list'), tie('object')),
     list: fc.array(tie('value'), { maxLength: 4 }).map((items) => `[${items.join(',')}]`),
     object: fc.dictionary(fc.string({ minLength: 1 }).map((name) => `k${name}`), tie('value'), { maxKeys: 4 }).map((members) => `{${Object.entries(members).map(([name, value]) => `${JSON.stringify(name)}:${String(value)}`).join(',')}}`),
   })).value;
