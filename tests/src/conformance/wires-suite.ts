@@ -15,6 +15,8 @@ const FALLBACK = { model: 'simulator/fast', provider: 'simulator' } as const;
 const TOOLS = [WEATHER_TOOL, TIME_TOOL];
 const CALLS = [WEATHER_CALL, TIME_CALL];
 const SCHEMA_FORMAT = { type: 'json_schema', json_schema: { name: 'weather', schema: { type: 'object', properties: { city: { type: 'string' }, celsius: { type: 'number' } }, required: ['city', 'celsius'], additionalProperties: false } } };
+const READS_CACHE_KEYS = ['openai', 'azure-openai'];
+const READS_CACHE_MARKS = ['anthropic', 'amazon-bedrock'];
 const ask = (content: unknown): object[] => [{ role: 'user', content }];
 
 interface Streamed {
@@ -112,6 +114,15 @@ export function describeWire(wire: Wire, world: () => WiresWorld): void {
       const { calls, reasons } = await stream(options);
       expect(reasons).toEqual(['tool_calls']);
       expectCalls(calls, CALLS);
+    });
+
+    test('a number beyond 2^53 in a tool is sent with every digit, and wishes for the cache only where they are read', async () => {
+      const pick = { type: 'function', function: { name: 'pick', parameters: { type: 'object', properties: { id: { type: 'integer', enum: ['$ID'] } }, required: ['id'] } } };
+      const text = JSON.stringify({ model, provider, messages: HELLO, tools: [pick], prompt_cache_key: 'agent-7', cache_control: { type: 'ephemeral' } });
+      const got = await world().chat(Buffer.from(text.replace('"$ID"', '9007199254740993')));
+      expect([got.status, header(got, 'x-router-provider'), header(got, 'x-router-ignored-params')]).toEqual([200, wire.provider, '']);
+      expect(asked()).toContain('[9007199254740993]');
+      expect([asked().includes('"prompt_cache_key":"agent-7"'), /"cache_control"|"cachePoint"/.test(asked())]).toEqual([READS_CACHE_KEYS.includes(wire.provider), READS_CACHE_MARKS.includes(wire.provider)]);
     });
 
     test('tool results are sent back', async () => {
