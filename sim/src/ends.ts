@@ -62,9 +62,9 @@ export function planEnds(world: World, random: Random, spanMs: number): void {
   const [isKilled, isLost] = [random.chance(KILL_SHARE), random.chance(LOSS_SHARE)];
   strike(stopMs, 'worker stopped', () => {
     world.stopWorker(index, stop, () => {
-      loseBus(scheduler.nowMs);
-      ask(random.int(2, 5), scheduler.nowMs, AHEAD_MS / 2, [index]);
-      const atMs = scheduler.nowMs + random.next() * KILL_MS_MAX;
+      loseBus(0);
+      ask(random.int(2, 5), 0, AHEAD_MS / 2, [index]);
+      const atMs = random.next() * KILL_MS_MAX;
       if (isKilled) strike(atMs, 'worker killed once it is back', () => world.killWorker(index, random.int(AWAY_MS_MIN, AWAY_MS_MAX)));
       if (isLost) loseCounters(atMs + LOOK_MS, 'counters wiped once a worker is back');
     });

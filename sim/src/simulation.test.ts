@@ -31,6 +31,17 @@ describe('the money protocol under faults', () => {
     expect(await told()).toEqual(first);
   });
 
+  test('a worker that dies once it is back from an orderly stop dies within 3 s of its return', async () => {
+    const lines: string[] = [];
+    await runSeed(901_962, undefined, (line) => lines.push(line));
+    const [fault = -1] = lines.flatMap((line, index) => (line.includes('FAULT worker killed once it is back') ? [index] : []));
+    const name = /KILL (worker \w+)/.exec(lines[fault + 1] ?? '')?.[1];
+    const start = lines.slice(0, fault).filter((line) => line.endsWith(`START ${name}`)).at(-1);
+    const timeOf = (line = ''): number => Number.parseFloat(line);
+    expect(timeOf(lines[fault]) - timeOf(start)).toBeGreaterThan(0);
+    expect(timeOf(lines[fault]) - timeOf(start)).toBeLessThan(3_100);
+  });
+
   test.each(MUTANT_NAMES)('the checker catches the broken variant %s', async (mutant) => {
     let caught = 0;
     const first = MUTANT_FROM[mutant] ?? 1;
