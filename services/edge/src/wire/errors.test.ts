@@ -101,12 +101,14 @@ describe('errors', () => {
     ['COST_CAPPED', 402, 'cost_cap_exceeded', { limit_usd: 5_000_000_000n }],
     ['TRIAL_EXHAUSTED', 402, 'trial_credit_exhausted', { limit_usd: 5_000_000_000n }],
     ['ALLOTMENT_EXHAUSTED', 429, 'insufficient_quota', {}],
-  ] as const)('live requests that block %s give %i %s, with a short wait', (blockedAs, status, code, figures) => {
+  ] as const)('live requests that block %s give %i %s, with a short wait after which clients repeat it', (blockedAs, status, code, figures) => {
     const error = admissionToApiError(admission({ decision: 'BLOCKED_BY_LIVE', blockedAs, retryAfterMs: 1_000, resetsAtMs: '100000' }), 0);
     expect(error).toMatchObject({ status, code, metadata: { limit_source: 'in_flight', resets_at: 100 } });
     expect(error.metadata).toEqual({ limit_source: 'in_flight', resets_at: 100, ...(status === 402 ? { spend_usd: 4_999_999_999n, reserved_usd: 0n } : {}), ...figures });
-    expect(error.headers).toEqual({ 'Retry-After': '1', 'retry-after-ms': '1000' });
-    expect(forVariant(error, 'B')).toMatchObject({ status: 429, code: 'insufficient_quota', headers: { 'Retry-After': '1' } });
+    // Clients repeat a 429 by themselves, a 402 only if they are told to.
+    const headers = { 'Retry-After': '1', 'retry-after-ms': '1000', ...(status === 402 ? { 'x-should-retry': 'true' } : {}) };
+    expect(error.headers).toEqual(headers);
+    expect(forVariant(error, 'B')).toMatchObject({ status: 429, code: 'insufficient_quota', headers });
   });
 
   test.each([

@@ -108,7 +108,7 @@ function headersFor(status: number, type: string, retryAfterMs: number | undefin
     case 401:
       return { 'WWW-Authenticate': 'Bearer' };
     case 402:
-      return retryAfterMs === undefined ? { 'x-should-retry': 'false' } : retryHeaders(retryAfterMs);
+      return retryAfterMs === undefined ? { 'x-should-retry': 'false' } : { ...retryHeaders(retryAfterMs), 'x-should-retry': 'true' };
     case 429:
       return type === 'insufficient_quota'
         ? { ...retryHeaders(retryAfterMs ?? NO_RESET_RETRY_AFTER_MS), 'x-should-retry': 'false' }
