@@ -35,8 +35,14 @@ export function createDoorway({ host, port, clock, tls, onLink, onOther }: Doorw
   const greeting = new Set<Socket>(); // kept: connections that have said nothing, for seconds.
   const others = new Set<Socket>(); // kept: by connection.
   let onOthersClosed: () => void = () => undefined;
+  let isClosed = false;
 
   const receive = (socket: Socket): void => {
+    // Its handshake ended after `close`, and nobody would wait for its calls.
+    if (isClosed) {
+      socket.destroy();
+      return;
+    }
     let head: Buffer = Buffer.alloc(0);
     greeting.add(socket);
     const timer = clock.setTimer(GREETING_MS, () => socket.destroy(), { unref: true });
@@ -104,6 +110,7 @@ export function createDoorway({ host, port, clock, tls, onLink, onOther }: Doorw
       return bound;
     },
     close: async () => {
+      isClosed = true;
       for (const stop of unwatch) stop();
       for (const server of servers) server.close();
       for (const socket of greeting) socket.destroy();

@@ -22,8 +22,8 @@ export class LinkDoor {
 
   constructor(private readonly options: LinkDoorOptions) {}
 
-  /** Serves a link. `certificate`: the caller's. `open` starts the transport, with what listens to it. */
-  serve(certificate: PeerCertificate | undefined, open: (listener: LinkListener) => LinkTransport): void {
+  /** Serves a link, and returns its transport. `certificate`: the caller's. `open` makes the transport, which calls its listener only later. */
+  serve<Transport extends LinkTransport>(certificate: PeerCertificate | undefined, open: (listener: LinkListener) => Transport): Transport {
     const { area, hasTls, log } = this.options;
     const link = new LinkServer({ ...this.options, mayCall: hasTls ? mayCall(area, certificate) : undefined, write: (items) => transport.write(items), onFinished: () => transport.end() });
     const transport = open({
@@ -46,6 +46,7 @@ export class LinkDoor {
     const served: ServedLink = { link, transport };
     this.links.add(served);
     if (this.isStopping) link.goAway();
+    return transport;
   }
 
   /** Asks for no new calls on any link; resolves once all links are closed. */

@@ -70,7 +70,7 @@ export function createRpcServer(options: RpcServerOptions): RpcServer {
   const served: Record<string, MethodDefinition<Buffer, Buffer> | MethodDefinition<object, object> | MethodDefinition<object, Buffer>> = {
     Link: { path: linkPath(area), requestStream: true, responseStream: true, requestSerialize: asBytes, requestDeserialize: asBytes, responseSerialize: asBytes, responseDeserialize: asBytes },
   };
-  const implementation: UntypedServiceImplementation = { Link: (stream: LinkStream) => links.serve(stream.getAuthContext().sslPeerCertificate, (listener) => servedStream(stream, options.instance, listener)) };
+  const implementation: UntypedServiceImplementation = { Link: (stream: LinkStream) => void links.serve(stream.getAuthContext().sslPeerCertificate, (listener) => servedStream(stream, options.instance, listener)) };
   const entitled = (name: string) => (hasTls ? (call: Pick<LinkStream, 'getAuthContext'>): boolean => mayCall(area, call.getAuthContext().sslPeerCertificate)(name) : undefined);
   for (const [name, method] of methods) {
     const unary = handlers.unary[name];
@@ -98,13 +98,9 @@ export function createRpcServer(options: RpcServerOptions): RpcServer {
         return;
       }
       socket.write(greeting(options.instance ?? ''));
-      links.serve(socket instanceof TLSSocket ? socket.getPeerCertificate() : undefined, (listener) => {
-        const connection = new FramedConnection({ socket, clock, keepalive, listener });
-        socket.on('data', (bytes) => connection.hear(bytes));
-        // Not now: the link has no transport to answer on before this returns.
-        if (rest.length > 0) process.nextTick(() => connection.hear(rest));
-        return connection;
-      });
+      const connection = links.serve(socket instanceof TLSSocket ? socket.getPeerCertificate() : undefined, (listener) => new FramedConnection({ socket, clock, keepalive, listener }));
+      socket.on('data', (bytes) => connection.hear(bytes));
+      if (rest.length > 0) connection.hear(rest);
     },
   });
 

@@ -9,12 +9,14 @@ import { createFakeClock, type FakeClock } from '@signalbox/testkit/clock';
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { once } from 'node:events';
 import { connect, createServer, Socket, type AddressInfo } from 'node:net';
+import { connect as connectTls } from 'node:tls';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Handlers, RpcClient } from './call.js';
-import { methodsOf } from './channel.js';
+import { linkPath, methodsOf } from './channel.js';
 import { createRpcClient } from './client.js';
+import { greeting } from './frames.js';
 import { createRpcServer } from './server.js';
 import { CALLERS, callersOf, clientCredentials, identitiesOf } from './tls.js';
 
@@ -51,6 +53,24 @@ function clientOf(address: string, door: 'link' | 'unary', tls: RpcTls): RpcClie
   open.push(() => client.close());
   return client;
 }
+
+test('a connection whose handshake ends after its server began to stop is closed: nobody would wait for its calls', async () => {
+  const server = createRpcServer({ area: 'quota', handlers, host: '127.0.0.1', port: 0, clock: systemClock, log: silentLog, tls: tlsOf('quota') });
+  const port = await server.start();
+  const early = connect(port, '127.0.0.1');
+  await once(early, 'connect');
+  // The server has taken the earlier connection once it answers a later one.
+  await clientOf(`127.0.0.1:${String(port)}`, 'link', tlsOf('edge')).unary('Admit', {});
+  const stopped = server.stop(60_000);
+  const files = (name: string): Buffer => readFileSync(join(root, 'edge', name));
+  const late = connectTls({ socket: early, ca: files('ca.crt'), cert: files('tls.crt'), key: files('tls.key'), checkServerIdentity: () => undefined });
+  const heard: Buffer[] = [];
+  late.on('data', (bytes: Buffer) => heard.push(bytes)).on('error', () => undefined);
+  late.once('secureConnect', () => late.write(greeting(linkPath('quota'))));
+  await once(late, 'close');
+  expect(heard).toEqual([]);
+  await stopped;
+});
 
 describe.each(['link', 'unary'] as const)('through the %s door', (door) => {
   test('a service calls what its certificate entitles it to, and nothing else', async () => {
