@@ -1,5 +1,5 @@
 /** Opens a link as a connection of its own (ADR 103). */
-import type { Clock, RandomBytes } from '@signalbox/kernel/clock';
+import type { Clock, RandomBytes, Timer } from '@signalbox/kernel/clock';
 import type { RpcTls } from '@signalbox/runtime/tls-files';
 import { lookup as resolve } from 'node:dns';
 import { connect as connectTcp, isIP, type LookupFunction, type Socket } from 'node:net';
@@ -22,9 +22,14 @@ export interface FramedDialOptions {
   readonly listener: LinkListener;
   /** Called at most once, before any batch. */
   readonly onReady: (instance: string) => void;
-  /** Somebody is there, but speaks another protocol. */
+  /** Somebody is there, but speaks another protocol, or not at all. */
   readonly onRefused: () => void;
 }
+
+/** A peer that lets itself be connected and then says nothing for so long is asked over gRPC: proxies exist that take any line and wait for HTTP/2. */
+const ANSWER_MS = 2_000;
+/** Turns of the event loop in which the socket is read before the peer counts as silent: this process may itself have stood still. */
+const HEARING_TURNS = 2;
 
 /** Where a read's bytes arrive; they are copied at once. The kernel is asked and the callback called in one go, so that one place is enough for all sockets. */
 const landing = Buffer.allocUnsafe(64 * 1024);
@@ -52,6 +57,7 @@ export function dialFramed({ address, path, clock, randomBytes, keepalive, tls, 
   let head: Buffer = Buffer.alloc(0);
   let isConnected = false;
   let isOver = false;
+  let answerTimer: Timer | undefined;
 
   const greet = (bytes: Buffer): void => {
     head = head.length === 0 ? bytes : Buffer.concat([head, bytes]);
@@ -62,6 +68,7 @@ export function dialFramed({ address, path, clock, randomBytes, keepalive, tls, 
       return;
     }
     const rest = head.subarray(read.length);
+    answerTimer?.cancel();
     connection = new FramedConnection({ socket, clock, keepalive, listener });
     onReady(read.word);
     if (rest.length > 0) connection.hear(rest);
@@ -73,37 +80,45 @@ export function dialFramed({ address, path, clock, randomBytes, keepalive, tls, 
   /** Before the link was ready. */
   const fail = (): void => {
     if (isOver || connection !== undefined) return;
-    isOver = true;
-    socket.destroy();
+    give();
     if (isConnected) onRefused();
     else listener.onClosed();
   };
+  const give = (): void => {
+    isOver = true;
+    answerTimer?.cancel();
+    socket.destroy();
+  };
+  const judge = (turns: number): void => {
+    if (turns > 0) setImmediate(() => judge(turns - 1));
+    else fail();
+  };
+  const failWith = (one: Socket): Socket => one.on('error', fail).on('end', fail).on('close', fail);
   const say = (): void => void socket.write(greeting(path));
+  const take = (length: number, bytes: Uint8Array): boolean => {
+    hear(Buffer.from(bytes.subarray(0, length)));
+    return true;
+  };
 
-  let socket: Socket;
-  if (tls === undefined || tls === 'off') {
-    const take = (length: number, bytes: Uint8Array): boolean => {
-      hear(Buffer.from(bytes.subarray(0, length)));
-      return true;
-    };
-    socket = connectTcp({ host, port, lookup, onread: { buffer: landing, callback: take } });
-    socket.once('connect', say);
-  } else {
+  const isPlain = tls === undefined || tls === 'off';
+  let socket = failWith(connectTcp({ host, port, lookup, ...(isPlain ? { onread: { buffer: landing, callback: take } } : {}) }));
+  socket.once('connect', () => {
+    isConnected = true;
+    answerTimer = clock.setTimer(ANSWER_MS, () => judge(HEARING_TURNS), { unref: true });
+    if (isPlain) {
+      say();
+      return;
+    }
+    // Only now: certificates cost more than all the rest, and most neighbours that are dialled again and again are not there.
     const { ca, certificate, privateKey } = tls.latest();
-    const secure = connectTls({ host, port, lookup, ca, cert: certificate, key: privateKey, ALPNProtocols: [PROTOCOL], ...(isIP(host) === 0 ? { servername: host } : {}) });
-    secure.on('data', hear);
-    secure.once('secureConnect', say);
-    socket = secure;
-  }
-  socket.once('connect', () => (isConnected = true));
-  socket.on('error', fail);
-  socket.on('end', fail);
-  socket.on('close', fail);
+    socket = failWith(connectTls({ socket, host, ca, cert: certificate, key: privateKey, ALPNProtocols: [PROTOCOL], ...(isIP(host) === 0 ? { servername: host } : {}) }));
+    socket.on('data', hear);
+    socket.once('secureConnect', say);
+  });
   const close = (): void => {
     if (connection !== undefined) connection.close();
     else if (!isOver) {
-      isOver = true;
-      socket.destroy();
+      give();
       listener.onClosed();
     }
   };

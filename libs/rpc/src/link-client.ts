@@ -40,7 +40,7 @@ interface Entry {
 }
 
 /** A connection attempt that takes longer is abandoned, and a new one begins. */
-export const CONNECT_TIMEOUT_MS = 5_000;
+const CONNECT_TIMEOUT_MS = 5_000;
 /** A retiring link stays open this long after a stream has ended, since the caller's next call is usually about that stream and must reach the same process. */
 const LINGER_MS = 250;
 const CALL_ID_MAX = 0xffffffff;

@@ -8,8 +8,7 @@ import { Fault } from '@signalbox/kernel/fault';
 import type { RpcTls } from '@signalbox/runtime/tls-files';
 import type { Keepalive } from './channel.js';
 import type { CallCarrier, ClientCall } from './client-call.js';
-import { knock } from './knock.js';
-import { CONNECT_TIMEOUT_MS, LinkClient, type LinkClientOptions, type LinkPeer } from './link-client.js';
+import { LinkClient, type LinkClientOptions, type LinkPeer } from './link-client.js';
 
 export interface LinkPoolOptions {
   readonly addresses: readonly string[];
@@ -247,33 +246,16 @@ export class LinkPool implements CallCarrier {
     }
   }
 
-  /** Opens the slot's link. After a failure, first checks with a cheap TCP connection whether anything listens there. */
+  /** Opens the slot's link. */
   private connect(slot: Slot): void {
+    const { clock } = this.options;
     slot.timer?.cancel();
     slot.timer = undefined;
-    if (slot.failures === 0) this.link(slot);
-    else this.knock(slot);
-  }
-
-  private knock(slot: Slot): void {
-    slot.dueAtMs = Infinity;
-    slot.timer = knock(slot.address, CONNECT_TIMEOUT_MS, this.options.clock, (isThere) => {
-      slot.timer = undefined;
-      if (isThere) this.link(slot);
-      else {
-        this.linksLost += 1;
-        this.reconnect(slot);
-      }
-    });
-  }
-
-  private link(slot: Slot): void {
-    const { clock } = this.options;
     slot.link = this.open(slot.address, {
       onReady: (link) => {
         slot.failures = 0;
         // The address is up: connect its other slots too, which were waiting for this one (`isLeftToAnother`). Waiting calls start on this link now.
-        for (const other of this.slots) if (other.address === slot.address && other.link === undefined && other.timer === undefined) this.link(other);
+        for (const other of this.slots) if (other.address === slot.address && other.link === undefined && other.timer === undefined) this.connect(other);
         slot.timer = clock.setTimer(RECYCLE_MS * (0.8 + 0.4 * this.fraction()), () => link.retire(), { unref: true });
         this.startWaiting();
       },
