@@ -3,6 +3,7 @@ import type { Clock } from '@signalbox/kernel/clock';
 import { Fault } from '@signalbox/kernel/fault';
 import { createFakeClock } from '@signalbox/testkit/clock';
 import { startOtlpCollector, type CollectedSpan, type OtlpCollector } from '@signalbox/testkit/otlp-collector';
+import { until } from '@signalbox/testkit/until';
 import { systemClock } from '@signalbox/runtime/clock';
 import { silentLog, type Log } from '@signalbox/runtime/log';
 import { randomBytes } from '@signalbox/runtime/random';
@@ -87,6 +88,7 @@ test('a collector that never answers holds up the stop of a process for two seco
   const tracing = await tracingTo(silent.endpoint, '1', silentLog, clock);
   rootOf(tracing.tracer('edge'), 'r')?.end();
   const stopping = tracing.stop();
+  await until(() => silent.unanswered() > 0);
   clock.advance(2_000);
   await stopping;
   expect(silent.spans()).toEqual([]);

@@ -1,5 +1,5 @@
 /** A collector of traces on loopback: takes OTLP over HTTP as JSON and keeps what it took. */
-import { createServer } from 'node:http';
+import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
 export interface CollectedSpan {
@@ -23,6 +23,8 @@ export interface OtlpCollector {
   spans(): readonly CollectedSpan[];
   /** All that was received, as it came. */
   text(): string;
+  /** Requests that are left without an answer. */
+  unanswered(): number;
   /** From now on it answers with this status, or never, and keeps nothing; 200 = it takes spans again. */
   answerWith(status: number | 'never'): void;
   stop(): Promise<void>;
@@ -67,6 +69,7 @@ export async function startOtlpCollector(): Promise<OtlpCollector> {
   const spans: CollectedSpan[] = [];
   let text = '';
   let status: number | 'never' = 200;
+  const unanswered: ServerResponse[] = [];
   const server = createServer((request, response) => {
     const parts: Buffer[] = [];
     request.on('data', (part: Buffer) => parts.push(part));
@@ -77,7 +80,10 @@ export async function startOtlpCollector(): Promise<OtlpCollector> {
         text += body;
         spans.push(...spansOf(JSON.parse(body) as ExportMessage));
       }
-      if (status === 'never') return;
+      if (status === 'never') {
+        unanswered.push(response);
+        return;
+      }
       response.writeHead(isTaken || status !== 200 ? status : 404, { 'content-type': 'application/json' }).end('{}');
     });
   });
@@ -86,13 +92,18 @@ export async function startOtlpCollector(): Promise<OtlpCollector> {
     endpoint: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     spans: () => spans,
     text: () => text,
+    unanswered: () => unanswered.length,
     answerWith: (wanted) => {
       status = wanted;
     },
-    stop: () =>
-      new Promise((resolve) => {
+    stop: async () => {
+      // Refused for good: an exporter whose connection breaks tries again for ten seconds, and keeps the process of the test alive.
+      status = 400;
+      await Promise.all(unanswered.filter(({ closed }) => !closed).map((response) => new Promise((resolve) => response.once('close', resolve).writeHead(400).end())));
+      await new Promise<void>((resolve) => {
         server.close(() => resolve());
         server.closeAllConnections();
-      }),
+      });
+    },
   };
 }
