@@ -40,6 +40,27 @@ test('keeps messages over a restart of the server and goes on consuming by itsel
   rmSync(storeDir, { recursive: true, force: true });
 }, 60_000);
 
+test('comes back when a server that refused it for a while takes it again', async () => {
+  const first = await startNats();
+  const bus = await connectJetStreamBus({ url: first.url, clock: systemClock, log: silentLog, name: 'refused' });
+  await first.stop();
+  let refused = 0;
+  const refusing = createServer((socket) => {
+    socket.on('error', () => undefined).write('INFO {"server_id":"x","version":"2.10.0","proto":1,"max_payload":1048576,"headers":true}\r\n');
+    socket.once('data', () => {
+      refused += 1;
+      socket.end("-ERR 'Authorization Violation'\r\n");
+    });
+  });
+  await new Promise<void>((resolve) => refusing.listen(first.port, '127.0.0.1', resolve));
+  await until(() => refused >= 3);
+  await new Promise((resolve) => refusing.close(resolve));
+  const second = await startNats({ port: first.port });
+  while (!(await bus.publish('usage.v1.a', Buffer.from('after')).then(() => true, () => false))) await new Promise<void>((resolve) => setImmediate(resolve));
+  await bus.close();
+  await second.stop();
+}, 60_000);
+
 test('makes the streams and the consumer again on a server that lost its state', async () => {
   const first = await startNats();
   const bus = await connectJetStreamBus({ url: first.url, clock: systemClock, log: silentLog, name: 'wiped' });

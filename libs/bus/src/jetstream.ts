@@ -44,6 +44,8 @@ export async function connectJetStreamBus({ url, clock, log, name, replicas = 1 
     servers: [...hosts],
     name,
     maxReconnectAttempts: -1,
+    // Otherwise a second refusal in a row ends the connection for good: a server that comes back before its users are set up refuses everybody for a while.
+    ignoreAuthErrorAbort: true,
     reconnectTimeWait: 250,
     reconnectJitter: 250,
     pingInterval: 5_000,
