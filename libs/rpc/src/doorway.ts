@@ -82,7 +82,12 @@ export function createDoorway({ host, port, clock, tls, onLink, onOther }: Doorw
     const server = createTlsServer({ ca, cert: certificate, key: privateKey, requestCert: true, rejectUnauthorized: true, ALPNProtocols: [PROTOCOL, 'h2'], handshakeTimeout: GREETING_MS, noDelay: true }, receive);
     // New connections use the latest files; open ones stay.
     unwatch.push(tls.watch((latest) => server.setSecureContext({ ca: latest.ca, cert: latest.certificate, key: latest.privateKey })));
-    server.on('tlsClientError', (_error, socket) => socket.destroy());
+    server.on('tlsClientError', (_error, socket) => {
+      // Its type says Error, and it is the code; absent when the handshake failed otherwise, as with a probe of the port.
+      const reason: unknown = socket.authorizationError;
+      if (typeof reason === 'string') tls.refused(reason);
+      socket.destroy();
+    });
     return server;
   };
   const listenAt = async (address: string, at: number): Promise<number> => {

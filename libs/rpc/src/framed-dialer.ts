@@ -111,9 +111,15 @@ export function dialFramed({ address, path, clock, randomBytes, keepalive, tls, 
     }
     // Only now: certificates cost more than all the rest, and most neighbours that are dialled again and again are not there.
     const { ca, certificate, privateKey } = tls.latest();
-    socket = failWith(connectTls({ socket, host, ca, cert: certificate, key: privateKey, ALPNProtocols: [PROTOCOL], ...(isIP(host) === 0 ? { servername: host } : {}) }));
-    socket.on('data', hear);
-    socket.once('secureConnect', say);
+    const secure = connectTls({ socket, host, ca, cert: certificate, key: privateKey, ALPNProtocols: [PROTOCOL], ...(isIP(host) === 0 ? { servername: host } : {}) });
+    socket = failWith(secure);
+    secure.on('data', hear);
+    secure.once('secureConnect', say);
+    secure.once('error', () => {
+      // Its type says Error, and it is the code; absent when the handshake failed otherwise.
+      const reason: unknown = secure.authorizationError;
+      if (typeof reason === 'string') tls.refused(reason, address);
+    });
   });
   const close = (): void => {
     if (connection !== undefined) connection.close();

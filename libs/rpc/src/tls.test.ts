@@ -6,7 +6,7 @@ import { randomBytes } from '@signalbox/runtime/random';
 import { openRpcTls, type RpcTls } from '@signalbox/runtime/tls-files';
 import { createAuthority, type Authority } from '@signalbox/testkit/certificates';
 import { createFakeClock, type FakeClock } from '@signalbox/testkit/clock';
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { copyFileSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { once } from 'node:events';
 import { connect, createServer, Socket, type AddressInfo } from 'node:net';
 import { connect as connectTls } from 'node:tls';
@@ -53,6 +53,34 @@ function clientOf(address: string, door: 'link' | 'unary', tls: RpcTls): RpcClie
   open.push(() => client.close());
   return client;
 }
+
+test('a refused certificate is logged where it was refused, with the reason, once a minute', async () => {
+  const clock = createFakeClock();
+  const heeded = (service: string): { readonly tls: RpcTls; readonly said: object[] } => {
+    const said: object[] = [];
+    return { tls: openRpcTls({ RPC_TLS_DIR: join(root, service) }, { clock, log: { ...silentLog, warn: (text, fields) => void said.push({ text, ...fields }) } }), said };
+  };
+  const fails = async (address: string, tls: RpcTls): Promise<void> => void (await expect(clientOf(address, 'link', tls).unary('Admit', {})).rejects.toMatchObject({ code: 'peer_unavailable' }));
+
+  strangers.issue(join(root, 'unknown'), 'edge');
+  copyFileSync(join(root, 'edge', 'ca.crt'), join(root, 'unknown', 'ca.crt'));
+  const quota = heeded('quota');
+  await fails(await serve(quota.tls), tlsOf('unknown'));
+  expect(quota.said).toEqual([{ text: 'The certificate of a caller was refused.', reason: 'UNABLE_TO_VERIFY_LEAF_SIGNATURE' }]);
+
+  const edge = heeded('edge');
+  const text = 'The certificate of a called service was refused.';
+  const impostor = await serve(tlsOf('stranger'));
+  await fails(impostor, edge.tls);
+  await fails(impostor, edge.tls);
+  expect(edge.said).toEqual([{ text, address: impostor, reason: 'SELF_SIGNED_CERT_IN_CHAIN' }]);
+
+  // The certificate names the address of loopback, and no other name for it.
+  const other = heeded('edge');
+  const misnamed = (await serve(tlsOf('quota'))).replace('127.0.0.1', 'localhost');
+  await fails(misnamed, other.tls);
+  expect(other.said).toEqual([{ text, address: misnamed, reason: 'ERR_TLS_CERT_ALTNAME_INVALID' }]);
+});
 
 test('a connection whose handshake ends after its server began to stop is closed: nobody would wait for its calls', async () => {
   const server = createRpcServer({ area: 'quota', handlers, host: '127.0.0.1', port: 0, clock: systemClock, log: silentLog, tls: tlsOf('quota') });

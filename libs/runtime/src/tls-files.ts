@@ -20,6 +20,8 @@ export interface TlsFiles {
   latest(): TlsMaterial;
   /** Calls the listener with each new set. Returns a function that stops this. */
   watch(listener: (material: TlsMaterial) => void): () => void;
+  /** To be called when the certificate of the service at `address`, or without it of a caller, was refused: logs that at most once a minute. `reason`: a code of OpenSSL or Node, such as CERT_HAS_EXPIRED. */
+  refused(reason: string, address?: string): void;
   /** Stops reading the files. */
   stop(): void;
 }
@@ -31,6 +33,8 @@ export type RpcTls = TlsFiles | 'off' | undefined;
 const FILES = { ca: 'ca.crt', certificate: 'tls.crt', privateKey: 'tls.key' } as const;
 /** Certificates are valid for weeks, so a new one is used long before the old one ends. */
 const REREAD_MS = 10_000;
+/** A refused peer tries again for ever. */
+const WARNING_INTERVAL_MS = 60_000;
 
 const schema = z.object({
   /** Folder with ca.crt, tls.crt and tls.key: services then use mutual TLS. Absent = no TLS, allowed on loopback only. */
@@ -86,6 +90,7 @@ function openTlsFiles(directory: string, { clock, log }: { readonly clock: Clock
   endsInUse.set(inUse, endOf(latest));
   let timer: Timer | undefined;
   let isBroken = false;
+  let warnFromMs = -Infinity;
   const reread = (): void => {
     try {
       const material = readMaterial(directory);
@@ -112,6 +117,13 @@ function openTlsFiles(directory: string, { clock, log }: { readonly clock: Clock
     watch: (listener) => {
       listeners.add(listener);
       return () => void listeners.delete(listener);
+    },
+    refused: (reason, address) => {
+      const nowMs = clock.monotonicMs();
+      if (nowMs < warnFromMs) return;
+      warnFromMs = nowMs + WARNING_INTERVAL_MS;
+      if (address === undefined) log.warn('The certificate of a caller was refused.', { reason });
+      else log.warn('The certificate of a called service was refused.', { reason, address });
     },
     stop: () => {
       timer?.cancel();
