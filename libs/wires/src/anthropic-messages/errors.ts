@@ -20,7 +20,7 @@ const FRAME_STATUSES: Readonly<Record<string, number>> = { rate_limit_error: 429
 const CONTEXT = /prompt is too long|context (?:limit|window|length)|too many (?:input )?tokens|input is too long/i;
 const NO_CREDIT = /credit balance|spend limit|insufficient (?:funds|quota|balance)|usage limits/i;
 /** The same under a type that blames the request, word for word: a sentence that only holds such words may repeat a client's. */
-const NO_CREDIT_SENTENCE = /^(?:Your credit balance is too low to access the (?:Anthropic|Claude) API\b|You have reached your specified API usage limits\b|This organization has been disabled\b)/;
+const NO_CREDIT_SENTENCE = /^(?:Your credit balance is too low to access the (?:Anthropic|Claude) API\b|You have reached your specified (?:workspace )?API usage limits\b|This organization has been disabled\b)/;
 /** A permission that one model wants: of the Messages API there is no other resource. */
 const OF_A_MODEL = /\bmodels?\b|\bclaude-|specified resource/i;
 const POLICY = /content filtering policy|usage policy/i;

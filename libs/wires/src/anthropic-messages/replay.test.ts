@@ -308,6 +308,7 @@ describe('errors', () => {
     [403, error('permission_error', 'OAuth authentication is currently not allowed for this organization.'), 'CREDENTIAL', true],
     [403, '<html>from something in between</html>', 'PROVIDER_ERROR', true],
     [400, error('invalid_request_error', 'You have reached your specified API usage limits. You will regain access on 2026-12-01 at 00:00 UTC.'), 'CREDENTIAL', true],
+    [400, error('invalid_request_error', 'You have reached your specified workspace API usage limits. You will regain access on 2026-12-01 at 00:00 UTC.'), 'CREDENTIAL', true],
     [400, error('invalid_request_error', "output_config.effort: Input should be 'low' or 'high', got 'credit balance'"), 'BAD_REQUEST', false],
     [404, error('not_found_error', 'model: claude-x'), 'NOT_FOUND', true],
     [413, error('request_too_large'), 'CONTEXT_LENGTH', true],

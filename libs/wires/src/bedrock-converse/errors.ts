@@ -36,6 +36,8 @@ const EVENT_STATUSES: Readonly<Record<string, number>> = { internalserver: 500, 
 const CONTEXT = /input is too long|prompt is too long|context (?:limit|window|length)|too many (?:input )?tokens|maximum (?:number of )?tokens|exceeds? the maximum (?:input|context)/i;
 /** The credential is sound: this model is not open to it, or not under this id. */
 const NO_MODEL = /access to (?:the|this) model|model access|model identifier is invalid|on-demand throughput|inference profile|end of its life|legacy/i;
+/** Of an account that may call no model, as new ones often may not, under a type that blames the request. */
+const NO_ACCOUNT = /^(?:Operation not allowed|Your account is not authorized to invoke this API operation)\.?$/;
 /** Policies of IAM may allow some models and not others. */
 const RESOURCE_OF_A_MODEL = /on resource: arn:\S+:(?:foundation-model|inference-profile|application-inference-profile|provisioned-model)\//i;
 const POLICY = /content filter|guardrail|usage policy|blocked by/i;
@@ -52,6 +54,7 @@ function refine(told: FailureClass, message: string): FailureClass {
   if ((told === 'CREDENTIAL' || told === 'BAD_REQUEST') && NO_MODEL.test(message)) return 'NOT_FOUND';
   if (told === 'CREDENTIAL' && RESOURCE_OF_A_MODEL.test(message)) return 'NOT_FOUND';
   if (told !== 'BAD_REQUEST') return told;
+  if (NO_ACCOUNT.test(message)) return 'CREDENTIAL';
   if (CONTEXT.test(message)) return 'CONTEXT_LENGTH';
   return POLICY.test(message) ? 'CONTENT_POLICY' : 'BAD_REQUEST';
 }

@@ -283,6 +283,8 @@ describe('errors', () => {
     [400, 'ValidationException', { message: 'Input is too long for requested model.' }, 'CONTEXT_LENGTH', true],
     [400, 'ValidationException', { message: 'input length and `max_tokens` exceed context limit: 199000 + 8192 > 200000' }, 'CONTEXT_LENGTH', true],
     [400, 'ValidationException', { message: "This model doesn't support tool use in streaming mode." }, 'BAD_REQUEST', true],
+    [400, 'ValidationException', { message: 'Operation not allowed' }, 'CREDENTIAL', true],
+    [400, 'ValidationException', { message: 'messages: Operation not allowed' }, 'BAD_REQUEST', false],
     [400, 'ValidationException', { message: 'messages: roles must alternate' }, 'BAD_REQUEST', false],
     [400, '', { __type: 'com.amazon.coral.service#ValidationException', message: 'Output blocked by content filtering policy' }, 'CONTENT_POLICY', false],
     [400, 'ValidationException', { message: 'The model returned the following errors: Schemas contains too many parameters with union types (18 parameters with type arrays or anyOf), which would cause exponential compilation cost. Reduce the number of union-typed parameters (limit: 16).' }, 'BAD_REQUEST', true],

@@ -6,9 +6,11 @@ import { classifyFacts, failureOf, isPage, readRefusalJson, readRetryAfter, retr
 const OURS = /^(?:API_KEY_|ACCESS_TOKEN_|CONSUMER_|SERVICE_DISABLED|BILLING_DISABLED|ACCOUNT_|CREDENTIALS_MISSING|USER_PROJECT_DENIED|IAM_PERMISSION_DENIED)/;
 /** Vertex names what the permission is for: one model may be denied to a project that has the others. */
 const OF_A_MODEL = /\/publishers\/[^/\s]+\/models\//;
+/** Vertex, of a model that is not open to the project, or is gone. */
+const NO_MODEL = /is not allowed to use Publisher Model/;
 const CONTEXT = /token count.{0,40}exceeds|maximum number of tokens/i;
 const POLICY = /responsible ai|prohibited (?:use|content)|violates? (?:our|google)/i;
-const NO_CREDIT = /credits? (?:is|are|has been|have been) depleted|billing account|location is not supported/i;
+const NO_CREDIT = /credits? (?:is|are|has been|have been) depleted|monthly spending cap|billing account|location is not supported/i;
 /** One model's lack, not a mistake of the client's. */
 const LACK = /(?:not|n't) (?:enabled|supported|available) (?:for|in|by|on)\b|does(?: not|n't) support|ending with a model turn/i;
 /** The status of what is ours behind a 400. Of those that blame the request a message may repeat what a client sent. */
@@ -54,6 +56,7 @@ function classOf(status: number, error: GoogleError | undefined): FailureClass {
   const { message, reason } = error;
   if (reason === 'IAM_PERMISSION_DENIED' && OF_A_MODEL.test(message)) return 'NOT_FOUND';
   if (OURS.test(reason)) return 'CREDENTIAL';
+  if (error.status === STATUS_OF_OURS && NO_MODEL.test(message)) return 'NOT_FOUND';
   // The sentence about "your current quota" stands in every 429, those of the minute included.
   if (status === 429 || error.status === 'RESOURCE_EXHAUSTED') return NO_CREDIT.test(message) ? 'CREDENTIAL' : 'RATE_LIMITED';
   if (status === 499 || OVERLOADED.has(error.status)) return 'PROVIDER_ERROR';

@@ -284,6 +284,8 @@ describe('errors', () => {
     [404, { error: { code: 404, message: 'models/x is not found for API version v1beta.', status: 'NOT_FOUND' } }, 'NOT_FOUND', true],
     [429, { error: { code: 429, message: 'You exceeded your current quota, please check your plan and billing details.', status: 'RESOURCE_EXHAUSTED' } }, 'RATE_LIMITED', true],
     [429, { error: { code: 429, message: 'Your prepayment credits are depleted.', status: 'RESOURCE_EXHAUSTED' } }, 'CREDENTIAL', true],
+    [429, { error: { code: 429, message: 'Your project has exceeded its monthly spending cap. Please go to AI Studio.', status: 'RESOURCE_EXHAUSTED' } }, 'CREDENTIAL', true],
+    [400, { error: { code: 400, message: 'Project `1` is not allowed to use Publisher Model `projects/p/locations/l/publishers/anthropic/models/claude-x`', status: 'FAILED_PRECONDITION' } }, 'NOT_FOUND', true],
     [500, { error: { code: 500, message: 'Internal', status: 'INTERNAL' } }, 'PROVIDER_ERROR', true],
     [503, [{ error: { code: 503, message: 'The model is overloaded.', status: 'UNAVAILABLE' } }], 'PROVIDER_ERROR', true],
     [499, { error: { code: 499, message: 'Cancelled', status: 'CANCELLED' } }, 'PROVIDER_ERROR', true],

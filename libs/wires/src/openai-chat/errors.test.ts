@@ -84,6 +84,18 @@ describe('refusals as hosts write them', () => {
     ['a client that says a whole sentence', 400, { error: { message: "'API key not valid. Please pass a valid API key.' is not one of ['low', 'high'] - 'reasoning_effort'", type: 'invalid_request_error' } }, 'BAD_REQUEST'],
     ['a client whose sentence comes first', 400, { error: { message: 'API key not valid. Please pass a valid API key. is no effort', type: 'invalid_request_error' } }, 'BAD_REQUEST'],
     ['a client whose sentence is all, at a field', 400, { error: { message: 'API key not valid. Please pass a valid API key.', type: 'invalid_request_error', param: 'user' } }, 'BAD_REQUEST'],
+    ['openai: streams wait for the operator', 400, { error: { message: 'Your organization must be verified to stream this model. Please go to: https://platform.openai.com/settings/organization/general and click on Verify Organization.', type: 'invalid_request_error', param: 'stream', code: 'unsupported_value' } }, 'NOT_FOUND'],
+    ['openai: a prompt that reasoning models refuse', 400, { error: { message: 'Invalid prompt: your prompt was flagged as potentially violating our usage policy. Please try again with a different prompt.', type: 'invalid_request_error', param: null, code: 'invalid_prompt' } }, 'CONTENT_POLICY'],
+    ['groq: a restricted account', 400, { error: { message: 'Organization has been restricted. Please reach out to support if you believe this was in error.', type: 'invalid_request_error', code: 'organization_restricted' } }, 'CREDENTIAL'],
+    ['groq: a model that is gone', 400, { error: { message: 'The model `x` has been decommissioned and is no longer supported.', type: 'invalid_request_error', code: 'model_decommissioned' } }, 'NOT_FOUND'],
+    ['groq: a model whose terms the operator has not accepted', 400, { error: { message: 'The model `x` requires terms acceptance. Please have the org admin accept the terms.', type: 'invalid_request_error', code: 'model_terms_required' } }, 'NOT_FOUND'],
+    ['xai: credits', 429, { code: 'Some resource has been exhausted', error: 'Your team x has either used all available credits or reached its monthly spending limit. To continue making API requests, please purchase more credits or raise your spending limit.' }, 'CREDENTIAL'],
+    ['mistral: no such model', 400, { object: 'error', message: 'Invalid model: x', type: 'invalid_model', param: null, code: '1500' }, 'NOT_FOUND'],
+    ['together: a model of dedicated endpoints', 400, { error: { message: 'Unable to access non-serverless model x. Please visit https://api.together.ai/models/x to create and start a new dedicated endpoint for the model.', type: 'invalid_request_error', param: null, code: 'model_not_available' } }, 'NOT_FOUND'],
+    ['azure: a model of another API', 400, { error: { message: 'The chatCompletion operation does not work with the specified model, x. Please choose different model and try again.', code: 'OperationNotSupported' } }, 'NOT_FOUND'],
+    ['openrouter: no such model', 400, { error: { message: 'foo/bar is not a valid model ID', code: 400 } }, 'NOT_FOUND'],
+    ['openrouter: streams that wait for an operator, told by OpenAI', 400, relayed(400, JSON.stringify({ error: { message: 'Your organization must be verified to stream this model.', type: 'invalid_request_error', param: 'stream', code: 'unsupported_value' } })), 'NOT_FOUND'],
+    ['a client that says no model', 400, { error: { message: "Invalid value: 'model_decommissioned'. Your organization must be verified to stream this model.", type: 'invalid_request_error', code: 'invalid_value' } }, 'BAD_REQUEST'],
     ['something in between', 400, '<html>Bad gateway</html>', 'PROVIDER_ERROR'],
   ];
   test.each(table)('%s', (_name, status, body, expected) => {

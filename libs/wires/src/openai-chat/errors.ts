@@ -14,9 +14,10 @@ const BODY_BYTES_MAX = 65_536;
 const PUBLIC_MESSAGE_CHARS_MAX = 300;
 /** xAI says `maximum prompt length`, Moonshot `model token limit`, llama.cpp `context size`, Together names `max_new_tokens`. */
 const CONTEXT = /context[ _](?:length|window|size)|maximum (?:context|prompt length)|model token limit|max length exceeded|tokens \+ `?max_new_tokens|too many (?:input )?tokens|prompt is too long|input is too long|exceeds max length|range of input length|reduce the length/i;
-const POLICY = /content[ _](?:filter|policy|management policy)|safety system|moderation|usage guidelines|data_inspection_failed|inappropriate content|sensitive content/i;
-const NO_CREDIT = /insufficient[ _](?:quota|balance|credit|funds)|credit balance|billing_(?:hard_limit|not_active)|exceeded[ _](?:your )?current[ _]quota|arrearage/i;
-const BAD_KEY = /(?:invalid|incorrect)[ _]api[ _]key|api[ _]key[ _](?:not valid|invalid)|api_key_invalid/i;
+const POLICY = /content[ _](?:filter|policy|management policy)|safety system|moderation|usage guidelines|data_inspection_failed|inappropriate content|sensitive content|violating our usage polic/i;
+const NO_CREDIT = /insufficient[ _](?:quota|balance|credit|funds)|credit balance|used all available credits|billing_(?:hard_limit|not_active)|exceeded[ _](?:your )?current[ _]quota|arrearage/i;
+/** `organization_restricted`: Groq, under 400. */
+const BAD_KEY = /(?:invalid|incorrect)[ _]api[ _]key|api[ _]key[ _](?:not valid|invalid)|api_key_invalid|organization_restricted/i;
 /** Refusals of a key under a status that blames the request, word for word as Google and xAI say them. A sentence that only holds such words may repeat a client's. */
 const BAD_KEY_SENTENCE = /^(?:API key not valid\. Please pass a valid API key\.|API key expired\. Please renew the API key\.|Incorrect API key provided: \S{1,40}\. You can obtain (?:one|an API key from https:\/\/console\.x\.ai)\.)$/;
 /** OpenRouter's words where credit is left, for less than was asked: one client's `max_tokens` must not rest the key of all. */
@@ -33,6 +34,10 @@ const EFFORT_LACK = /must be one of|supported values|should be '|cannot be disab
 /** Groq's codes for an answer that its model wrote wrongly: not a call of the tools, or not the JSON, that it was asked for. */
 const MISWRITTEN = /\b(?:tool_use_failed|json_validate_failed|output_parse_failed)\b/;
 const NO_MODEL = /model[ _]not[ _](?:found|exist)|deploymentnotfound|does not exist|unknown model/i;
+/** Codes under 400 for a model that is gone, or not open to the operator's account: Mistral and Perplexity, Groq, Together, Azure. */
+const NO_MODEL_CODE = /\b(?:invalid_model|model_decommissioned|model_terms_required|model_not_available|OperationNotSupported)\b/;
+/** The same as whole sentences of OpenAI and OpenRouter: one that only holds such words may repeat a client's. */
+const NO_MODEL_SENTENCE = /^(?:Your organization must be verified to (?:stream|use|generate)\b|\S+ is not a valid model ID$)/;
 
 const PUBLIC_CLASSES: ReadonlySet<FailureClass> = new Set(['BAD_REQUEST', 'CONTEXT_LENGTH', 'CONTENT_POLICY']);
 const FINAL_CLASSES: ReadonlySet<FailureClass> = new Set(['BAD_REQUEST', 'CONTENT_POLICY']);
@@ -133,7 +138,7 @@ export function classifyFacts(status: number, facts: ErrorFacts | undefined): Fa
   if (status === 413 && RATE.test(text)) return 'RATE_LIMITED';
   if (CONTEXT.test(text) || status === 413) return 'CONTEXT_LENGTH';
   if (POLICY.test(text)) return 'CONTENT_POLICY';
-  if (NO_MODEL.test(text)) return 'NOT_FOUND';
+  if (NO_MODEL.test(text) || NO_MODEL_CODE.test(facts.code) || NO_MODEL_SENTENCE.test(facts.message)) return 'NOT_FOUND';
   return 'BAD_REQUEST';
 }
 
