@@ -156,6 +156,20 @@ describe('streams as hosts write them', () => {
     expect([calls.map(([, name, written]) => [name, written]), last]).toEqual([expected, done]);
   });
 
+  test.each<[string, readonly string[], string]>([
+    ['an empty object stands before them', ['{}', '{"a"', ':1}'], '{"a":1}'],
+    ['an empty object is all that comes', ['{}'], '{}'],
+    ['an empty object comes again', ['{}', '{}'], '{}'],
+    ['they come once more in one piece', ['{"a"', ':1}', '{"a":1}'], '{"a":1}'],
+    ['they come twice more, in other pieces', ['{"a":1}', '{"a', '":1}', '{"a":1}'], '{"a":1}'],
+    ['they come once more, not to the end', ['{"a":1}', '{"a'], '{"a":1}'],
+    ['what comes behind them begins alike, and nobody knows what it is', ['{"a":1}', '{"a":', '2}'], '{"a":1}{"a":2}'],
+    ['a text of theirs repeats itself', ['{"a":"{}', '{}', '{}"}'], '{"a":"{}{}{}"}'],
+  ])('arguments are told once: %s', (_what, pieces, expected) => {
+    const chunks = pieces.map((text, at) => chunk({ tool_calls: [{ index: 0, ...(at === 0 ? { id: 'call_a', type: 'function' } : {}), function: { ...(at === 0 ? { name: 'f' } : {}), arguments: text } }] }, null));
+    expect(told([...chunks, chunk({}, 'tool_calls')])).toMatchObject({ calls: [['call_a', 'f', expected]], finishes: ['tool_calls'], last: done });
+  });
+
   test.each([['MAX_TOKENS', 'length'], ['LENGTH', 'length'], ['STOP', 'stop'], ['SAFETY', 'content_filter'], ['PROHIBITED_CONTENT', 'content_filter']])('the finish reason %s of a gateway before another maker is %s, streamed as in one piece', (told, reason) => {
     const choice = (message: object): object => ({ index: 0, ...message, finish_reason: told });
     const { events } = replay(() => createChatTransducer('s'), [Buffer.from(`data: ${JSON.stringify({ choices: [choice({ delta: { content: 'It is' } })] })}\n\ndata: [DONE]\n\n`)]);

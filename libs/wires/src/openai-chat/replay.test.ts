@@ -33,7 +33,7 @@ describe('openai-chat stream', () => {
   test('numbers tool calls densely, finishes with tool_calls and takes the last usage', () => {
     const { events, summary } = replay([fixture('tools')]);
     const calls = events.flatMap((event) => (event as { choices?: { delta: { tool_calls?: { index: number; id?: string }[] } }[] }).choices?.[0]?.delta.tool_calls ?? []);
-    expect(calls.map((call) => [call.index, call.id])).toEqual([[0, 'call_a'], [0, undefined], [0, undefined], [1, 'call_b']]);
+    expect(calls.map((call) => [call.index, call.id])).toEqual([[0, 'call_a'], [0, undefined], [0, undefined], [1, 'call_b'], [1, undefined]]);
     expect(events.filter((event) => (event as StreamEvent).type === 'chunk' && (event as { finish: boolean }).finish)).toHaveLength(1);
     expect(events.at(-1)).toEqual({ type: 'done' });
     expect(summary).toMatchObject({ finishReason: 'tool_calls', usage: { tokens: { inputUncached: 8, cacheRead: 12, outputText: 5, outputReasoning: 3 } } });

@@ -1,6 +1,6 @@
 /** Tool calls of one streamed choice: dense indexes from 0, whatever the host numbers them. */
 import { CALLS_MAX, Garbage, isObject, type FinishReason, type JsonObject } from '../canonical.js';
-import { isObjectText } from '../call-arguments.js';
+import { isBareObject, isObjectText } from '../call-arguments.js';
 import { finishWithCalls } from '../choice-parts.js';
 import { JsonProgress } from './json-progress.js';
 import { argumentsText, type ToldCall } from './message.js';
@@ -14,7 +14,11 @@ interface OpenCall {
   name: string;
   /** All that came so far. */
   arguments: string;
-  readonly progress: JsonProgress;
+  progress: JsonProgress;
+  /** They are an empty object that stood with the call's name, and is not told yet: at some hosts the arguments follow it. */
+  isBare: boolean;
+  /** Characters of whole arguments that came again, as some hosts repeat them with the finish: not told. */
+  repeated: number;
   extra: unknown;
 }
 
@@ -59,6 +63,27 @@ function pieceOf(raw: JsonObject): Piece {
   };
 }
 
+/** What of a further piece is told. */
+function toldOf(call: OpenCall, piece: string): string {
+  let text = piece;
+  if (call.isBare) {
+    if (text.trim() === '') return '';
+    call.isBare = false;
+    call.arguments = '';
+    call.progress = new JsonProgress();
+  } else if (text !== '' && call.progress.isWhole(call.arguments) && call.arguments.trimStart().startsWith('{')) {
+    const again = call.repeated === 0 ? text.trimStart() : text;
+    if (call.arguments.startsWith(again, call.repeated)) {
+      call.repeated = (call.repeated + again.length) % call.arguments.length;
+      return '';
+    }
+    text = call.arguments.slice(0, call.repeated) + text;
+  }
+  call.arguments += text;
+  call.progress.push(text);
+  return text;
+}
+
 /** `seed` makes ids for calls that came without one. */
 export function createToolCallNumbering(seed: string): ToolCallNumbering {
   const calls: OpenCall[] = [];
@@ -84,7 +109,7 @@ export function createToolCallNumbering(seed: string): ToolCallNumbering {
     told += 1;
     const id = call.id === '' || ids.has(call.id) ? `call_${seed}${String(call.index)}` : call.id;
     ids.add(id);
-    return { index: call.index, id, type: 'function', function: { name: call.name, arguments: call.arguments }, ...(call.extra === undefined ? {} : { extra_content: call.extra }) };
+    return { index: call.index, id, type: 'function', function: { name: call.name, arguments: call.isBare ? '' : call.arguments }, ...(call.extra === undefined ? {} : { extra_content: call.extra }) };
   };
 
   const mapOne = (raw: JsonObject): readonly ToldCall[] => {
@@ -92,31 +117,32 @@ export function createToolCallNumbering(seed: string): ToolCallNumbering {
     const open = find(piece);
     if (open === undefined) {
       if (calls.length >= CALLS_MAX) throw new Garbage('More calls than an answer may hold.');
-      const call: OpenCall = { ...piece, index: -1, progress: new JsonProgress() };
+      const call: OpenCall = { ...piece, index: -1, progress: new JsonProgress(), isBare: isBareObject(piece.arguments), repeated: 0 };
       call.progress.push(piece.arguments);
       calls.push(call);
       return call.name === '' ? [] : [tell(call)];
     }
-    open.arguments += piece.arguments;
-    open.progress.push(piece.arguments);
+    const text = toldOf(open, piece.arguments);
     if (open.index === -1) {
       open.name = piece.name;
       open.extra ??= piece.extra;
       return open.name === '' ? [] : [tell(open)];
     }
-    return [{ index: open.index, function: { arguments: piece.arguments }, ...(piece.extra === undefined ? {} : { extra_content: piece.extra }) }];
+    if (text === '' && piece.extra === undefined) return [];
+    return [{ index: open.index, function: { arguments: text }, ...(piece.extra === undefined ? {} : { extra_content: piece.extra }) }];
   };
 
   return {
     map: (raw) => (Array.isArray(raw) ? (raw as readonly unknown[]).filter(isObject).flatMap(mapOne) : []),
     close: (isCut) =>
       calls
-        .filter((call, at) => call.index !== -1 && call.arguments.trim() === '' && !(isCut && at === calls.length - 1))
+        .filter((call, at) => call.index !== -1 && (call.isBare || call.arguments.trim() === '') && !(isCut && at === calls.length - 1))
         .map((call) => {
+          call.isBare = false;
           call.arguments = '{}';
           return { index: call.index, function: { arguments: '{}' } };
         }),
-    areWhole: () => calls.every((call) => call.index === -1 || isObjectText(call.arguments)),
+    areWhole: () => calls.every((call) => call.index === -1 || (!call.isBare && isObjectText(call.arguments))),
     isCutShort: () => calls.some((call) => call.index !== -1 && call.progress.isOpen() && !call.arguments.trimEnd().endsWith('}')),
     hasUntold: () => told < calls.length,
     count: () => told,
