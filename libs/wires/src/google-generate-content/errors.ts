@@ -6,8 +6,8 @@ import { classifyFacts, failureOf, isPage, readRefusalJson, readRetryAfter, retr
 const OURS = /^(?:API_KEY_|ACCESS_TOKEN_|CONSUMER_|SERVICE_DISABLED|BILLING_DISABLED|ACCOUNT_|CREDENTIALS_MISSING|USER_PROJECT_DENIED|IAM_PERMISSION_DENIED)/;
 /** Vertex names what the permission is for: one model may be denied to a project that has the others. */
 const OF_A_MODEL = /\/publishers\/[^/\s]+\/models\//;
-/** Vertex, of a model that is not open to the project, or is gone. */
-const NO_MODEL = /is not allowed to use Publisher Model/;
+/** Vertex, of a model that is not open to the project, or not had in its region. */
+const NO_MODEL = /is not allowed to use Publisher Model|^Publisher Model\b.{0,300} is not servable in region\b/;
 const CONTEXT = /token count.{0,40}exceeds|maximum number of tokens/i;
 const POLICY = /responsible ai|prohibited (?:use|content)|violates? (?:our|google)/i;
 const NO_CREDIT = /credits? (?:is|are|has been|have been) depleted|monthly spending cap|billing account|location is not supported/i;

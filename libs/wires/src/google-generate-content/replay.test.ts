@@ -286,6 +286,7 @@ describe('errors', () => {
     [429, { error: { code: 429, message: 'Your prepayment credits are depleted.', status: 'RESOURCE_EXHAUSTED' } }, 'CREDENTIAL', true],
     [429, { error: { code: 429, message: 'Your project has exceeded its monthly spending cap. Please go to AI Studio.', status: 'RESOURCE_EXHAUSTED' } }, 'CREDENTIAL', true],
     [400, { error: { code: 400, message: 'Project `1` is not allowed to use Publisher Model `projects/p/locations/l/publishers/anthropic/models/claude-x`', status: 'FAILED_PRECONDITION' } }, 'NOT_FOUND', true],
+    [400, { error: { code: 400, message: 'Publisher Model `projects/p/locations/us-central1/publishers/anthropic/models/claude-x` is not servable in region us-central1.', status: 'FAILED_PRECONDITION' } }, 'NOT_FOUND', true],
     [500, { error: { code: 500, message: 'Internal', status: 'INTERNAL' } }, 'PROVIDER_ERROR', true],
     [503, [{ error: { code: 503, message: 'The model is overloaded.', status: 'UNAVAILABLE' } }], 'PROVIDER_ERROR', true],
     [499, { error: { code: 499, message: 'Cancelled', status: 'CANCELLED' } }, 'PROVIDER_ERROR', true],
