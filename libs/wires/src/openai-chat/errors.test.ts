@@ -96,6 +96,8 @@ describe('refusals as hosts write them', () => {
     ['openrouter: no such model', 400, { error: { message: 'foo/bar is not a valid model ID', code: 400 } }, 'NOT_FOUND'],
     ['openrouter: streams that wait for an operator, told by OpenAI', 400, relayed(400, JSON.stringify({ error: { message: 'Your organization must be verified to stream this model.', type: 'invalid_request_error', param: 'stream', code: 'unsupported_value' } })), 'NOT_FOUND'],
     ['a client that says no model', 400, { error: { message: "Invalid value: 'model_decommissioned'. Your organization must be verified to stream this model.", type: 'invalid_request_error', code: 'invalid_value' } }, 'BAD_REQUEST'],
+    ['xiaomi: a mistake, as an event of the stream', 400, 'data:{"error":{"code":"400","message":"Param Incorrect","param":"temperature is out of range","type":""}}', 'BAD_REQUEST'],
+    ['a rate limit as a named event', 429, 'event: error\r\ndata: {"error":{"message":"You exceeded your current quota","code":"insufficient_quota"}}\r\n\r\n', 'CREDENTIAL'],
     ['something in between', 400, '<html>Bad gateway</html>', 'PROVIDER_ERROR'],
   ];
   test.each(table)('%s', (_name, status, body, expected) => {

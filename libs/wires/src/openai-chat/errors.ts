@@ -202,14 +202,22 @@ function readReset(raw: unknown, nowMs: number): number {
   return told >= EPOCH_S_MIN ? retryAfterFromMs((told >= EPOCH_MS_MIN ? told : told * 1_000) - nowMs) : 0;
 }
 
-/** The JSON of a refusal's body; undefined when it is none or too long to be one. */
-export function readRefusalJson(body: Uint8Array): unknown {
-  if (body.length > BODY_BYTES_MAX) return undefined;
+function parsedJson(text: string): unknown {
   try {
-    return JSON.parse(Buffer.from(body.buffer, body.byteOffset, body.length).toString('utf8'));
+    return JSON.parse(text);
   } catch {
     return undefined;
   }
+}
+
+/** Where a stream was asked for, some hosts (Xiaomi) write a refusal as its only event. */
+const AS_EVENT = /^data:(.*)$/m;
+
+/** The JSON of a refusal's body; undefined when it is none or too long to be one. */
+export function readRefusalJson(body: Uint8Array): unknown {
+  if (body.length > BODY_BYTES_MAX) return undefined;
+  const text = Buffer.from(body.buffer, body.byteOffset, body.length).toString('utf8');
+  return parsedJson(text) ?? parsedJson(AS_EVENT.exec(text)?.[1] ?? '');
 }
 
 /** Classifies an answer that is not 2xx. */
