@@ -2,6 +2,7 @@
 // V8's compiled code. The program then starts faster and uses less memory (ADR 28). `node scripts/bundle.mjs` bundles all
 // programs, with `standalone` or `services` only those; with `--held` the parent process already has the folder's lock.
 import { spawn } from 'node:child_process';
+import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import { chmodSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -99,11 +100,18 @@ async function compile(folder, flagsOf) {
   writeFileSync(programOf(folder), `import { fileURLToPath } from 'node:url';\nimport { loadBundle } from '${loader}';\nloadBundle(fileURLToPath(new URL('bundle/main.cjs', import.meta.url)));\n`);
 }
 
+/** A new folder for the practice, below the system's: Postgres may run as a user who may not enter ours. Removes what a killed build of this source folder left there, since only one builds at a time. */
+export function practiceFolder() {
+  const prefix = `signalbox-practice-${createHash('sha256').update(root).digest('hex').slice(0, 12)}-`;
+  for (const name of readdirSync(tmpdir())) if (name.startsWith(prefix)) rmSync(join(tmpdir(), name), { recursive: true, force: true });
+  const folder = mkdtempSync(join(tmpdir(), prefix));
+  chmodSync(folder, 0o711);
+  return folder;
+}
+
 /** Starts the all-in-one twice in a folder of its own, since a second start reads what the first one wrote, and asks it for an answer and a stream. */
 async function practise({ startPostgres, startStandalone }) {
-  const folder = mkdtempSync(join(tmpdir(), 'signalbox-practice-'));
-  // Postgres may run as another user, who must get to its folder below.
-  chmodSync(folder, 0o711);
+  const folder = practiceFolder();
   let postgres;
   try {
     postgres = await startPostgres({ dataDir: join(folder, 'postgres'), durability: 'fast' });

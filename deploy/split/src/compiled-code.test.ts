@@ -1,6 +1,8 @@
 /** The bundle of each program, and its compiled code, which V8 accepts only under the flags that it was compiled with. */
 import { execFileSync } from 'node:child_process';
-import { readdirSync, readFileSync, statSync } from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from '@jest/globals';
 import { v8FlagsOf } from './v8-flags.js';
@@ -52,4 +54,18 @@ ofBundles('that of npm start is the code of a start and of its first answers, no
   const ofLoading = sizes.reduce((sum, size) => sum + size, 0);
   expect(ofLoading).toBeGreaterThan(0);
   expect(stored).toBeGreaterThan(1.5 * ofLoading);
+});
+
+test('what a killed build left of its practice is removed by the next build of the same source folder, and nothing else is', () => {
+  const temporary = mkdtempSync(join(tmpdir(), 'signalbox-bundle-'));
+  try {
+    const practiceFolder = (): string => execFileSync(process.execPath, ['--input-type=module', '--eval', `import { practiceFolder } from ${pathOf('scripts/bundle.mjs')}; process.stdout.write(practiceFolder());`], { encoding: 'utf8', env: { ...process.env, TMPDIR: temporary } });
+    const others = mkdtempSync(join(temporary, 'signalbox-practice-0123456789ab-'));
+    const left = practiceFolder();
+    expect(existsSync(left)).toBe(true);
+    const next = practiceFolder();
+    expect({ left: existsSync(left), next: existsSync(next), others: existsSync(others) }).toEqual({ left: false, next: true, others: true });
+  } finally {
+    rmSync(temporary, { recursive: true });
+  }
 });
