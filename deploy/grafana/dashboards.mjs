@@ -83,7 +83,8 @@ const DASHBOARDS = {
   ],
 };
 
-const SOURCE = { type: 'prometheus', uid: 'prometheus' };
+// Chosen on the dashboard, the default Prometheus at first: its uid is different in every Grafana but that of compose.
+const SOURCE = { type: 'prometheus', uid: '${source}' };
 
 function dashboard(name, panels) {
   return {
@@ -93,7 +94,8 @@ function dashboard(name, panels) {
     schemaVersion: 39,
     refresh: '30s',
     time: { from: 'now-3h', to: 'now' },
-    links: [{ type: 'dashboards', tags: ['signalbox'], asDropdown: false, title: 'Signalbox', includeVars: false, keepTime: true }],
+    templating: { list: [{ name: 'source', label: 'Prometheus', type: 'datasource', query: 'prometheus', current: {}, hide: 0, multi: false, includeAll: false }] },
+    links: [{ type: 'dashboards', tags: ['signalbox'], asDropdown: false, title: 'Signalbox', includeVars: true, keepTime: true }],
     panels: panels.map(([title, unit, targets, description], index) => ({
       id: index + 1,
       type: 'timeseries',

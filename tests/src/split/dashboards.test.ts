@@ -15,7 +15,8 @@ const DASHBOARDS = join(ROOT, 'deploy/grafana/dashboards');
 
 interface Dashboard {
   readonly uid: string;
-  readonly panels: readonly { readonly title: string; readonly targets: readonly { readonly expr: string }[] }[];
+  readonly templating: { readonly list: readonly { readonly name: string; readonly type: string; readonly query: string }[] };
+  readonly panels: readonly { readonly title: string; readonly datasource: unknown; readonly targets: readonly { readonly expr: string; readonly datasource: unknown }[] }[];
 }
 
 const dashboards = readdirSync(DASHBOARDS).map((file) => JSON.parse(readFileSync(join(DASHBOARDS, file), 'utf8')) as Dashboard);
@@ -23,6 +24,14 @@ const expressions = dashboards.flatMap(({ uid, panels }) => panels.flatMap(({ ti
 
 test('dashboards are what their table makes', () => {
   expect(spawnSync(process.execPath, [join(ROOT, 'deploy/grafana/dashboards.mjs'), '--check'], { encoding: 'utf8' })).toMatchObject({ status: 0 });
+});
+
+test('dashboards ask the Prometheus that is chosen on them: any Grafana can load them, whatever it calls its own', () => {
+  for (const { templating, panels } of dashboards) {
+    expect(templating.list).toEqual([expect.objectContaining({ name: 'source', type: 'datasource', query: 'prometheus' })]);
+    const asked = new Set(panels.flatMap(({ datasource, targets }) => [datasource, ...targets.map((target) => target.datasource)]).map((source) => JSON.stringify(source)));
+    expect([...asked]).toEqual(['{"type":"prometheus","uid":"${source}"}']);
+  }
 });
 
 test('every expression of every dashboard finds data in a Prometheus that scrapes the split system, and junk makes no series', async () => {
