@@ -31,6 +31,11 @@ export function isOfSession({ status, code }: ApiError): boolean {
   return status === 401 && OF_THE_SESSION.has(code);
 }
 
+/** Why a session is over, as the 401 of `/api/session` tells it. One without a code says that a key is missing: the browser dropped the cookie, which ends with the session. */
+export function whyEnded({ code, message }: ApiError): string {
+  return code === null ? 'The session has ended. Sign in again.' : message;
+}
+
 /** Remembers only that there was a session, so that a stranger's first visit asks nothing. */
 const HINT = 'signalbox-signed-in';
 let csrf: string | undefined;

@@ -58,13 +58,13 @@ test('of a session that has ended nothing is kept for the next one', () => {
 });
 
 /** What is left of a session after a call was refused, while `/api/session` answers as given. */
-async function leftAfter(refusal: ApiError, status: number, body: object): Promise<{ readonly session: unknown; readonly asked: number; readonly kept: number }> {
+async function leftAfter(refusal: ApiError, status: number, body: object): Promise<{ readonly session: unknown; readonly asked: number; readonly kept: number; readonly why: unknown }> {
   const client = new QueryClient();
   client.setQueryData(SESSION_KEY, { csrf_token: 'mine' });
   client.setQueryData(['/api/usage'], { data: [] });
   const fetched = jest.spyOn(globalThis, 'fetch').mockImplementation(() => Promise.resolve(new Response(JSON.stringify(body), { status })));
   await Promise.all([heedRefusal(client, refusal), heedRefusal(client, refusal)]);
-  const left = { session: client.getQueryData(SESSION_KEY), asked: fetched.mock.calls.length, kept: client.getQueryCache().findAll({ queryKey: ['/api/usage'] }).length };
+  const left = { session: client.getQueryData(SESSION_KEY), asked: fetched.mock.calls.length, kept: client.getQueryCache().findAll({ queryKey: ['/api/usage'] }).length, why: client.getQueryData(ENDED_KEY) };
   client.clear();
   return left;
 }
@@ -73,7 +73,7 @@ const MINE = { csrf_token: 'mine' };
 const refusedAs = (status: number, code: string | null): ApiError => new ApiError(status, code, 'No.', null);
 
 test.each(['invalid_session', 'api_key_revoked', 'api_key_expired', 'account_suspended'])('a 401 %s ends the session at once', async (code) => {
-  expect(await leftAfter(refusedAs(401, code), 200, MINE)).toEqual({ session: null, asked: 0, kept: 0 });
+  expect(await leftAfter(refusedAs(401, code), 200, MINE)).toEqual({ session: null, asked: 0, kept: 0, why: 'No.' });
 });
 
 test('a 401 of anything else, as variant B tells a missing scope, ends nothing while the session lives', async () => {
@@ -82,6 +82,11 @@ test('a 401 of anything else, as variant B tells a missing scope, ends nothing w
 
 test('nor while nobody can say whether it does', async () => {
   expect(await leftAfter(refusedAs(401, 'invalid_api_key'), 503, {})).toMatchObject({ session: MINE, kept: 1 });
+});
+
+test('who comes back after the browser dropped the cookie of an ended session is told so, and nothing of keys in headers', async () => {
+  const missing = { error: { message: 'No API key was given. Send it as "Authorization: Bearer <key>".', code: null } };
+  expect(await leftAfter(refusedAs(401, null), 401, missing)).toMatchObject({ session: null, why: 'The session has ended. Sign in again.' });
 });
 
 test('it ends where the session is told to have ended', async () => {

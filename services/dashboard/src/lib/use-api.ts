@@ -1,7 +1,7 @@
 /** Answers of the interface as queries; a session that ended ends here. */
 import { QueryClient, useMutation, useQuery, useQueryClient, type UseMutationResult, type UseQueryResult } from '@tanstack/react-query';
 import { useEffect, useRef, useState } from 'react';
-import { ApiError, call, hasSessionHint, isOfSession, noteSession, onOtherTab, subjectOf, type CallOptions } from './api.js';
+import { ApiError, call, hasSessionHint, isOfSession, noteSession, onOtherTab, subjectOf, whyEnded, type CallOptions } from './api.js';
 import { bookedRow } from './booked.js';
 import { isOnlySimulator } from './only-simulator.js';
 import type { KeyRecord, ModelRecord, Page, RequestRow, Session, UsageRow } from './types.js';
@@ -41,7 +41,7 @@ export function useSession(): UseQueryResult<Session | null> {
       } catch (error) {
         if (!(error instanceof ApiError) || error.status !== 401) throw error;
         noteSession(undefined);
-        client.setQueryData(ENDED_KEY, error.message);
+        client.setQueryData(ENDED_KEY, whyEnded(error));
         return null;
       }
     },
@@ -129,7 +129,7 @@ async function askSession(client: QueryClient): Promise<void> {
     const session = await client.fetchQuery({ queryKey: ['/api/session'], staleTime: 0, gcTime: 0, retry: false, queryFn: () => call<Session>('/api/session') });
     if (client.getQueryData<Session | null>(SESSION_KEY)?.csrf_token !== session.csrf_token) askAnew(client);
   } catch (error) {
-    if (error instanceof ApiError && error.status === 401) endSession(client, error.message);
+    if (error instanceof ApiError && error.status === 401) endSession(client, whyEnded(error));
   }
 }
 
