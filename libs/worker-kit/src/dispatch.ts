@@ -6,6 +6,7 @@ import { LiveMap } from '@signalbox/kernel/live-map';
 import { completionTokens, promptTokens } from '@signalbox/kernel/tokens';
 import type { CallInfo, Emitter } from '@signalbox/rpc/call';
 import type { Log } from '@signalbox/runtime/log';
+import { rareWarning } from '@signalbox/runtime/rare-warning';
 import { failure, type Failure } from '@signalbox/wires/canonical';
 import type { Ending } from './attempt.js';
 import { bodiesBytesMax, createBodiesInWork, type BodiesInWork } from './bodies-in-work.js';
@@ -25,7 +26,6 @@ import type { OwnCredential, OwnCredentials } from './own-credentials.js';
 import { poolAfterLimit, poolAfterRefusal, type PoolState } from './pool-state.js';
 import { Probe } from './probe.js';
 import type { Composed, OnLeave, ProviderAdapter, UpstreamRequest } from './provider.js';
-import { rareWarning } from './rare-warning.js';
 import { endedAttributes, nameSpan } from './span.js';
 import type { Place, Upstream } from './upstream.js';
 

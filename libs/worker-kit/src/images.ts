@@ -3,6 +3,7 @@ import type { GenerateImagesRequest__Output, GenerateImagesResponse } from '@sig
 import type { Clock } from '@signalbox/kernel/clock';
 import { Pieces } from '@signalbox/kernel/pieces';
 import type { Log } from '@signalbox/runtime/log';
+import { rareWarning } from '@signalbox/runtime/rare-warning';
 import { failure, type Failure } from '@signalbox/wires/canonical';
 import { AnswerTally, ANSWER_BOUNDS } from '@signalbox/wires/json-bounds';
 import { withoutSecret, type CredentialPool, type TakenCredential } from './credentials.js';
@@ -10,7 +11,6 @@ import { failedMessage } from './dispatch-records.js';
 import type { WorkerMetrics } from './metrics.js';
 import type { OwnCredential, OwnCredentials } from './own-credentials.js';
 import type { ImagesWire, ProviderAdapter, ResponseHeaders, UpstreamRequest } from './provider.js';
-import { rareWarning } from './rare-warning.js';
 import { STALE_MS, type Upstream, type UpstreamCall } from './upstream.js';
 
 /** Providers take up to a minute for an image of the most expensive kind. */

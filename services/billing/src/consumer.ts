@@ -5,6 +5,7 @@ import { messageCodec } from '@signalbox/contracts/load';
 import type { Clock } from '@signalbox/kernel/clock';
 import { Fault } from '@signalbox/kernel/fault';
 import type { Log } from '@signalbox/runtime/log';
+import { rareWarning } from '@signalbox/runtime/rare-warning';
 import type { Span, Tracer } from '@signalbox/runtime/span';
 import { checkAttempt, checkOutcome, type CheckedAttempt, type CheckedOutcome } from './domain/check.js';
 import { JsonTexts } from './domain/json-text.js';
@@ -89,6 +90,7 @@ export const isReadable = (message: BusMessage): boolean => readUsage(message) !
 
 /** Creates the handler of batches for `Bus.consume`. */
 export function createConsumer({ store, clock, log, metrics, announce, tracer, nextTurn }: ConsumerOptions): (messages: readonly BusMessage[]) => Promise<readonly Verdict[]> {
+  const warnAway = rareWarning(log, clock, 'The ledger is away; the usage will be redelivered.');
   async function commit(ranges: readonly CheckedRange[], dead: readonly DeadEvent[]): Promise<void> {
     const startedMs = clock.monotonicMs();
     const committed: CommittedBatch = await store.commit(ranges, dead, clock.nowMs());
@@ -143,7 +145,7 @@ export function createConsumer({ store, clock, log, metrics, announce, tracer, n
       for (const span of spans) span.end(error instanceof Fault ? error.code : 'internal_error');
       metrics.batchFailed();
       if (error instanceof Fault) {
-        log.warn('The ledger is away; the usage will be redelivered.', { code: error.code });
+        warnAway({ code: error.code });
         return messages.map(() => 'again');
       }
       log.error('A batch could not be booked.', { messages: messages.length }, error);

@@ -62,6 +62,18 @@ test('a request on its way to an idle connection is answered, and its client tol
   expect(clock.pendingTimers()).toBe(0);
 });
 
+test('a request that arrived while the process stood still is answered, not reset as that of an idle connection', async () => {
+  const { socket, told } = await connected();
+  close();
+  await clock.advanceAsync(QUIET_MS - 1);
+  await oneTurn();
+  // It is in the kernel when the timer fires, and not read yet.
+  socket.write(REQUEST);
+  clock.advance(1);
+  await until(() => closed && socket.closed);
+  expect(told().match(/HTTP\/1.1 200/g)).toHaveLength(2);
+});
+
 test('connections that the system accepted but the process has not seen yet are answered, and not reset', async () => {
   // Many, since a turn of the loop accepts one of them. Their requests are on the way when the close begins, in this turn.
   const told = Array.from({ length: 20 }, () => '');

@@ -1,5 +1,6 @@
 /** Closes an HTTP server gracefully: no client that has sent a request is cut off before its answer, within the drain. */
 import type { Clock, Timer } from '@signalbox/kernel/clock';
+import { together } from '@signalbox/runtime/turn';
 import type { Server } from 'node:http';
 import { Server as TcpServer } from 'node:net';
 
@@ -33,7 +34,8 @@ export function closeServer(server: Server, graceMs: number, clock: Pick<Clock, 
     // Repeated: a connection whose answer began before the drain becomes idle later, and would stay open until the cut.
     let idle: Timer = clock.setTimer(Math.min(QUIET_MS, graceMs), function closeIdle() {
       isOver = true;
-      server.closeIdleConnections();
+      // Timers fire before sockets are read: a request that arrived while this process stood still is read first.
+      together(() => server.closeIdleConnections());
       idle = clock.setTimer(LOOK_EVERY_MS, closeIdle);
     });
     onceAllAreSeen(server, () => isOver, () => {

@@ -1,6 +1,6 @@
-/** Rate-limited warnings, for events that requests cause: accounts must not be able to fill the log. */
+/** Rate-limited warnings, for what requests cause or an absent store repeats: neither may fill the log. */
 import type { Clock } from '@signalbox/kernel/clock';
-import type { Log, LogFields } from '@signalbox/runtime/log';
+import type { Log, LogFields } from './log.js';
 
 /** One minute. */
 export const WARNING_INTERVAL_MS = 60_000;
