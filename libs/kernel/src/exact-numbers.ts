@@ -8,8 +8,8 @@ const SIGN = '\u0091';
 const SIGN_ESCAPE = '\\u0091';
 /** Numbers with fewer digits in a row keep them. */
 const LONG_NUMBER = /\d{16}/;
-/** In JSON text, also in JSON text inside a string. */
-const MARKED = new RegExp(`(\\\\?)"${SIGN}([-+.0-9eE]+)${SIGN}\\1"`, 'g');
+/** In JSON text, also in JSON text inside a string. Marks of others that have this sign (LongStrings of the wires) hold shorter numbers. */
+const MARKED = new RegExp(`(\\\\?)"${SIGN}([-+.0-9eE]{16,})${SIGN}\\1"`, 'g');
 const NUMBER = /[-+.0-9eE]+/y;
 
 const QUOTE = 0x22;
@@ -52,7 +52,14 @@ export function markExactNumbers(json: string): string {
   return copied === 0 ? json : marked + json.slice(copied);
 }
 
-/** JSON text written from what `markExactNumbers` gave, with the numbers as they were. */
+/** JSON text written from what `markExactNumbers` marked, with the numbers as they were. */
 export function restoreExactNumbers(json: string): string {
-  return json.includes(SIGN) ? json.replace(MARKED, '$2') : json;
+  return json.replace(MARKED, '$2');
+}
+
+/** `json` parsed, changed and written again, with every digit of the numbers in it. Undefined if `change` returns that. */
+export function rewriteJson(json: string, change: (value: unknown) => unknown): string | undefined {
+  const marked = markExactNumbers(json);
+  const written = JSON.stringify(change(JSON.parse(marked))) as string | undefined;
+  return written === undefined || marked === json ? written : restoreExactNumbers(written);
 }

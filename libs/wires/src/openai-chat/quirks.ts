@@ -1,5 +1,5 @@
 /** What hosts of the OpenAI wire do unlike OpenAI, and a request's fields as such a host takes them. */
-import { markExactNumbers, restoreExactNumbers } from '@signalbox/kernel/exact-numbers';
+import { rewriteJson } from '@signalbox/kernel/exact-numbers';
 import { isObject, type JsonObject } from '../canonical.js';
 import { markedAtEnd, plainText } from '../chat-turns.js';
 import { LongStrings } from '../long-strings.js';
@@ -290,8 +290,8 @@ function adaptMessages(value: Uint8Array, quirks: ChatQuirks, isMarkedAtEnd: boo
 
 /** A list of tools written anew, with every digit of the numbers in it; the same bytes where it is no list. */
 function rewritten(value: Uint8Array, change: (tools: readonly unknown[]) => readonly unknown[]): Uint8Array {
-  const tools: unknown = JSON.parse(markExactNumbers(bufferOf(value).toString('utf8')));
-  return Array.isArray(tools) ? Buffer.from(restoreExactNumbers(JSON.stringify(change(tools as readonly unknown[])))) : value;
+  const written = rewriteJson(bufferOf(value).toString('utf8'), (tools) => (Array.isArray(tools) ? change(tools as readonly unknown[]) : undefined));
+  return written === undefined ? value : Buffer.from(written);
 }
 
 /** The tools with plain marks of a cache, those for which the messages leave room, or with none. They come first in a prompt: later marks cover them. */

@@ -1,5 +1,5 @@
 /** Checks and rewrites `response_format`. */
-import { markExactNumbers, restoreExactNumbers } from '@signalbox/kernel/exact-numbers';
+import { rewriteJson } from '@signalbox/kernel/exact-numbers';
 import { scanJsonObject } from '../../wire/json-scan.js';
 import { asBoolean, asObject, asOneOf, asString, isAbsent, isNullAt, isObject, own, required, withoutNulls, type JsonObject } from './checks.js';
 
@@ -45,6 +45,6 @@ export function sendableFormat(format: JsonObject, raw: Buffer): Buffer | undefi
   // OpenAI refuses members that it does not know.
   if (own(format, 'type') === 'json_object' && Object.hasOwn(format, 'schema')) return Buffer.from('{"type":"json_object"}');
   if (!isNullAt(format, ['json_schema']) && !isNullAt(own(format, 'json_schema'), ['description', 'strict'])) return undefined;
-  const exact = JSON.parse(markExactNumbers(raw.toString('utf8'))) as JsonObject;
-  return Buffer.from(restoreExactNumbers(JSON.stringify(Object.fromEntries(Object.entries(exact).filter(([, member]) => member !== null).map(([key, member]) => [key, withoutNulls(member, 0)])))));
+  const members = (value: unknown): [string, unknown][] => Object.entries(value as JsonObject).filter(([, member]) => member !== null);
+  return Buffer.from(rewriteJson(raw.toString('utf8'), (value) => Object.fromEntries(members(value).map(([key, member]) => [key, withoutNulls(member, 0)]))) ?? raw);
 }

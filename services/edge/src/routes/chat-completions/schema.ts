@@ -1,5 +1,5 @@
 /** Reads the body of POST /v1/chat/completions and checks every field and bound (docs/api.md). */
-import { markExactNumbers, restoreExactNumbers } from '@signalbox/kernel/exact-numbers';
+import { rewriteJson } from '@signalbox/kernel/exact-numbers';
 import { isAutoModelId } from '@signalbox/kernel/model-lists';
 import { BLANK_STOP, CRAMPED_EFFORT, effortParam, PERSONAL_USER, SECOND_SAMPLING, SECOND_STOP, SINGLE_CALLS, THINKING_SAMPLING, warmthParam, WHOLE_EFFORT, WIDE_PENALTIES } from '@signalbox/kernel/param-names';
 import { isPersonalUser } from '@signalbox/kernel/personal-user';
@@ -372,8 +372,7 @@ function addMark(params: string[], name: string, value: unknown): void {
 function sendable(name: string, value: unknown, raw: Buffer): Buffer | undefined {
   if (name === 'tools' && Array.isArray(value)) {
     if (!(value as readonly JsonObject[]).some((tool) => isNullAt(own(tool, 'function'), ['description', 'parameters', 'strict']))) return undefined;
-    const tools = JSON.parse(markExactNumbers(raw.toString('utf8'))) as readonly JsonObject[];
-    return Buffer.from(restoreExactNumbers(JSON.stringify(tools.map((tool) => ({ ...tool, function: withoutNulls(own(tool, 'function'), 0) })))));
+    return Buffer.from(rewriteJson(raw.toString('utf8'), (tools) => (tools as readonly JsonObject[]).map((tool) => ({ ...tool, function: withoutNulls(own(tool, 'function'), 0) }))) ?? raw);
   }
   if (name === 'response_format' && isObject(value)) return sendableFormat(value, raw);
   if (!INTEGERS.has(name) || typeof value !== 'number') return undefined;
