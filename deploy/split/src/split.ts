@@ -16,7 +16,7 @@ import { checkProviderSettings } from '@signalbox/standalone/provider-settings';
 import { recoverLeftDirectories } from '@signalbox/standalone/recover';
 import { tellOperator } from '@signalbox/standalone/tell-operator';
 import { beginLateWorkers } from '@signalbox/standalone/late-workers';
-import { possibleWorkers, wantedWorkers, type Environment, type WantedWorker } from '@signalbox/standalone/wanted-workers';
+import { adviceOn, possibleWorkers, wantedWorkers, type Environment, type WantedWorker } from '@signalbox/standalone/wanted-workers';
 import type { SessionLock } from '@signalbox/sql/session-lock';
 import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -183,6 +183,8 @@ async function startAll(
     return start(`worker-${provider}`, service, { ...workerEnvironmentOf(worker, environment, given), ...address, ...neighbours }, (replica) => ({ WAL_DIR: join(walDir, String(replica)) }), grpcPorts);
   };
   const wanted = wantedWorkers(environment, ollama !== undefined);
+  const advice = adviceOn(wanted, environment);
+  if (advice !== undefined) tellOperator(`signalbox: ${advice}`);
   await Promise.all(
     wanted.map(async (worker) => {
       const addresses = await startWorker(worker);
