@@ -7,6 +7,7 @@ import { createSecureContext } from 'node:tls';
 import { z } from 'zod';
 import { ConfigError, loadConfig, type Environment } from './config.js';
 import type { Log } from './log.js';
+import { rareWarning } from './rare-warning.js';
 
 /** PEM texts. */
 export interface TlsMaterial {
@@ -33,8 +34,6 @@ export type RpcTls = TlsFiles | 'off' | undefined;
 const FILES = { ca: 'ca.crt', certificate: 'tls.crt', privateKey: 'tls.key' } as const;
 /** Certificates are valid for weeks, so a new one is used long before the old one ends. */
 const REREAD_MS = 10_000;
-/** A refused peer tries again for ever. */
-const WARNING_INTERVAL_MS = 60_000;
 
 const schema = z.object({
   /** Folder with ca.crt, tls.crt and tls.key: services then use mutual TLS. Absent = no TLS, allowed on loopback only. */
@@ -90,7 +89,9 @@ function openTlsFiles(directory: string, { clock, log }: { readonly clock: Clock
   endsInUse.set(inUse, endOf(latest));
   let timer: Timer | undefined;
   let isBroken = false;
-  let warnFromMs = -Infinity;
+  // A refused peer tries again for ever.
+  const warnOfCaller = rareWarning(log, clock, 'The certificate of a caller was refused.');
+  const warnOfService = rareWarning(log, clock, 'The certificate of a called service was refused.');
   const reread = (): void => {
     try {
       const material = readMaterial(directory);
@@ -119,11 +120,8 @@ function openTlsFiles(directory: string, { clock, log }: { readonly clock: Clock
       return () => void listeners.delete(listener);
     },
     refused: (reason, address) => {
-      const nowMs = clock.monotonicMs();
-      if (nowMs < warnFromMs) return;
-      warnFromMs = nowMs + WARNING_INTERVAL_MS;
-      if (address === undefined) log.warn('The certificate of a caller was refused.', { reason });
-      else log.warn('The certificate of a called service was refused.', { reason, address });
+      if (address === undefined) warnOfCaller({ reason });
+      else warnOfService({ reason, address });
     },
     stop: () => {
       timer?.cancel();
