@@ -1,11 +1,13 @@
 /** HTTP towards one provider: undici's dispatch with one pool, no redirects, no retries of its own. */
-import { Shares } from '@signalbox/kernel/shares';
 import type { Dialer } from '@signalbox/net-guard/dialer';
-import { Client, Pool, type Connector, type DispatchController, type DispatchHandler, type DispatchOptions } from '@signalbox/runtime/http-client';
+import { Client, Pool, type Connector, type DispatchController, type DispatchHandler } from '@signalbox/runtime/http-client';
 import { together } from '@signalbox/runtime/turn';
 import type { Socket } from 'node:net';
+import { Line, Seat, type Place, type Posted } from './connection-line.js';
 import { Gunzipped, isGzip } from './gunzipped.js';
 import type { ResponseHeaders, UpstreamRequest } from './provider.js';
+
+export type { Place } from './connection-line.js';
 
 const CONNECT_MS = 3_000;
 /** How long an idle connection is kept, where its host says nothing of that: common servers close theirs after 5 s (uvicorn). */
@@ -51,14 +53,6 @@ export interface UpstreamCall {
   abort(): void;
   /** The provider has been sent the request: all of it was written to a connection that is still open. False once that is closed. */
   isSent(): boolean;
-}
-
-/** A place among the connections: one connection is reserved for a request, or the request waits for one. */
-export interface Place {
-  /** Pending while the request waits; resolves when the connection is reserved, or when there will be none and the request will fail to connect. Undefined = already reserved. */
-  readonly turn: Promise<void> | undefined;
-  /** Gives the place back, unless a request was posted with it. Safe to call twice. */
-  leave(): void;
 }
 
 export interface Upstream {
@@ -211,8 +205,8 @@ class Exchange implements DispatchHandler, UpstreamCall {
   }
 }
 
-/** Options of a dispatched request. */
-type Posted = DispatchOptions & { readonly exchange: Exchange };
+/** What a connection is given. */
+type Exchanged = Posted & { readonly exchange: Exchange };
 
 /** One connection of a pool. It tells the exchange which socket it uses, since undici's pool and handler wrappers hide that. */
 class Connection extends Client {
@@ -224,7 +218,7 @@ class Connection extends Client {
     super(origin, options);
   }
 
-  override dispatch(options: Posted, handler: DispatchHandler): boolean {
+  override dispatch(options: Exchanged, handler: DispatchHandler): boolean {
     options.exchange.wire = this.wire;
     return super.dispatch(options, handler);
   }
@@ -256,135 +250,6 @@ function openPool(at: string, connections: number, connect: Connector | { readon
   let count = 0;
   const factory = (origin: URL, options: object): Connection => openConnection(origin, options, idleMsOf(origin, count++, isGuarded));
   return new Pool(at, { factory, connections, connect, headersTimeout: 0, bodyTimeout: 0, pipelining: 1 });
-}
-
-/** A place of one request at an origin: it has a connection or waits for one. */
-class Seat implements Place {
-  turn: Promise<void> | undefined;
-  /** `lost`: there is no connection, and will be none. */
-  state: 'waiting' | 'had' | 'lost' | 'left' = 'lost';
-  /** A request was posted with it; it is given back when that is over. */
-  isPosted = false;
-  onTurn: () => void = () => undefined;
-
-  constructor(
-    readonly accountId: string,
-    readonly line: Line,
-  ) {}
-
-  settle(state: 'had' | 'lost'): void {
-    this.state = state;
-    this.turn = undefined;
-    this.onTurn();
-  }
-
-  leave(): void {
-    if (!this.isPosted) this.giveBack();
-  }
-
-  giveBack(): void {
-    const { state } = this;
-    this.state = 'left';
-    if (state === 'waiting' || state === 'had') this.line.left(this, state);
-  }
-}
-
-/** The connections to one origin, and the queue for them. */
-class Line {
-  private readonly shares: Shares;
-  /** By account, each in the order of arrival. */
-  private readonly waiting = new Map<string, Set<Seat>>(); // kept: empty while a connection is free.
-  private waitingCount = 0;
-  private isClosed = false;
-  private isRetired = false;
-
-  constructor(
-    private readonly pool: Pool,
-    connectionsMax: number,
-    private readonly waitingMax = Infinity,
-  ) {
-    this.shares = new Shares(connectionsMax);
-  }
-
-  /** Takes a seat; its state is `lost` if too many wait already. */
-  seat(accountId: string): Seat {
-    const seat = new Seat(accountId, this);
-    if (this.shares.hasRoom(accountId)) {
-      this.shares.take(accountId);
-      seat.state = 'had';
-    } else if (this.waitingCount < this.waitingMax) {
-      seat.state = 'waiting';
-      this.waitingCount += 1;
-      const seats = this.waiting.get(accountId);
-      if (seats === undefined) this.waiting.set(accountId, new Set([seat]));
-      else seats.add(seat);
-    }
-    return seat;
-  }
-
-  post(posted: Posted, seat: Seat): void {
-    seat.isPosted = true;
-    const go = (): void => {
-      if (seat.state === 'lost' || this.isClosed) posted.exchange.onResponseError();
-      else this.pool.dispatch(posted, posted.exchange);
-    };
-    if (seat.state === 'waiting') seat.onTurn = go;
-    else go();
-  }
-
-  left(seat: Seat, state: 'waiting' | 'had'): void {
-    if (state === 'waiting') this.forget(seat);
-    else this.shares.leave(seat.accountId);
-    if (!this.isClosed) this.goOn();
-    this.closeIfIdle();
-  }
-
-  /** Closes the pool once the requests that run or wait are over. */
-  retire(): void {
-    this.isRetired = true;
-    this.closeIfIdle();
-  }
-
-  async close(): Promise<void> {
-    this.isClosed = true;
-    for (const seats of [...this.waiting.values()]) {
-      for (const seat of seats) {
-        this.forget(seat);
-        seat.settle('lost');
-      }
-    }
-    await this.pool.destroy();
-  }
-
-  private closeIfIdle(): void {
-    if (this.isRetired && this.shares.size === 0 && this.waitingCount === 0) this.pool.close().catch(() => undefined);
-  }
-
-  private forget(seat: Seat): void {
-    const seats = this.waiting.get(seat.accountId);
-    if (seats?.delete(seat) !== true) return;
-    this.waitingCount -= 1;
-    if (seats.size === 0) this.waiting.delete(seat.accountId);
-  }
-
-  /** Gives free connections to the accounts that have the fewest, each time to their longest waiting request. */
-  private goOn(): void {
-    while (this.waitingCount > 0) {
-      let fewest = Infinity;
-      let next: Seat | undefined;
-      for (const [accountId, [first]] of this.waiting) {
-        const taken = this.shares.takenBy(accountId);
-        if (taken < fewest && this.shares.hasRoom(accountId)) {
-          fewest = taken;
-          next = first;
-        }
-      }
-      if (next === undefined) return;
-      this.forget(next);
-      this.shares.take(next.accountId);
-      next.settle('had');
-    }
-  }
 }
 
 /** `dialer` connects to origins that accounts gave; without one, requests to those fail to connect. */
