@@ -101,7 +101,7 @@ export async function startSignalbox({ mode, provider, kept, profileDir }: Signa
     core: GATEWAY_CORE,
     cwd: dataDir,
     // As `npm start` and the images have it.
-    args: ['--v8-pool-size=1', '--no-memory-reducer', ...mainOf(mode, profileDir === undefined && existsSync(join(ROOT, 'deploy/standalone/dist/program.js')))],
+    args: ['--v8-pool-size=1', '--no-memory-reducer', '--max-semi-space-size=16', ...mainOf(mode, profileDir === undefined && existsSync(join(ROOT, 'deploy/standalone/dist/program.js')))],
     environment: {
       MALLOC_ARENA_MAX: '3',
       ...(mode === 'standalone' ? { MALLOC_MMAP_THRESHOLD_: '131072' } : {}),

@@ -2,12 +2,12 @@
 import type { Clock, RandomBytes, Timer } from '@signalbox/kernel/clock';
 import type { RpcTls } from '@signalbox/runtime/tls-files';
 import { lookup as resolve } from 'node:dns';
-import { connect as connectTcp, isIP, type LookupFunction, type Socket } from 'node:net';
-import { connect as connectTls } from 'node:tls';
+import { connect as connectTcp, type LookupFunction, type Socket } from 'node:net';
 import type { Keepalive } from './channel.js';
 import { FramedConnection } from './framed-connection.js';
 import { greeting, PROTOCOL, readGreeting } from './frames.js';
 import type { LinkListener, LinkTransport } from './link-transport.js';
+import { connectSecure } from './tls.js';
 
 export interface FramedDialOptions {
   /** `host:port` or `[address]:port`. */
@@ -110,8 +110,7 @@ export function dialFramed({ address, path, clock, randomBytes, keepalive, tls, 
       return;
     }
     // Only now: certificates cost more than all the rest, and most neighbours that are dialled again and again are not there.
-    const { ca, certificate, privateKey } = tls.latest();
-    const secure = connectTls({ socket, host, ca, cert: certificate, key: privateKey, ALPNProtocols: [PROTOCOL], ...(isIP(host) === 0 ? { servername: host } : {}) });
+    const secure = connectSecure({ socket, host, protocol: PROTOCOL, tls });
     socket = failWith(secure);
     secure.on('data', hear);
     secure.once('secureConnect', say);

@@ -9,7 +9,7 @@ import { createFakeClock, type FakeClock } from '@signalbox/testkit/clock';
 import { copyFileSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { once } from 'node:events';
 import { connect, createServer, Socket, type AddressInfo } from 'node:net';
-import { connect as connectTls } from 'node:tls';
+import { connect as connectTls, createServer as createTlsServer } from 'node:tls';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -29,7 +29,7 @@ let strangers: Authority;
 beforeAll(() => {
   ours = createAuthority('ours');
   strangers = createAuthority('strangers');
-  for (const service of ['quota', 'edge', 'worker-openai', 'plugins']) ours.issue(join(root, service), service);
+  for (const service of ['quota', 'edge', 'worker-openai', 'plugins', 'localhost']) ours.issue(join(root, service), service);
   strangers.issue(join(root, 'stranger'), 'edge');
 });
 afterEach(async () => {
@@ -123,6 +123,30 @@ describe.each(['link', 'unary'] as const)('through the %s door', (door) => {
       expect(clientOf(impostor, door, tlsOf('edge')).unary('Admit', {})).rejects.toMatchObject(refused),
     ]);
   });
+});
+
+// RFC 6066, section 3. Node 26 does not even connect.
+test.each([
+  ['127.0.0.1', 'link', false],
+  ['127.0.0.1', 'unary', false],
+  ['localhost', 'link', 'localhost'],
+  ['localhost', 'unary', 'localhost'],
+] as const)('a service at %s, called by %s, is told %s as its name in the handshake', async (host, door, told) => {
+  const names: (string | false | null)[] = [];
+  const read = (file: string): Buffer => readFileSync(join(root, 'localhost', file));
+  const server = createTlsServer({ cert: read('tls.crt'), key: read('tls.key') }, (socket) => {
+    names.push(socket.servername);
+    socket.on('error', () => undefined).destroy();
+  });
+  server.listen(0, host);
+  await once(server, 'listening');
+  open.push(async () => {
+    server.close();
+    await once(server, 'close');
+  });
+  const connected = once(server, 'secureConnection');
+  await expect(Promise.all([connected, clientOf(`${host}:${String((server.address() as AddressInfo).port)}`, door, tlsOf('edge')).unary('Admit', {})])).rejects.toMatchObject({ code: 'peer_unavailable' });
+  expect(new Set(names)).toEqual(new Set([told]));
 });
 
 test('a link with certificates is one connection: frames are agreed on in its handshake', async () => {

@@ -1,84 +1,64 @@
 /** Mutual TLS between services: credentials that follow changes of their files, and the identity of callers. */
-import { ChannelCredentials, experimental } from '@grpc/grpc-js';
+import { CallCredentials, ChannelCredentials, experimental, type ChannelOptions } from '@grpc/grpc-js';
 import type { ServiceArea } from '@signalbox/contracts/load';
 import { Fault } from '@signalbox/kernel/fault';
-import type { RpcTls, TlsFiles, TlsMaterial } from '@signalbox/runtime/tls-files';
-
-type CaListener = experimental.CaCertificateUpdateListener;
-type IdentityListener = experimental.IdentityCertificateUpdateListener;
-
-/** Supplies the files to grpc-js: new connections use the latest files, existing connections stay open. */
-class FilesProvider implements experimental.CertificateProvider {
-  private readonly unwatch = new Map<CaListener | IdentityListener, () => void>(); // kept: by connection.
-
-  constructor(private readonly files: TlsFiles) {}
-
-  addCaCertificateListener(listener: CaListener): void {
-    this.add(listener, ({ ca }) => listener({ caCertificate: ca }));
-  }
-
-  removeCaCertificateListener(listener: CaListener): void {
-    this.remove(listener);
-  }
-
-  addIdentityCertificateListener(listener: IdentityListener): void {
-    this.add(listener, ({ certificate, privateKey }) => listener({ certificate, privateKey }));
-  }
-
-  removeIdentityCertificateListener(listener: IdentityListener): void {
-    this.remove(listener);
-  }
-
-  private add(listener: CaListener | IdentityListener, tell: (material: TlsMaterial) => void): void {
-    this.unwatch.set(listener, this.files.watch(tell));
-    // Not now: grpc-js is not ready for the callback while it adds the listener.
-    process.nextTick(() => {
-      if (this.unwatch.has(listener)) tell(this.files.latest());
-    });
-  }
-
-  private remove(listener: CaListener | IdentityListener): void {
-    this.unwatch.get(listener)?.();
-    this.unwatch.delete(listener);
-  }
-}
+import type { RpcTls, TlsFiles } from '@signalbox/runtime/tls-files';
+import { isIP, type Socket } from 'node:net';
+import { connect as connectTls, type TLSSocket } from 'node:tls';
 
 /**
- * Refuses to connect for a closed client. If a client is closed while grpc-js waits to retry a failed connection, grpc-js
- * retries all the same. Without this, that connection would stay open, with its keepalive, and nobody would close it.
+ * Begins a TLS handshake over a connected socket, with the latest files. The certificate must be for `host`. An IP address is not
+ * sent as the name of a server: RFC 6066 (section 3) forbids it, and Node 26 throws at it.
  */
-class ClosingCredentials extends ChannelCredentials {
-  constructor(private readonly inner: ChannelCredentials) {
+export function connectSecure({ socket, host, protocol, tls }: { readonly socket: Socket; readonly host: string; readonly protocol: string; readonly tls: TlsFiles }): TLSSocket {
+  const { ca, certificate, privateKey } = tls.latest();
+  return connectTls({ socket, host, ca, cert: certificate, key: privateKey, ALPNProtocols: [protocol], ...(isIP(host) === 0 ? { servername: host } : {}) });
+}
+
+type SecureConnector = experimental.SecureConnector;
+
+/** Secures the connections of grpc-js, which by itself sends an IP address as the name of a server. Open connections keep their certificate. */
+class RpcCredentials extends ChannelCredentials {
+  constructor(private readonly tls: TlsFiles | undefined) {
     super();
   }
 
   _isSecure(): boolean {
-    return this.inner._isSecure();
+    return this.tls !== undefined;
   }
 
   _equals(other: ChannelCredentials): boolean {
-    return other instanceof ClosingCredentials && this.inner._equals(other.inner);
+    return other instanceof RpcCredentials && this.tls === other.tls;
   }
 
-  _createSecureConnector(...given: Parameters<ChannelCredentials['_createSecureConnector']>): ReturnType<ChannelCredentials['_createSecureConnector']> {
-    const connector = this.inner._createSecureConnector(...given);
+  _createSecureConnector({ path }: experimental.GrpcUri, _options: ChannelOptions, callCredentials?: CallCredentials): SecureConnector {
+    const { tls } = this;
+    const host = experimental.splitHostPort(path)?.host ?? path;
+    // If a client is closed while grpc-js waits to retry a failed connection, grpc-js retries all the same. That connection would stay open, with its keepalive, and nobody would close it.
     let isClosed = false;
     return {
-      connect: (socket) => (isClosed ? Promise.reject(new Error('the client is closed')) : connector.connect(socket)),
-      waitForReady: () => connector.waitForReady(),
-      getCallCredentials: () => connector.getCallCredentials(),
+      connect: (socket) => {
+        if (isClosed) return Promise.reject(new Error('the client is closed'));
+        return tls === undefined ? Promise.resolve({ socket, secure: false }) : secured(connectSecure({ socket, host, protocol: 'h2', tls }));
+      },
+      waitForReady: () => Promise.resolve(),
+      getCallCredentials: () => callCredentials ?? CallCredentials.createEmpty(),
       destroy: () => {
         isClosed = true;
-        connector.destroy();
       },
     };
   }
 }
 
+/** Resolves once the handshake is over; rejects if it failed. */
+function secured(socket: TLSSocket): ReturnType<SecureConnector['connect']> {
+  return new Promise((resolve, reject) => {
+    socket.on('error', reject).once('secureConnect', () => resolve({ socket, secure: true }));
+  });
+}
+
 export function clientCredentials(tls: RpcTls): ChannelCredentials {
-  if (tls === undefined || tls === 'off') return new ClosingCredentials(ChannelCredentials.createInsecure());
-  const provider = new FilesProvider(tls);
-  return new ClosingCredentials(experimental.createCertificateProviderChannelCredentials(provider, provider));
+  return new RpcCredentials(tls === 'off' ? undefined : tls);
 }
 
 /** The services that may call each method; methods not listed may be called by edge only. `worker` is any service named `worker-…`. */
