@@ -111,6 +111,21 @@ describe('refuses', () => {
     expect(await errorOf(response)).toEqual([status, type, code]);
   });
 
+  test.each([
+    [402, () => void (door.neighbours.admissions = [admissionOf('COST_CAPPED')])],
+    [429, () => void (door.neighbours.admissions = [admissionOf('RATE_LIMITED')])],
+    [503, () => void (door.neighbours.admissions = [new Fault('quota_unavailable', 'x')])],
+  ])('with %i after a decision, naming that to a client that asks for metadata, and else not', async (status, arrange) => {
+    const ask = async (headers: Record<string, string>): Promise<unknown> => {
+      arrange();
+      const response = await door.chat(hello, headers);
+      expect(response.status).toBe(status);
+      return response.json();
+    };
+    expect(await ask({ 'x-router-metadata': 'enabled' })).toMatchObject({ router_metadata: { decision_id: 'dec_1' } });
+    expect(Object.keys((await ask({})) as object)).toEqual(['error']);
+  });
+
   test('a request without a key, and one with two', async () => {
     expect(await errorOf(await fetch(`${door.url}/v1/models`))).toEqual([401, 'invalid_request_error', null]);
     const line = `authorization: Bearer ${door.key}\r\n`;

@@ -313,7 +313,7 @@ export class HttpAnswer implements Answer {
   private refusalMetadata(refusal: Refusal): JsonValue | undefined {
     if (!this.options.wantsMetadata) return undefined;
     if (refusal.kind === 'attempts') return { ...this.decisionText(), attempts: refusal.attempts.map(attemptText) };
-    return refusal.kind === 'routing' ? this.decisionText() : undefined;
+    return this.plan === undefined ? undefined : this.decisionText();
   }
 
   /** Why routing decided as it did. */
