@@ -33,7 +33,7 @@ const STATUS_CLASSES: Readonly<Record<number, FailureClass>> = { 400: 'BAD_REQUE
 /** Statuses of the exceptions that are told inside a 200, as an own answer would have them. */
 const EVENT_STATUSES: Readonly<Record<string, number>> = { internalserver: 500, modelstreamerror: 424, serviceunavailable: 503, throttling: 429, validation: 400 };
 
-const CONTEXT = /input is too long|prompt is too long|context (?:limit|window|length)|too many (?:input )?tokens|maximum (?:number of )?tokens|exceeds? the maximum (?:input|context)/i;
+const CONTEXT = /input is too long|prompt is too long|context (?:limit|window|length)|too many (?:input )?tokens|maximum (?:number of )?tokens|input tokens exceeds maximum|exceeds? the maximum (?:input|context)/i;
 /** The credential is sound: this model is not open to it, or not under this id. */
 const NO_MODEL = /access to (?:the|this) model|model access|model identifier is invalid|on-demand throughput|inference profile|end of its life|legacy/i;
 /** Of an account that may call no model, as new ones often may not, under a type that blames the request. */

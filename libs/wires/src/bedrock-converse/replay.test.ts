@@ -282,6 +282,7 @@ describe('errors', () => {
     [400, 'ValidationException', { message: 'Invocation of model ID x with on-demand throughput isn’t supported. Retry your request with the ID or ARN of an inference profile that contains this model.' }, 'NOT_FOUND', true],
     [400, 'ValidationException', { message: 'Input is too long for requested model.' }, 'CONTEXT_LENGTH', true],
     [400, 'ValidationException', { message: 'input length and `max_tokens` exceed context limit: 199000 + 8192 > 200000' }, 'CONTEXT_LENGTH', true],
+    [400, 'ValidationException', { message: 'The model returned the following errors: Input Tokens Exceeded: Number of input tokens exceeds maximum length. Please update the input to try again.' }, 'CONTEXT_LENGTH', true],
     [400, 'ValidationException', { message: "This model doesn't support tool use in streaming mode." }, 'BAD_REQUEST', true],
     [400, 'ValidationException', { message: 'Operation not allowed' }, 'CREDENTIAL', true],
     [400, 'ValidationException', { message: 'messages: Operation not allowed' }, 'BAD_REQUEST', false],
@@ -304,6 +305,10 @@ describe('errors', () => {
   test('a hint is honoured, and a public sentence holds no account', () => {
     expect(classify(429, 'ThrottlingException', { message: 'x' }, { 'retry-after': '3' }).retryAfterMs).toBe(3_000);
     expect(classify(400, 'ValidationException', { message: 'Malformed input for arn:aws:bedrock:us-east-1:123456789012:inference-profile/us.anthropic.claude-opus-4-6-v1' }).publicMessage).not.toContain('123456789012');
+  });
+
+  test('Nova refuses a prompt that is too long inside a 200', () => {
+    expect(classifyConverseException('validationException', { message: 'The model returned the following errors: Input Tokens Exceeded: Number of input tokens exceeds maximum length. Please update the input to try again.' })).toMatchObject({ class: 'CONTEXT_LENGTH', status: 400, retryable: true });
   });
 
   test.each<[string, FailureClass, number]>([

@@ -277,6 +277,7 @@ describe('errors', () => {
     [400, { error: { code: 400, message: 'API key not valid. Please pass a valid API key.', status: 'INVALID_ARGUMENT' } }, 'CREDENTIAL', true],
     [400, { error: { code: 400, message: "Invalid value at 'generation_config.thinking_config.thinking_level', \"billing account invalid_api_key\"", status: 'INVALID_ARGUMENT' } }, 'BAD_REQUEST', false],
     [400, { error: { code: 400, message: 'The input token count (1048600) exceeds the maximum number of tokens allowed (1048576).', status: 'INVALID_ARGUMENT' } }, 'CONTEXT_LENGTH', true],
+    [400, { type: 'error', error: { type: 'invalid_request_error', message: 'input length and `max_tokens` exceed context limit: 190000 + 16000 > 200000, decrease input length or `max_tokens` and try again' } }, 'CONTEXT_LENGTH', true],
     [400, { error: { code: 400, message: 'The prompt could not be submitted: it violates our Responsible AI practices.', status: 'INVALID_ARGUMENT' } }, 'CONTENT_POLICY', false],
     [400, { error: { code: 400, message: 'Requests ending with a model turn are not supported.', status: 'INVALID_ARGUMENT' } }, 'BAD_REQUEST', true],
     [400, { error: { code: 400, message: 'Multiple candidates is not enabled for this model', status: 'INVALID_ARGUMENT' } }, 'BAD_REQUEST', true],

@@ -12,8 +12,8 @@ export interface Refusal {
 
 const BODY_BYTES_MAX = 65_536;
 const PUBLIC_MESSAGE_CHARS_MAX = 300;
-/** xAI says `maximum prompt length`, Moonshot `model token limit`, llama.cpp `context size`, Together names `max_new_tokens`. */
-const CONTEXT = /context[ _](?:length|window|size)|maximum (?:context|prompt length)|model token limit|max length exceeded|tokens \+ `?max_new_tokens|too many (?:input )?tokens|prompt is too long|input is too long|exceeds max length|range of input length|reduce the length/i;
+/** xAI says `maximum prompt length`, Moonshot `model token limit`, llama.cpp `context size`, Claude `context limit`, vLLM `maximum model length`, SGLang and DeepInfra `input length (…) exceeds …`, Together names `max_new_tokens`. */
+const CONTEXT = /context[ _](?:length|window|size|limit)|maximum (?:context|prompt length|model length)|model token limit|max length exceeded|tokens \+ `?max_new_tokens|too many (?:input )?tokens|token length (?:too long|exceeds?\b)|tokens in request more than|prompt (?:is )?too long|input is too long|exceeds max length|input (?:length|tokens?(?: count)?)\b.{0,40}\bexceeds (?:the )?maximum|range of input length|reduce the length/i;
 const POLICY = /content[ _](?:filter|policy|management policy)|safety system|moderation|usage guidelines|data_inspection_failed|inappropriate content|sensitive content|violating our usage polic/i;
 const NO_CREDIT = /insufficient[ _](?:quota|balance|credit|funds)|credit balance|used all available credits|billing_(?:hard_limit|not_active)|exceeded[ _](?:your )?current[ _]quota|arrearage/i;
 /** `organization_restricted`: Groq, under 400. */
