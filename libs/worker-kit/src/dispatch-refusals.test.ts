@@ -181,6 +181,22 @@ test('reports when no credential is left for any model, and lets one call of any
   expect(rig.provider.requests.length).toBe(6);
 });
 
+test('a request too large for a minute of its account rests no credential and counts against no endpoint; another credential is tried once', async () => {
+  const TOO_LARGE = { status: 429, headers: { 'retry-after': '30' }, body: { error: { message: 'Request too large for gpt-4.1 in organization org-abcdefgh on tokens per min (TPM): Limit 30000, Requested 37313.', type: 'tokens', code: 'rate_limit_exceeded' } } };
+  const whole = { chunks: [text('Hello'), chunk([{ index: 0, delta: {}, finish_reason: 'stop' }]), chunk([], { usage: USAGE }), sse('[DONE]')] };
+  rig.use(rig.clock, { secrets: ['sk-one', 'sk-two'] });
+  rig.provider.enqueue(...Array.from({ length: 6 }, () => TOO_LARGE), whole);
+  for (let n = 0; n < 3; n += 1) {
+    const requestId = `chatcmpl-${String(n)}`;
+    expect((await rig.run(requestOf({ requestId }))).at(-1)?.failed).toMatchObject({ class: 'CONTEXT_LENGTH', otherCredential: true, retryAfterMs: 0 });
+    const again = (await rig.run(requestOf({ requestId, attempt: 2, retryOf: [1] }))).at(-1)?.failed;
+    expect(again).toMatchObject({ class: 'CONTEXT_LENGTH', retryAfterMs: 0, retryable: true });
+    expect(again).not.toHaveProperty('otherCredential');
+  }
+  expect((await rig.run(requestOf({ requestId: 'chatcmpl-short' }))).at(-1)).toMatchObject({ end: { finishReason: 'stop' } });
+  expect(new Set(rig.provider.requests.map(({ headers }) => headers['authorization'])).size).toBe(2);
+});
+
 test('if the host of a client’s file cannot be looked up, the worker is at fault: nothing is journaled, sent or observed, and another may be asked', async () => {
   rig.use(systemClock, { adapter: { provider: 'openai', origin: rig.provider.origin, compose: () => Promise.reject(new Fault('overloaded', 'a name could not be looked up')) } as never });
   const told: unknown[] = [];

@@ -23,7 +23,7 @@ import { fieldBytes, isLarge, othersTurn } from './large-request.js';
 import type { WorkerMetrics } from './metrics.js';
 import type { Observations } from './observations.js';
 import type { OwnCredential, OwnCredentials } from './own-credentials.js';
-import { poolAfterLimit, poolAfterRefusal, type PoolState } from './pool-state.js';
+import { poolAfterLimit, poolAfterRefusal, poolAfterTooLarge, type PoolState } from './pool-state.js';
 import { Probe } from './probe.js';
 import type { Composed, OnLeave, ProviderAdapter, UpstreamRequest } from './provider.js';
 import { endedAttributes, nameSpan } from './span.js';
@@ -144,12 +144,14 @@ export function createDispatcher(options: DispatchOptions): Dispatcher {
     }
   };
 
-  /** Tells the pool what the ending shows about the credential; undefined if it shows neither a limit nor a refusal. */
+  /** Tells the pool what the ending shows about the credential; undefined if another credential would not help. */
   const learn = ({ request, own, credentials, adapter, credential }: Asking, ending: Ending): PoolState | undefined => {
     if (ending.kind === 'answer' || ending.kind === 'stream') credentials.succeeded(credential);
     if (ending.kind !== 'failed') return undefined;
     const { class: failureClass, status, retryAfterMs } = ending.failure;
     if (failureClass === 'RATE_LIMITED') return poolAfterLimit(credentials, credential, request.providerModelId, retryAfterMs);
+    // Once, since no credential rests for it.
+    if (failureClass === 'CONTEXT_LENGTH' && status === 429 && request.retryOf.length === 0) return poolAfterTooLarge(credentials, credential, request.providerModelId);
     if (failureClass !== 'CREDENTIAL') return undefined;
     // Not for an account's own credential: only the account can fix it, and it could fill the log.
     if (own === undefined) options.log.warn('The provider refused a credential; it is benched.', { provider: options.adapter.provider, status });

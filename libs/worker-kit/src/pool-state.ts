@@ -24,3 +24,8 @@ export function poolAfterRefusal(credentials: CredentialPool, credential: Creden
   credentials.refused(credential);
   return { otherCredential, retryAfterMs: credentials.waitMs(model) };
 }
+
+/** After a 429 because one request asks for more than its account may use in a minute. The credential does not rest, since others may use it; another may be of another account. */
+export function poolAfterTooLarge(credentials: CredentialPool, credential: Credential, model: string): PoolState {
+  return { otherCredential: credentials.hasOther(credential, model), retryAfterMs: 0 };
+}

@@ -20,6 +20,10 @@ describe('refusals as hosts write them', () => {
     ['mistral: rate', 429, { object: 'error', message: 'Requests rate limit exceeded', type: 'rate_limited', param: null, code: '1300' }, 'RATE_LIMITED'],
     ['groq: capacity', 498, { error: { message: 'Flex tier capacity exceeded', type: 'flex_capacity_exceeded' } }, 'PROVIDER_ERROR'],
     ['groq: tokens per minute', 413, { error: { message: 'Request too large for model: Limit 6000 tokens per minute', type: 'tokens', code: 'rate_limit_exceeded' } }, 'RATE_LIMITED'],
+    ['groq: more tokens than a minute has', 413, { error: { message: 'Request too large for model `x` in organization `org_01abcdefgh` service tier `on_demand` on tokens per minute (TPM): Limit 6000, Requested 7890, please reduce your message size and try again.', type: 'tokens', code: 'rate_limit_exceeded' } }, 'CONTEXT_LENGTH'],
+    ['openai: more tokens than a minute has', 429, { error: { message: 'Request too large for gpt-4.1 (for limit gpt-4.1-long-context) in organization org-abcdefgh on tokens per min (TPM): Limit 30000, Requested 37313. The input or output tokens must be reduced in order to run successfully.', type: 'tokens', param: null, code: 'rate_limit_exceeded' } }, 'CONTEXT_LENGTH'],
+    ['openai: as many tokens as a minute has', 429, { error: { message: 'Request too large for gpt-4.1 in organization org-abcdefgh on tokens per min (TPM): Limit 30000, Requested 30000.', type: 'tokens', param: null, code: 'rate_limit_exceeded' } }, 'RATE_LIMITED'],
+    ['openai: tokens that others used', 429, { error: { message: 'Rate limit reached for gpt-4.1 in organization org-abcdefgh on tokens per min (TPM): Limit 30000, Used 29000, Requested 37313.', type: 'tokens', param: null, code: 'rate_limit_exceeded' } }, 'RATE_LIMITED'],
     ['deepseek: no balance', 402, { error: { message: 'Insufficient Balance', type: 'unknown_error', code: 'invalid_request_error' } }, 'CREDENTIAL'],
     ['deepseek: busy', 503, { error: { message: 'Service is too busy' } }, 'PROVIDER_ERROR'],
     ['zai: no balance', 429, { error: { code: '1113', message: 'Insufficient balance or no resource package. Please recharge.' } }, 'CREDENTIAL'],
@@ -31,6 +35,9 @@ describe('refusals as hosts write them', () => {
     ['moonshot: filter', 400, { error: { type: 'content_filter', message: 'The request was rejected because it was considered high risk' } }, 'CONTENT_POLICY'],
     ['alibaba: filter', 400, { error: { code: 'data_inspection_failed', type: 'data_inspection_failed', message: 'Input data may contain inappropriate content.' } }, 'CONTENT_POLICY'],
     ['alibaba: account', 400, { error: { code: 'Arrearage', type: 'Arrearage', message: 'Access denied, please make sure your account is in good standing.' } }, 'CREDENTIAL'],
+    ['alibaba: tokens per minute', 429, { error: { message: 'You exceeded your current quota, please check your plan and billing details. For details, see: https://help.aliyun.com/zh/model-studio/error-code#token-limit', type: 'insufficient_quota', param: null, code: 'insufficient_quota' } }, 'RATE_LIMITED'],
+    ['alibaba: tokens per minute, in other words', 429, { error: { message: 'Allocated quota exceeded, please increase your quota limit.', type: 'insufficient_quota', param: null, code: 'insufficient_quota' } }, 'RATE_LIMITED'],
+    ['alibaba: no free tokens are left', 429, { error: { message: 'Free allocated quota exceeded.', type: 'insufficient_quota', param: null, code: 'insufficient_quota' } }, 'CREDENTIAL'],
     ['alibaba: length', 400, { error: { code: 'invalid_parameter_error', message: 'Range of input length should be [1, 129024]' } }, 'CONTEXT_LENGTH'],
     ['xai: key', 400, { code: 'Client specified an invalid argument', error: 'Incorrect API key provided: xa***. You can obtain one.' }, 'CREDENTIAL'],
     ['xai: safety', 403, { code: 'The caller does not have permission', error: 'Content violates usage guidelines. Failed check: SAFETY_CHECK_TYPE_CSAM' }, 'CONTENT_POLICY'],
@@ -158,6 +165,12 @@ describe('refusals as hosts write them', () => {
     expect(refusal(400, body)).toMatchObject({ class: 'BAD_REQUEST', retryable: isRetryable });
   });
 
+  test('openai: a request too large for a minute tells the client no organization and no wait', () => {
+    const message = 'Request too large for gpt-4.1 in organization org-abcdefgh on tokens per min (TPM): Limit 30000, Requested 37313.';
+    const failure = classifyRefusal({ status: 429, headers: { 'retry-after': '30' }, body: Buffer.from(JSON.stringify({ error: { message, type: 'tokens', code: 'rate_limit_exceeded' } })), nowMs: 0 });
+    expect(failure).toMatchObject({ class: 'CONTEXT_LENGTH', retryAfterMs: 0, retryable: true, publicMessage: message.replace('org-abcdefgh', '[redacted]') });
+  });
+
   test('openrouter: the client reads what the host behind it said', () => {
     const told = { error: { message: "Model 'x' supports at most 1 image per prompt.", type: 'invalid_request_error', param: 'messages' } };
     expect(refusal(400, relayed(400, JSON.stringify(told)))).toMatchObject({ publicMessage: told.error.message, publicParam: 'messages' });
@@ -170,6 +183,7 @@ describe('refusals as hosts write them', () => {
     ['openai', { message: 'The server had an error while processing your request', type: 'server_error' }, 'PROVIDER_ERROR'],
     ['vllm', { object: 'error', message: 'maximum context length is 4096', code: 400 }, 'CONTEXT_LENGTH'],
     ['a client that says no credit', { message: "Bad value 'credit balance'", type: 'invalid_request_error' }, 'BAD_REQUEST'],
+    ['alibaba, its tokens per minute', { message: 'Allocated quota exceeded, please increase your quota limit.', type: 'insufficient_quota', code: 'insufficient_quota' }, 'RATE_LIMITED'],
     ['a host without credit', { message: 'Stopped', type: 'insufficient_quota' }, 'CREDENTIAL'],
     ['groq, a failed call', { message: "Failed to call a function. Please adjust your prompt. See 'failed_generation'", type: 'invalid_request_error', code: 'tool_use_failed' }, 'BAD_REQUEST'],
   ])('%s inside a 200', (_name, frame, expected) => {

@@ -16,6 +16,10 @@ const PUBLIC_MESSAGE_CHARS_MAX = 300;
 const CONTEXT = /context[ _](?:length|window|size|limit)|maximum (?:context|prompt length|model length)|model token limit|max length exceeded|tokens \+ `?max_new_tokens|too many (?:input )?tokens|token length (?:too long|exceeds?\b)|tokens in request more than|prompt (?:is )?too long|input is too long|exceeds max length|input (?:length|tokens?(?: count)?)\b.{0,40}\bexceeds (?:the )?maximum|range of input length|reduce the length/i;
 const POLICY = /content[ _](?:filter|policy|management policy)|safety system|moderation|usage guidelines|data_inspection_failed|inappropriate content|sensitive content|violating our usage polic/i;
 const NO_CREDIT = /insufficient[ _](?:quota|balance|credit|funds)|credit balance|used all available credits|billing_(?:hard_limit|not_active)|exceeded[ _](?:your )?current[ _]quota|arrearage/i;
+/** Alibaba's words for its limit of tokens a minute, under the code of an account without credit. Its documentation of rate limits tells which message means what. */
+const TOKENS_A_MINUTE = /^Allocated quota exceeded\b|\/model-studio\/error-code#token-limit\b/;
+/** What OpenAI (429) and Groq (413) say of one request that asks for more tokens than the account may use in a minute: no wait makes room for it. */
+const TOO_LARGE = /^Request too large for .{1,300}: Limit (\d+), Requested (\d+)\b/;
 /** `organization_restricted`: Groq, under 400. */
 const BAD_KEY = /(?:invalid|incorrect)[ _]api[ _]key|api[ _]key[ _](?:not valid|invalid)|api_key_invalid|organization_restricted/i;
 /** Refusals of a key under a status that blames the request, word for word as Google and xAI say them. A sentence that only holds such words may repeat a client's. */
@@ -102,6 +106,11 @@ export function publicSentence(message: string): string {
   return clean.length > PUBLIC_MESSAGE_CHARS_MAX ? `${clean.slice(0, PUBLIC_MESSAGE_CHARS_MAX - 1)}…` : clean;
 }
 
+function isTooLarge({ message }: ErrorFacts): boolean {
+  const [, limit, requested] = TOO_LARGE.exec(message) ?? [];
+  return Number(requested) > Number(limit);
+}
+
 /** True for the credential's fault under a status that blames the request, or none: words that a client may have sent do not count. */
 function blamesCredential({ code, message, param }: ErrorFacts): boolean {
   return NO_CREDIT.test(code) || BAD_KEY.test(code) || (param === '' && BAD_KEY_SENTENCE.test(message));
@@ -128,7 +137,8 @@ export function classifyFacts(status: number, facts: ErrorFacts | undefined): Fa
   if (status === 402 && facts !== undefined && TOO_DEAR.test(facts.message)) return 'NOT_FOUND';
   // 412: Fireworks of an account that is suspended, by its name; no request of ours has conditions.
   if (status === 401 || status === 402 || status === 403 || status === 412) return 'CREDENTIAL';
-  if (status === 429) return NO_CREDIT.test(text) ? 'CREDENTIAL' : 'RATE_LIMITED';
+  if (facts !== undefined && (status === 429 || status === 413) && isTooLarge(facts)) return 'CONTEXT_LENGTH';
+  if (status === 429) return NO_CREDIT.test(text) && !TOKENS_A_MINUTE.test(facts?.message ?? '') ? 'CREDENTIAL' : 'RATE_LIMITED';
   if (status === 404 || status === 405 || status === 410) return 'NOT_FOUND';
   // 408, 409, 425: try again; 498: Groq's capacity code; 3xx: redirects are never followed.
   if (status >= 500 || status < 400 || status === 408 || status === 409 || status === 425 || status === 498) return 'PROVIDER_ERROR';
@@ -225,7 +235,9 @@ export function classifyRefusal({ status, headers, body, nowMs }: Refusal): Fail
   const raw = readRefusalJson(body);
   const facts = factsUnder(status, raw);
   const told = facts === undefined && status === 403 && isPage(body) ? 'PROVIDER_ERROR' : classifyFacts(status, facts);
-  return build(told, status, readRetryAfter(headers, nowMs) || (told === 'RATE_LIMITED' ? readReset(raw, answeredAtMs(headers, nowMs)) : 0), facts);
+  const hintMs = readRetryAfter(headers, nowMs) || (told === 'RATE_LIMITED' ? readReset(raw, answeredAtMs(headers, nowMs)) : 0);
+  // No wait makes a request shorter.
+  return build(told, status, told === 'CONTEXT_LENGTH' ? 0 : hintMs, facts);
 }
 
 /** The error that a 200's body or frame holds: under `error`, as the whole of it (Mistral, vLLM), in one of its choices (OpenRouter) or beside them under `x_groq`. undefined = none. */
@@ -247,6 +259,7 @@ export function classifyErrorFrame(raw: unknown): Failure {
   if (code !== undefined) return build(classifyFacts(code, facts), code, 0, facts);
   const text = facts?.text ?? '';
   if (OVERLOAD.test(text)) return build('PROVIDER_ERROR', 200, 0, facts);
+  if (facts !== undefined && TOKENS_A_MINUTE.test(facts.message)) return build('RATE_LIMITED', 200, 0, facts);
   if (facts !== undefined && blamesCredential(facts)) return build('CREDENTIAL', 200, 0, facts);
   if (RATE.test(text)) return build('RATE_LIMITED', 200, 0, facts);
   if (CONTEXT.test(text)) return build('CONTEXT_LENGTH', 200, 0, facts);
