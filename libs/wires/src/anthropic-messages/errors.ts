@@ -52,13 +52,13 @@ function errorOf(body: Uint8Array): JsonObject | undefined {
   return isObject(outer) && isObject(outer['error']) ? outer['error'] : undefined;
 }
 
-/** Classifies an answer that is not 2xx. A 4xx without the wire's error comes from something in between. */
+/** Classifies an answer that is not 2xx. A 4xx without the wire's error comes from something in between, which counts bytes, too (413). */
 export function classifyMessagesRefusal({ status, headers, body, nowMs }: Refusal): Failure {
   const retryAfterMs = readRetryAfter(headers, nowMs);
   const error = errorOf(body);
   const byStatus = STATUS_CLASSES[status] ?? 'PROVIDER_ERROR';
   if (error !== undefined && byStatus !== 'PROVIDER_ERROR') return classify(error, byStatus, status, retryAfterMs);
-  const isBetween = byStatus === 'BAD_REQUEST' || byStatus === 'CONTEXT_LENGTH' || (status === 403 && isPage(body));
+  const isBetween = byStatus === 'BAD_REQUEST' || (status === 403 && isPage(body));
   return { ...failure(isBetween ? 'PROVIDER_ERROR' : byStatus, true, status), retryAfterMs };
 }
 

@@ -320,6 +320,7 @@ describe('errors', () => {
     [429, { error: { code: 429, message: 'Quota exceeded', status: 'RESOURCE_EXHAUSTED' } }, 'RATE_LIMITED', true],
     [502, '<html>Bad Gateway</html>', 'PROVIDER_ERROR', true],
     [400, '<html>from something in between</html>', 'PROVIDER_ERROR', true],
+    [413, '<html>413 Request Entity Too Large</html>', 'CONTEXT_LENGTH', true],
     [401, '', 'CREDENTIAL', true],
     [302, '', 'PROVIDER_ERROR', true],
   ])('%d %j is %s', (status, body, expected, retryable) => {

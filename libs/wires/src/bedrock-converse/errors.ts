@@ -70,12 +70,12 @@ function messageOf(body: unknown): string {
   return errorText(body['message'] ?? body['Message']);
 }
 
-/** Classifies an answer that is not 2xx. A 4xx that is no JSON comes from something in between. */
+/** Classifies an answer that is not 2xx. A 4xx that is no JSON comes from something in between, which counts bytes, too (413). */
 export function classifyConverseRefusal({ status, headers, body, nowMs }: Refusal): Failure {
   const retryAfterMs = readRetryAfter(headers, nowMs);
   const byStatus = STATUS_CLASSES[status] ?? 'PROVIDER_ERROR';
   const parsed = readRefusalJson(body);
-  const isBetween = byStatus === 'BAD_REQUEST' || byStatus === 'CONTEXT_LENGTH' || (status === 403 && isPage(body));
+  const isBetween = byStatus === 'BAD_REQUEST' || (status === 403 && isPage(body));
   if (!isObject(parsed)) return { ...failure(isBetween ? 'PROVIDER_ERROR' : byStatus, true, status), retryAfterMs };
   const header = headers['x-amzn-errortype'];
   const type = typeof header === 'string' ? header : (header?.[0] ?? (typeof parsed['__type'] === 'string' ? parsed['__type'] : ''));

@@ -295,6 +295,7 @@ describe('errors', () => {
     [503, 'ServiceUnavailableException', { message: 'x' }, 'PROVIDER_ERROR', true],
     [503, '', '<html>', 'PROVIDER_ERROR', true],
     [400, '', '<html>from something in between</html>', 'PROVIDER_ERROR', true],
+    [413, '', '<html>413 Request Entity Too Large</html>', 'CONTEXT_LENGTH', true],
     [302, '', '', 'PROVIDER_ERROR', true],
   ])('%d %s %j is %s', (status, type, body, expected, retryable) => {
     const told = classify(status, type, body);

@@ -293,6 +293,7 @@ describe('errors', () => {
     [499, { error: { code: 499, message: 'Cancelled', status: 'CANCELLED' } }, 'PROVIDER_ERROR', true],
     [502, '<html>Bad Gateway</html>', 'PROVIDER_ERROR', true],
     [400, '<html>from something in between</html>', 'PROVIDER_ERROR', true],
+    [413, '<html>413 Request Entity Too Large</html>', 'CONTEXT_LENGTH', true],
     [302, '', 'PROVIDER_ERROR', true],
   ])('%d %j is %s', (status, error, expected, retryable) => {
     const told = classify(status, error);

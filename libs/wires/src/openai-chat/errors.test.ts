@@ -115,6 +115,8 @@ describe('refusals as hosts write them', () => {
     ['xiaomi: a mistake, as an event of the stream', 400, 'data:{"error":{"code":"400","message":"Param Incorrect","param":"temperature is out of range","type":""}}', 'BAD_REQUEST'],
     ['a rate limit as a named event', 429, 'event: error\r\ndata: {"error":{"message":"You exceeded your current quota","code":"insufficient_quota"}}\r\n\r\n', 'CREDENTIAL'],
     ['something in between', 400, '<html>Bad gateway</html>', 'PROVIDER_ERROR'],
+    ['something in between that takes fewer bytes', 413, '<html><head><title>413 Request Entity Too Large</title></head></html>', 'CONTEXT_LENGTH'],
+    ['cerebras: length, without a word', 413, '', 'CONTEXT_LENGTH'],
   ];
   test.each(table)('%s', (_name, status, body, expected) => {
     const failure = refusal(status, body);

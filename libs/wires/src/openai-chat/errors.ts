@@ -142,8 +142,8 @@ export function classifyFacts(status: number, facts: ErrorFacts | undefined): Fa
   if (status === 404 || status === 405 || status === 410) return 'NOT_FOUND';
   // 408, 409, 425: try again; 498: Groq's capacity code; 3xx: redirects are never followed.
   if (status >= 500 || status < 400 || status === 408 || status === 409 || status === 425 || status === 498) return 'PROVIDER_ERROR';
-  // A 4xx that is not the wire's error comes from something in between.
-  if (facts === undefined) return 'PROVIDER_ERROR';
+  // A 4xx that is not the wire's error comes from something in between, which counts bytes, too. Cerebras says nothing beside 413 of a long prompt.
+  if (facts === undefined) return status === 413 ? 'CONTEXT_LENGTH' : 'PROVIDER_ERROR';
   if (blamesCredential(facts)) return facts.isRelayed === true ? 'PROVIDER_ERROR' : 'CREDENTIAL';
   if (status === 413 && RATE.test(text)) return 'RATE_LIMITED';
   if (CONTEXT.test(text) || status === 413) return 'CONTEXT_LENGTH';
