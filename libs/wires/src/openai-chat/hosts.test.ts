@@ -157,6 +157,20 @@ describe('streams as hosts write them', () => {
   });
 
   test.each<[string, readonly string[], string]>([
+    ['some of them stand with its name', ['{"b"', ':2', '}'], '{"b":2}'],
+    ['none of them stand with its name', ['', '{"b":2}'], '{"b":2}'],
+    ['an empty object stands with its name', ['{}', '{"b":2}'], '{"b":2}'],
+    ['all of them stand with its name', ['{"b":2}', '{"c":3}'], '{"b":2}'],
+  ])('a call that begins under the number of the one before goes on under its own: %s', (_what, [head = '', ...tail], expected) => {
+    const chunks = [
+      chunk({ tool_calls: [{ index: 0, id: 'a', function: { name: 'f', arguments: '{"a":1}' } }] }, null),
+      chunk({ tool_calls: [{ index: 0, id: 'b', function: { name: 'g', arguments: head } }] }, null),
+      ...tail.map((text) => chunk({ tool_calls: [{ index: 1, function: { arguments: text } }] }, null)),
+    ];
+    expect(told([...chunks, chunk({}, 'tool_calls')])).toMatchObject({ calls: [['a', 'f', '{"a":1}'], ['b', 'g', expected]], finishes: ['tool_calls'], last: done });
+  });
+
+  test.each<[string, readonly string[], string]>([
     ['an empty object stands before them', ['{}', '{"a"', ':1}'], '{"a":1}'],
     ['an empty object is all that comes', ['{}'], '{}'],
     ['an empty object comes again', ['{}', '{}'], '{}'],

@@ -99,6 +99,8 @@ export function createToolCallNumbering(seed: string): ToolCallNumbering {
       return known ?? (name === '' && upstreamIndex !== undefined ? calls.findLast((call) => call.upstreamIndex === upstreamIndex) : undefined);
     }
     const last = calls.findLast((call) => upstreamIndex === undefined || call.upstreamIndex === upstreamIndex);
+    // DeepSeek's models at Ollama's cloud begin a call under one number, and go on with it under another.
+    if (last === undefined && name === '') return calls.slice(-1).find((call) => call.index !== -1 && (call.isBare || !call.progress.isWhole(call.arguments)));
     if (last === undefined || name === '' || last.name === '') return last;
     if (name !== last.name) return undefined;
     return last.arguments === '' || (upstreamIndex !== undefined && !last.progress.isWhole(last.arguments)) ? last : undefined;
