@@ -9,6 +9,8 @@ const REASONS: Readonly<Record<string, FinishReason>> = {
   tool_use: 'tool_calls',
   guardrail_intervened: 'content_filter',
   content_filtered: 'content_filter',
+  // Claude's own word, of the classifiers that some of its models have.
+  refusal: 'content_filter',
   malformed_model_output: 'error',
   malformed_tool_use: 'error',
 };

@@ -92,6 +92,7 @@ describe('stream', () => {
     ['model_context_window_exceeded', 'length'],
     ['guardrail_intervened', 'content_filter'],
     ['content_filtered', 'content_filter'],
+    ['refusal', 'content_filter'],
     ['something_new', 'stop'],
   ])('%s is %s', (told, ours) => {
     expect(gather(run(START, TEXT, stopped(told), USAGE).events).get(0)?.reasons).toEqual([ours]);
@@ -112,6 +113,7 @@ describe('stream', () => {
     ['an unmodeled error', [eventMessage(Buffer.concat([textHeader(':message-type', 'error'), textHeader(':error-code', 'InternalFailure'), textHeader(':error-message', 'secret text')]), '')], 'PROVIDER_ERROR'],
     ['a malformed call', [START, stopped('malformed_tool_use'), USAGE], 'PROVIDER_ERROR'],
     ['an answer that policy left nothing of', [START, stopped('guardrail_intervened'), USAGE], 'CONTENT_POLICY'],
+    ['a refusal of Claude before its first word', [START, stopped('refusal'), USAGE], 'CONTENT_POLICY'],
   ])('%s fails', (_what, parts, expected) => {
     const whole = run(...parts);
     expect(whole.events.at(-1)).toMatchObject({ type: 'failed', failure: { class: expected } });
@@ -210,6 +212,7 @@ describe('whole answer', () => {
     [{ output: {} }, 'EMPTY'],
     [{ __type: 'ThrottlingException', message: 'x' }, 'RATE_LIMITED'],
     [answer([], 'guardrail_intervened'), 'CONTENT_POLICY'],
+    [answer([], 'refusal'), 'CONTENT_POLICY'],
     [answer([{ text: 'a' }], 'malformed_model_output'), 'PROVIDER_ERROR'],
   ])('%j fails as %s', (body, expected) => {
     expect(read(body)).toMatchObject({ ok: false, failure: { class: expected } });
