@@ -48,8 +48,8 @@ export function createAnthropicMessagesAdapter({ provider, baseUrl, quirks, auth
       };
       return media.compose(request, draft, FETCHED_TYPES, (body) => ({ path: pathOf(request), headers: headersOf(request.stream, betas, secret), body }), onLeave);
     },
-    createTransducer: (request) => createMessagesTransducer(seedOf(request.requestId), mayUnwrap(request), quirks.thoughtFormat),
-    readAnswer: (body, request) => readMessagesAnswer(body, seedOf(request.requestId), mayUnwrap(request), quirks.thoughtFormat),
+    createTransducer: (request) => createMessagesTransducer(seedOf(request.requestId), mayUnwrap(request), quirks.thoughtFormat, quirks.refusesForFree),
+    readAnswer: (body, request) => readMessagesAnswer(body, seedOf(request.requestId), mayUnwrap(request), quirks.thoughtFormat, quirks.refusesForFree),
     classifyRefusal: classifyMessagesRefusal,
   };
 }

@@ -2,7 +2,8 @@ import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { LLMock } from '@copilotkit/aimock';
 import { startFakeProvider, type FakeProvider } from '@signalbox/testkit/fake-provider';
-import { answerOf, NO_NEIGHBOURS, startAskedWorker, type AskedWorker } from '@signalbox/worker-kit/testing/asked-worker';
+import type { AttemptEnd, Journal } from '@signalbox/worker-kit/journal';
+import { answerOf, FORGETFUL, NO_NEIGHBOURS, startAskedWorker, type AskedWorker } from '@signalbox/worker-kit/testing/asked-worker';
 import { composeWorkerAnthropic } from './compose.js';
 import { loadWorkerAnthropicConfig } from './config.js';
 
@@ -65,6 +66,19 @@ describe('against recorded answers', () => {
     const schema = { type: 'object', additionalProperties: true };
     expect(answerOf(await ask({ ...HELLO, response_format: { type: 'json_schema', json_schema: { name: 's', schema } } }))).toMatchObject({ content: '{"city":"Oslo","celsius":4}', tool_calls: [], finish_reason: 'stop' });
     expect(sent()).toMatchObject({ tool_choice: { type: 'tool', name: 'signalbox_json_answer' } });
+  });
+
+  test.each(['whole', 'streamed'])('a refusal before the first word costs nothing at Anthropic, which does not bill it: %s', async (how) => {
+    const ends: AttemptEnd[] = [];
+    const keeping: Journal = { ...FORGETFUL, end: (_request, _attempt, end) => Promise.resolve(void ends.push(end)) };
+    const journaled = await startAskedWorker(({ surroundings, options }) => composeWorkerAnthropic(loadWorkerAnthropicConfig({ ...NO_NEIGHBOURS, ANTHROPIC_API_KEY: 'sk-ant-two', ANTHROPIC_BASE_URL: provider.baseUrl }), surroundings, { ...options, journal: keeping }));
+    const usage = { input_tokens: 106, output_tokens: 1 };
+    const refusal = { stop_reason: 'refusal', stop_details: { type: 'refusal', category: 'cyber', explanation: 'No.' } };
+    const frames = [{ type: 'message_start', message: { usage } }, { type: 'message_delta', delta: refusal, usage }, { type: 'message_stop' }];
+    provider.enqueue(how === 'streamed' ? { chunks: frames.map((frame) => `data: ${JSON.stringify(frame)}\n\n`) } : { body: { type: 'message', content: [], ...refusal, usage } });
+    expect((await journaled.ask(HELLO, { stream: how === 'streamed' })).at(-1)?.failed).toMatchObject({ class: 'CONTENT_POLICY', retryable: false });
+    expect(ends).toMatchObject([{ failure: 'CONTENT_POLICY', costNanoUsd: 0n, tokens: { inputUncached: 0, outputText: 0 } }]);
+    await journaled.stop();
   });
 
   test('an overload error inside a 200 fails the attempt before anything is delivered', async () => {

@@ -1,6 +1,9 @@
 /** Stop reasons of the Messages API, as ours. */
 import type { FinishReason } from '../canonical.js';
 
+/** A safety classifier stopped it. */
+export const REFUSAL = 'refusal';
+
 const REASONS: Readonly<Record<string, FinishReason>> = {
   end_turn: 'stop',
   stop_sequence: 'stop',
@@ -8,7 +11,7 @@ const REASONS: Readonly<Record<string, FinishReason>> = {
   max_tokens: 'length',
   model_context_window_exceeded: 'length',
   tool_use: 'tool_calls',
-  refusal: 'content_filter',
+  [REFUSAL]: 'content_filter',
 };
 
 /** Unknown reasons are `stop`. */

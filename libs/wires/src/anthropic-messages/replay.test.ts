@@ -89,6 +89,17 @@ describe('stream', () => {
     expect(run(START, finish('refusal'), STOP)).toMatchObject({ events: [{ type: 'failed', failure: { class: 'CONTENT_POLICY' } }], summary: { usage: { tokens: { outputText: 5 } } } });
   });
 
+  test('where a refusal before the first block is not billed, its figures are not used; one behind a block is billed, thought that is not shown included', () => {
+    const usageOf = (...frames: readonly object[]): unknown => replay(() => createMessagesTransducer('seed', true, undefined, true), frames.map((frame) => Buffer.from(`data: ${JSON.stringify(frame)}\n\n`))).summary.usage?.tokens.outputText;
+    const thought = { type: 'content_block_start', index: 0, content_block: { type: 'thinking', thinking: '', signature: '' } };
+    const lost = { type: 'content_block_delta', index: 0, delta: { type: 'text_delta', text: 'Sure' } };
+    expect([usageOf(START, finish('refusal'), STOP), usageOf(START, thought, finish('refusal'), STOP), usageOf(START, lost, finish('refusal'), STOP), usageOf(START, finish('end_turn'), STOP)]).toEqual([undefined, 5, 5, 5]);
+    const read = (content: readonly object[], reason: string): unknown => readMessagesAnswer(Buffer.from(JSON.stringify({ type: 'message', content, stop_reason: reason, usage: { input_tokens: 106, output_tokens: 1 } })), 'seed', true, undefined, true);
+    expect(read([], 'refusal')).toMatchObject({ ok: false, failure: { class: 'CONTENT_POLICY' }, usage: undefined });
+    expect(read([{ type: 'thinking', thinking: '', signature: 'x' }], 'refusal')).toMatchObject({ ok: false, usage: { tokens: { inputUncached: 106 } } });
+    expect(read([{ type: 'text', text: 'Sure' }], 'refusal')).toMatchObject({ ok: true, answer: { usage: { tokens: { inputUncached: 106 } } } });
+  });
+
   test('input that came whole with the start of a call is its arguments, unless deltas follow', () => {
     const whole = run(START, begin(0, { type: 'tool_use', id: 'a', name: 'f', input: { a: 1 } }), end(0), begin(1, { type: 'tool_use', id: 'b', name: 'g', input: { b: 1 } }), delta(1, { type: 'input_json_delta', partial_json: '{"b":2}' }), end(1), finish('tool_use'), STOP);
     expect(gather(whole.events).get(0)?.calls.map((call) => call.arguments)).toEqual(['{"a":1}', '{"b":2}']);

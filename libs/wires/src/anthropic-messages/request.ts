@@ -24,16 +24,19 @@ export interface MessagesQuirks {
   readonly traits: ClaudeTraits | undefined;
   /** Whose thought its models give out and take back. */
   readonly thoughtFormat: ThoughtFormat;
+  /** A refusal before the first block of an answer is not billed, whatever its usage says: so Anthropic documents it of its own API, and of no other. */
+  readonly refusesForFree: boolean;
 }
 
-export const ANTHROPIC: MessagesQuirks = { bodyVersion: '', takesUrls: true, takesJsonFormat: true, traits: undefined, thoughtFormat: CLAUDE_THOUGHT };
-export const VERTEX: MessagesQuirks = { ...ANTHROPIC, bodyVersion: 'vertex-2023-10-16', takesUrls: false, takesJsonFormat: false };
+export const ANTHROPIC: MessagesQuirks = { bodyVersion: '', takesUrls: true, takesJsonFormat: true, traits: undefined, thoughtFormat: CLAUDE_THOUGHT, refusesForFree: true };
+export const VERTEX: MessagesQuirks = { ...ANTHROPIC, bodyVersion: 'vertex-2023-10-16', takesUrls: false, takesJsonFormat: false, refusesForFree: false };
 /** MiniMax's models think as they see fit, or not at all where they can be stopped; effort has no setting. */
 export const MINIMAX: MessagesQuirks = {
   ...ANTHROPIC,
   takesUrls: false,
   takesJsonFormat: false,
   thoughtFormat: 'minimax-v1',
+  refusesForFree: false,
   traits: { thinking: 'adaptive', thinksByDefault: true, stopsThinkingBy: 'disabled', isThinkingExclusive: false, takesForcedTools: false, bindsThinking: false, hidesThinking: false, efforts: [], takesSampling: true, takesBothSampling: true, takesPrefill: true, takesJsonFormat: false },
 };
 

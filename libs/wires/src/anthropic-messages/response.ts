@@ -6,23 +6,27 @@ import { isCutShort, type CallParts } from '../choice-parts.js';
 import { elementsOf, sourceOf } from '../json-source.js';
 import { JSON_TOOL } from '../json-tool.js';
 import { classifyMessagesError } from './errors.js';
-import { mapStopReason } from './finish-reason.js';
+import { mapStopReason, REFUSAL } from './finish-reason.js';
 import { CLAUDE_THOUGHT, redactedDetail, thinkingDetails, type ThoughtFormat } from './thinking.js';
 import { readFigures, usageOf } from './usage.js';
 
 const stringOf = (block: JsonObject, name: string): string => (typeof block[name] === 'string' ? block[name] : '');
 
-/** `format`: whose thought the model's is. `isUnwrapped`: the input of `JSON_TOOL` is the content. `seed` makes ids for calls without one. Never throws. */
-export function readMessagesAnswer(body: Uint8Array, seed: string, isUnwrapped: boolean, format = CLAUDE_THOUGHT): AnswerResult {
-  return readSafely(() => readBody(body, seed, isUnwrapped, format));
+/** `format`: whose thought the model's is. `isUnwrapped`: the input of `JSON_TOOL` is the content. `refusesForFree`: of the host. `seed` makes ids for calls without one. Never throws. */
+export function readMessagesAnswer(body: Uint8Array, seed: string, isUnwrapped: boolean, format = CLAUDE_THOUGHT, refusesForFree = false): AnswerResult {
+  return readSafely(() => readBody(body, seed, isUnwrapped, format, refusesForFree));
 }
 
-function readBody(body: Uint8Array, seed: string, isUnwrapped: boolean, format: ThoughtFormat): AnswerResult {
+function isRefusedAtOnce({ content, stop_reason: reason }: JsonObject): boolean {
+  return reason === REFUSAL && Array.isArray(content) && content.length === 0;
+}
+
+function readBody(body: Uint8Array, seed: string, isUnwrapped: boolean, format: ThoughtFormat, refusesForFree: boolean): AnswerResult {
   const json = readAnswerJson(body);
   if (json === undefined) return { ok: false, failure: failure('GARBAGE', true, 200), usage: undefined };
   const { object: message, text } = json;
   const figures = readFigures(message['usage']);
-  const usage = usageOf(figures);
+  const usage = refusesForFree && isRefusedAtOnce(message) ? undefined : usageOf(figures);
   if (message['type'] === 'error' || isObject(message['error'])) return { ok: false, failure: classifyMessagesError(message['error']), usage };
   if (!Array.isArray(message['content']) || typeof message['stop_reason'] !== 'string') return { ok: false, failure: failure('EMPTY', true, 200), usage };
   const reason = mapStopReason(message['stop_reason']);

@@ -7,7 +7,7 @@ import { sourceOf } from '../json-source.js';
 import { JSON_TOOL } from '../json-tool.js';
 import { createSseJsonTransducer } from '../sse-json.js';
 import { classifyMessagesError } from './errors.js';
-import { mapStopReason } from './finish-reason.js';
+import { mapStopReason, REFUSAL } from './finish-reason.js';
 import { CLAUDE_THOUGHT, redactedDetail, thinkingDetails } from './thinking.js';
 import { laterFigures, promptUsageOf, readFigures, usageOf, type UsageFigures } from './usage.js';
 
@@ -25,14 +25,17 @@ interface OpenBlock {
 const stringOf = (object: JsonObject, name: string): string => (typeof object[name] === 'string' ? object[name] : '');
 const objectOf = (object: JsonObject, name: string): JsonObject => (isObject(object[name]) ? object[name] : {});
 
-/** `format`: whose thought the model's is. `isUnwrapped`: the input of `JSON_TOOL` is the content. `seed` makes ids for calls without one. */
-export function createMessagesTransducer(seed: string, isUnwrapped: boolean, format = CLAUDE_THOUGHT): StreamTransducer {
+/** `format`: whose thought the model's is. `isUnwrapped`: the input of `JSON_TOOL` is the content. `refusesForFree`: of the host. `seed` makes ids for calls without one. */
+export function createMessagesTransducer(seed: string, isUnwrapped: boolean, format = CLAUDE_THOUGHT, refusesForFree = false): StreamTransducer {
   const stream = createCanonicalStream(seed);
   const blocks = new Map<unknown, OpenBlock>();
   let figures: UsageFigures | undefined;
   let details = 0;
   let hasStarted = false;
+  let hasBlocks = false;
   let hasStopped = false;
+  /** Its figures are those of no bill. */
+  let isFree = false;
   /** The JSON answer is an empty object, unless it was cut off. */
   let hasBareAnswer = false;
 
@@ -44,6 +47,7 @@ export function createMessagesTransducer(seed: string, isUnwrapped: boolean, for
   const blockOf = (type: string): OpenBlock => ({ type, call: -1, whole: '', hasInput: false, thinking: '', signature: '' });
 
   const openBlock = (block: JsonObject, frameText: string): OpenBlock => {
+    hasBlocks = true;
     const type = stringOf(block, 'type');
     const open = blockOf(type);
     switch (type) {
@@ -117,6 +121,7 @@ export function createMessagesTransducer(seed: string, isUnwrapped: boolean, for
   const blockAt = (index: unknown, delta: JsonObject): OpenBlock => {
     let block = blocks.get(index);
     if (block === undefined) {
+      hasBlocks = true;
       // Of a call its name is lost, too.
       if (delta['type'] === 'input_json_delta') throw new Garbage('Arguments of no call.');
       blocks.set(index, (block = blockOf(delta['type'] === 'thinking_delta' ? 'thinking' : 'text')));
@@ -133,6 +138,7 @@ export function createMessagesTransducer(seed: string, isUnwrapped: boolean, for
   const stop = (reason: string): void => {
     if (hasStopped) return;
     hasStopped = true;
+    isFree = refusesForFree && reason === REFUSAL && !hasBlocks;
     for (const block of blocks.values()) closeBlock(block);
     blocks.clear();
     const mapped = mapStopReason(reason);
@@ -166,7 +172,7 @@ export function createMessagesTransducer(seed: string, isUnwrapped: boolean, for
         const reason = stringOf(objectOf(frame, 'delta'), 'stop_reason');
         if (reason !== '') stop(reason);
         // Until here output was a first guess: an answer that breaks before is counted by what came.
-        if (isObject(frame['usage'])) {
+        if (isObject(frame['usage']) && !isFree) {
           learn(frame['usage']);
           stream.usage(readFigures(frame['usage']) === undefined ? undefined : usageOf(figures));
         }
