@@ -21,6 +21,8 @@ const CONTEXT = /prompt is too long|context (?:limit|window|length)|too many (?:
 const NO_CREDIT = /credit balance|spend limit|insufficient (?:funds|quota|balance)|usage limits/i;
 /** The same under a type that blames the request, word for word: a sentence that only holds such words may repeat a client's. */
 const NO_CREDIT_SENTENCE = /^(?:Your credit balance is too low to access the (?:Anthropic|Claude) API\b|You have reached your specified (?:workspace )?API usage limits\b|This organization has been disabled\b)/;
+/** `details.error_code` of a 429 that ends with the month: the account's tier allows no more spending. */
+const NO_MORE_SPENDING = 'enforced_spend_limit_reached';
 /** A permission that one model wants: of the Messages API there is no other resource. */
 const OF_A_MODEL = /\bmodels?\b|\bclaude-|specified resource/i;
 const POLICY = /content filtering policy|usage policy/i;
@@ -38,6 +40,8 @@ function refine(told: FailureClass, type: string, status: number, message: strin
 }
 
 function classify(error: JsonObject, byStatus: FailureClass, status: number, retryAfterMs: number): Failure {
+  const { details } = error;
+  if (isObject(details) && details['error_code'] === NO_MORE_SPENDING) return failureOf('CREDENTIAL', status, retryAfterMs, '', '');
   const type = errorText(error['type']);
   const message = errorText(error['message']);
   const told = refine((Object.hasOwn(CLASSES, type) ? CLASSES[type] : undefined) ?? byStatus, type, status, message);

@@ -325,6 +325,7 @@ describe('errors', () => {
     [413, error('request_too_large'), 'CONTEXT_LENGTH', true],
     [429, error('rate_limit_error', 'This request would exceed your rate limit.'), 'RATE_LIMITED', true],
     [429, error('rate_limit_error', 'You have reached your specified API usage limits.'), 'CREDENTIAL', true],
+    [429, { type: 'error', error: { type: 'rate_limit_error', message: 'Usage is paused until the first day of the next month.', details: { error_code: 'enforced_spend_limit_reached' } } }, 'CREDENTIAL', true],
     [500, error('api_error', 'Internal server error'), 'PROVIDER_ERROR', true],
     [529, error('overloaded_error', 'Overloaded'), 'PROVIDER_ERROR', true],
     [400, [{ error: { code: 400, message: 'Publisher model not found', status: 'FAILED_PRECONDITION' } }], 'BAD_REQUEST', false],

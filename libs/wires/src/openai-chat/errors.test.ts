@@ -11,6 +11,12 @@ describe('refusals as hosts write them', () => {
   const table: readonly (readonly [string, number, unknown, FailureClass])[] = [
     ['openai: rate', 429, { error: { message: 'Rate limit reached for gpt-4o', type: 'requests', code: 'rate_limit_exceeded' } }, 'RATE_LIMITED'],
     ['openai: quota', 429, { error: { message: 'You exceeded your current quota, please check your plan', type: 'insufficient_quota', code: 'insufficient_quota' } }, 'CREDENTIAL'],
+    ['openai: no prepaid credit is left', 429, { error: { message: 'Your organization has no prepaid credits remaining.', type: 'billing_error', param: null, code: 'credit_balance_exhausted' } }, 'CREDENTIAL'],
+    ['openai: the limit of spending of an organization', 429, { error: { message: 'Your organization reached its enforced spend limit.', type: 'server_error', param: null, code: 'organization_spend_limit_exceeded' } }, 'CREDENTIAL'],
+    ['openai: the limit of spending of a project', 429, { error: { message: 'Your project reached its enforced spend limit.', type: 'server_error', param: null, code: 'project_spend_limit_exceeded' } }, 'CREDENTIAL'],
+    ['openai: the approved usage of an organization', 429, { error: { message: 'Your organization reached its usage limit.', type: 'server_error', param: null, code: 'organization_usage_limit_exceeded' } }, 'CREDENTIAL'],
+    ['groq: the limit of spending', 400, { error: { message: 'Your organization has blocked API access due to a spend limit.', type: 'invalid_request_error', code: 'blocked_api_access' } }, 'CREDENTIAL'],
+    ['groq: the limit of spending, by another code', 400, { error: { message: 'Your organization has blocked API access due to a spend limit.', type: 'invalid_request_error', code: 'spend_limit_reached' } }, 'CREDENTIAL'],
     ['openai: key', 401, { error: { message: 'Incorrect API key provided: sk-ab***', type: 'invalid_request_error', code: 'invalid_api_key' } }, 'CREDENTIAL'],
     ['openai: length', 400, { error: { message: "This model's maximum context length is 128000 tokens.", type: 'invalid_request_error', code: 'context_length_exceeded' } }, 'CONTEXT_LENGTH'],
     ['openai: no such model', 404, { error: { message: 'The model `x` does not exist', type: 'invalid_request_error', code: 'model_not_found' } }, 'NOT_FOUND'],
