@@ -57,6 +57,11 @@ describe('refusals as hosts write them', () => {
     ['openrouter: credits for less than was asked', 402, { error: { code: 402, message: 'This request requires more credits, or fewer max_tokens. You requested up to 65536 tokens, but can only afford 4032. To increase, visit https://openrouter.ai/settings/credits and upgrade to a paid account' } }, 'NOT_FOUND'],
     ['openrouter: credits for nothing', 402, { error: { code: 402, message: 'This request requires more credits, or fewer max_tokens. You requested up to 65536 tokens, but can only afford 0. To increase, visit https://openrouter.ai/settings/credits and upgrade to a paid account' } }, 'CREDENTIAL'],
     ['openrouter: moderation', 403, { error: { code: 403, message: 'Your input was flagged by moderation', metadata: { reasons: ['violence'] } } }, 'CONTENT_POLICY'],
+    ['openrouter: nobody who takes images', 404, { error: { message: 'No endpoints found that support image input', code: 404 } }, 'BAD_REQUEST'],
+    ['openrouter: nobody who takes the parameters', 404, { error: { message: 'No endpoints found that can handle the requested parameters.', code: 404 } }, 'BAD_REQUEST'],
+    ['openrouter: nobody by the operator’s data policy', 404, { error: { message: 'No endpoints found matching your data policy. Configure: https://openrouter.ai/settings/privacy', code: 404 } }, 'NOT_FOUND'],
+    ['xai: fields that it does not know, in plain text', 422, 'Failed to deserialize the JSON body into the target type: messages[0]: data did not match any variant of untagged enum ChatCompletionRequestContent at line 1 column 1301180', 'BAD_REQUEST'],
+    ['another plain text', 422, 'Unprocessable Entity', 'PROVIDER_ERROR'],
     ['openrouter: host down', 502, { error: { code: 502, message: 'Provider returned error' } }, 'PROVIDER_ERROR'],
     ['openrouter: length, told by Anthropic', 400, relayed(400, JSON.stringify({ type: 'error', error: { type: 'invalid_request_error', message: 'prompt is too long: 205000 tokens > 200000 maximum' } })), 'CONTEXT_LENGTH'],
     ['openrouter: length, told by vLLM', 400, relayed(400, { object: 'error', message: "This model's maximum context length is 4096 tokens", type: 'BadRequestError', param: null, code: 400 }), 'CONTEXT_LENGTH'],
@@ -158,6 +163,8 @@ describe('refusals as hosts write them', () => {
     ['vllm: started for fewer images', { object: 'error', message: 'At most 1 image(s) may be provided in one request.', type: 'BadRequestError', param: null, code: 400 }, true],
     ['vllm: started without eyes', { object: 'error', message: 'x is not a multimodal model', type: 'BadRequestError', param: null, code: 400 }, true],
     ['groq: an effort that the model has not', { error: { message: '`reasoning_effort` must be one of `none` or `default`', type: 'invalid_request_error' } }, true],
+    ['deepseek: images', { error: { message: 'Failed to deserialize the JSON body into the target type: messages[7]: unknown variant `image_url`, expected `text` at line 1 column 114708', type: 'invalid_request_error', param: null, code: 'invalid_request_error' } }, true],
+    ['xai: fields that it does not know', 'Failed to deserialize the JSON body into the target type: input: data did not match any variant of untagged enum ModelInput at line 1 column 114032', true],
     ['zai: thinking that goes on', { error: { code: '1210', message: 'Thinking cannot be disabled for this model' } }, true],
     ['moonshot: the same in its words', { error: { message: 'invalid thinking: only type=enabled is allowed for this model', type: 'invalid_request_error' } }, true],
     ['openai: an effort of other models', { error: { message: "Invalid value: 'xhigh'. Supported values are: 'low', 'medium', and 'high'.", type: 'invalid_request_error', param: 'reasoning_effort', code: 'invalid_value' } }, true],
@@ -178,6 +185,11 @@ describe('refusals as hosts write them', () => {
     const message = 'Request too large for gpt-4.1 in organization org-abcdefgh on tokens per min (TPM): Limit 30000, Requested 37313.';
     const failure = classifyRefusal({ status: 429, headers: { 'retry-after': '30' }, body: Buffer.from(JSON.stringify({ error: { message, type: 'tokens', code: 'rate_limit_exceeded' } })), nowMs: 0 });
     expect(failure).toMatchObject({ class: 'CONTEXT_LENGTH', retryAfterMs: 0, retryable: true, publicMessage: message.replace('org-abcdefgh', '[redacted]') });
+  });
+
+  test('openrouter: what nobody there takes may be taken elsewhere, and the client reads what it was', () => {
+    const message = 'No endpoints found that support image input';
+    expect(refusal(404, { error: { message, code: 404 } })).toMatchObject({ class: 'BAD_REQUEST', status: 404, retryable: true, publicMessage: message });
   });
 
   test('openrouter: the client reads what the host behind it said', () => {

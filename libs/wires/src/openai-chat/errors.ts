@@ -27,12 +27,14 @@ const BAD_KEY = /(?:invalid|incorrect)[ _]api[ _]key|api[ _]key[ _](?:not valid|
 const BAD_KEY_SENTENCE = /^(?:API key not valid\. Please pass a valid API key\.|API key expired\. Please renew the API key\.|Incorrect API key provided: \S{1,40}\. You can obtain (?:one|an API key from https:\/\/console\.x\.ai)\.)$/;
 /** OpenRouter's words where credit is left, for less than was asked: one client's `max_tokens` must not rest the key of all. */
 const TOO_DEAR = /^This request requires more credits, or fewer max_tokens\. You requested up to \d+ tokens, but can only afford [1-9]/;
+/** OpenRouter and Xiaomi have the model, and nobody there who takes what the request holds, such as images: others are served. */
+const NOT_OF_THIS_KIND = /^No endpoints found that (?:support|can handle)\b/;
 /** A permission that one model wants. Scopes such as `model.request` are of the key. */
 const OF_A_MODEL = /(?:\b|_)model(?!s?\.\w)|deployment/i;
 const RATE = /rate[ _]limit|tokens per minute|too many requests/i;
 const OVERLOAD = /overloaded|unavailable|server[ _]error|capacity|timeout/i;
-/** One model's or host's lack, not a mistake of the client's. JSON and tools `cannot be combined` at Groq, Cerebras takes no tools of which only some are strict, vLLM as many images as it was started for. */
-const LACK = /(?:not|n't) support(?:ed)?\b|unsupported_(?:parameter|value)\b|cannot be combined with|mixed values for 'strict'|may be provided in one (?:request|prompt)|is not a multimodal model|compiled grammar is too large|schema is too complex|too many states for serving|too many (?:optional parameters|parameters with union types)/i;
+/** One model's or host's lack, not a mistake of the client's. JSON and tools `cannot be combined` at Groq, Cerebras takes no tools of which only some are strict, vLLM as many images as it was started for; DeepSeek and xAI name a `variant` that they do not know, of parts and choices. */
+const LACK = /no endpoints found that|unknown variant\b|did not match any variant|(?:not|n't) support(?:ed)?\b|unsupported_(?:parameter|value)\b|cannot be combined with|mixed values for 'strict'|may be provided in one (?:request|prompt)|is not a multimodal model|compiled grammar is too large|schema is too complex|too many states for serving|too many (?:optional parameters|parameters with union types)/i;
 /** Fields and words of how much a model is to think: which it has is the model's own. */
 const EFFORT = /reasoning|thinking/i;
 const EFFORT_LACK = /must be one of|supported values|should be '|cannot be disabled|only type=enabled/i;
@@ -140,6 +142,7 @@ export function classifyFacts(status: number, facts: ErrorFacts | undefined): Fa
   if (status === 401 || status === 402 || status === 403 || status === 412) return 'CREDENTIAL';
   if (facts !== undefined && (status === 429 || status === 413) && isTooLarge(facts)) return 'CONTEXT_LENGTH';
   if (status === 429) return NO_CREDIT.test(text) && !TOKENS_A_MINUTE.test(facts?.message ?? '') ? 'CREDENTIAL' : 'RATE_LIMITED';
+  if (status === 404 && facts !== undefined && NOT_OF_THIS_KIND.test(facts.message)) return 'BAD_REQUEST';
   if (status === 404 || status === 405 || status === 410) return 'NOT_FOUND';
   // 408, 409, 425: try again; 498: Groq's capacity code; 3xx: redirects are never followed.
   if (status >= 500 || status < 400 || status === 408 || status === 409 || status === 425 || status === 498) return 'PROVIDER_ERROR';
@@ -231,9 +234,17 @@ export function readRefusalJson(body: Uint8Array): unknown {
   return parsedJson(text) ?? parsedJson(AS_EVENT.exec(text)?.[1] ?? '');
 }
 
+/** What xAI writes in plain text of a request whose fields are not those that it knows. */
+const PLAIN = /^Failed to deserialize the JSON body into the target type\b/;
+
+function readPlain(body: Uint8Array): unknown {
+  const message = body.length > BODY_BYTES_MAX ? '' : Buffer.from(body.buffer, body.byteOffset, body.length).toString('utf8').trim();
+  return PLAIN.test(message) ? { message } : undefined;
+}
+
 /** Classifies an answer that is not 2xx. */
 export function classifyRefusal({ status, headers, body, nowMs }: Refusal): Failure {
-  const raw = readRefusalJson(body);
+  const raw = readRefusalJson(body) ?? readPlain(body);
   const facts = factsUnder(status, raw);
   const told = facts === undefined && status === 403 && isPage(body) ? 'PROVIDER_ERROR' : classifyFacts(status, facts);
   const hintMs = readRetryAfter(headers, nowMs) || (told === 'RATE_LIMITED' ? readReset(raw, answeredAtMs(headers, nowMs)) : 0);
