@@ -19,6 +19,8 @@ const POLICY = /content[ _](?:filter|policy|management policy)|safety system|mod
 const NO_CREDIT = /insufficient[ _](?:quota|balance|credit|funds)|credit[ _]balance|used all available credits|billing_(?:hard_limit|not_active)|(?:spend|organization_usage)_limit|blocked_api_access|exceeded[ _](?:your )?current[ _]quota|arrearage/i;
 /** Alibaba's words for its limit of tokens a minute, under the code of an account without credit. Its documentation of rate limits tells which message means what. */
 const TOKENS_A_MINUTE = /^Allocated quota exceeded\b|\/model-studio\/error-code#token-limit\b/;
+/** Z.ai's codes, under 429 too, for an account that is inactive, locked or gone, or whose plan has ended. */
+const LOCKED_ACCOUNT = /^(?:111[0-2]|1121|1309) /;
 /** What OpenAI (429) and Groq (413) say of one request that asks for more tokens than the account may use in a minute: no wait makes room for it. */
 const TOO_LARGE = /^Request too large for .{1,300}: Limit (\d+), Requested (\d+)\b/;
 /** `organization_restricted`: Groq, under 400. */
@@ -141,6 +143,7 @@ export function classifyFacts(status: number, facts: ErrorFacts | undefined): Fa
   // 412: Fireworks of an account that is suspended, by its name; no request of ours has conditions.
   if (status === 401 || status === 402 || status === 403 || status === 412) return 'CREDENTIAL';
   if (facts !== undefined && (status === 429 || status === 413) && isTooLarge(facts)) return 'CONTEXT_LENGTH';
+  if (status === 429 && LOCKED_ACCOUNT.test(facts?.code ?? '')) return 'CREDENTIAL';
   if (status === 429) return NO_CREDIT.test(text) && !TOKENS_A_MINUTE.test(facts?.message ?? '') ? 'CREDENTIAL' : 'RATE_LIMITED';
   if (status === 404 && facts !== undefined && NOT_OF_THIS_KIND.test(facts.message)) return 'BAD_REQUEST';
   if (status === 404 || status === 405 || status === 410) return 'NOT_FOUND';
