@@ -35,7 +35,7 @@ const EVENT_STATUSES: Readonly<Record<string, number>> = { internalserver: 500, 
 
 const CONTEXT = /input is too long|prompt is too long|context (?:limit|window|length)|too many (?:input )?tokens|maximum (?:number of )?tokens|input tokens exceeds maximum|exceeds? the maximum (?:input|context)/i;
 /** The credential is sound: this model is not open to it, or not under this id. */
-const NO_MODEL = /access to (?:the|this) model|model access|model identifier is invalid|on-demand throughput|inference profile|end of its life|legacy/i;
+const NO_MODEL = /access to (?:the|this) model|model access|model identifier is invalid|on-demand throughput|inference profile|end of its life|legacy|^Access to Anthropic models is not allowed from\b/i;
 /** Of an account that may call no model, as new ones often may not, under a type that blames the request. */
 const NO_ACCOUNT = /^(?:Operation not allowed|Your account is not authorized to invoke this API operation)\.?$/;
 /** Policies of IAM may allow some models and not others. */

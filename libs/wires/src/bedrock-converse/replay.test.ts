@@ -283,6 +283,7 @@ describe('errors', () => {
     [404, 'ResourceNotFoundException', { message: 'Could not resolve the foundation model.' }, 'NOT_FOUND', true],
     [400, 'ValidationException', { message: 'The provided model identifier is invalid.' }, 'NOT_FOUND', true],
     [400, 'ValidationException', { message: 'Invocation of model ID x with on-demand throughput isn’t supported. Retry your request with the ID or ARN of an inference profile that contains this model.' }, 'NOT_FOUND', true],
+    [400, 'ValidationException', { message: 'Access to Anthropic models is not allowed from unsupported countries, regions, or territories. Please refer to https://www.anthropic.com/supported-countries for more information.' }, 'NOT_FOUND', true],
     [400, 'ValidationException', { message: 'Input is too long for requested model.' }, 'CONTEXT_LENGTH', true],
     [400, 'ValidationException', { message: 'input length and `max_tokens` exceed context limit: 199000 + 8192 > 200000' }, 'CONTEXT_LENGTH', true],
     [400, 'ValidationException', { message: 'The model returned the following errors: Input Tokens Exceeded: Number of input tokens exceeds maximum length. Please update the input to try again.' }, 'CONTEXT_LENGTH', true],

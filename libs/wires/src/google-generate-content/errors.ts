@@ -8,11 +8,11 @@ const OURS = /^(?:API_KEY_|ACCESS_TOKEN_|CONSUMER_|SERVICE_DISABLED|BILLING_DISA
 const OF_A_MODEL = /\/publishers\/[^/\s]+\/models\//;
 /** Vertex, of a model that is not open to the project, or not had in its region. */
 const NO_MODEL = /is not allowed to use Publisher Model|^Publisher Model\b.{0,300} is not servable in region\b/;
-const CONTEXT = /token count.{0,40}exceeds|maximum number of tokens/i;
+const CONTEXT = /payload size exceeds the limit|token count.{0,40}exceeds|maximum number of tokens/i;
 const POLICY = /responsible ai|prohibited (?:use|content)|violates? (?:our|google)/i;
 const NO_CREDIT = /credits? (?:is|are|has been|have been) depleted|monthly spending cap|billing account|location is not supported/i;
 /** One model's lack, not a mistake of the client's. */
-const LACK = /(?:not|n't) (?:enabled|supported|available) (?:for|in|by|on)\b|does(?: not|n't) support|ending with a model turn|too many states for serving/i;
+const LACK = /(?:not|n't) (?:enabled|supported|available) (?:for|in|by|on)\b|does(?: not|n't) support|ending with a model turn|too many states for serving|maximum allowed nesting depth/i;
 /** The status of what is ours behind a 400. Of those that blame the request a message may repeat what a client sent. */
 const STATUS_OF_OURS = 'FAILED_PRECONDITION';
 const OVERLOADED: ReadonlySet<string> = new Set(['CANCELLED', 'UNKNOWN', 'DEADLINE_EXCEEDED', 'ABORTED', 'INTERNAL', 'UNAVAILABLE', 'DATA_LOSS']);

@@ -282,6 +282,8 @@ describe('errors', () => {
     [400, { error: { code: 400, message: 'Requests ending with a model turn are not supported.', status: 'INVALID_ARGUMENT' } }, 'BAD_REQUEST', true],
     [400, { error: { code: 400, message: 'Multiple candidates is not enabled for this model', status: 'INVALID_ARGUMENT' } }, 'BAD_REQUEST', true],
     [400, { error: { code: 400, message: 'The specified schema produces a constraint that has too many states for serving. Typical causes of this error are schemas with lots of text.', status: 'INVALID_ARGUMENT' } }, 'BAD_REQUEST', true],
+    [400, { error: { code: 400, message: 'A schema in GenerationConfig in the request exceeds the maximum allowed nesting depth.', status: 'INVALID_ARGUMENT' } }, 'BAD_REQUEST', true],
+    [400, { error: { code: 400, message: 'Request payload size exceeds the limit: 20971520 bytes.', status: 'INVALID_ARGUMENT' } }, 'CONTEXT_LENGTH', true],
     [400, { error: { code: 400, message: 'Invalid value at generation_config.top_p.', status: 'INVALID_ARGUMENT' } }, 'BAD_REQUEST', false],
     [404, { error: { code: 404, message: 'models/x is not found for API version v1beta.', status: 'NOT_FOUND' } }, 'NOT_FOUND', true],
     [429, { error: { code: 429, message: 'You exceeded your current quota, please check your plan and billing details.', status: 'RESOURCE_EXHAUSTED' } }, 'RATE_LIMITED', true],

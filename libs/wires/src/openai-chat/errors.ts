@@ -14,7 +14,7 @@ const BODY_BYTES_MAX = 65_536;
 const PUBLIC_MESSAGE_CHARS_MAX = 300;
 /** xAI says `maximum prompt length`, Moonshot `model token limit`, llama.cpp `context size`, Claude `context limit`, vLLM `maximum model length`, SGLang and DeepInfra `input length (…) exceeds …`, Together names `max_new_tokens`. */
 const CONTEXT = /context[ _](?:length|window|size|limit)|maximum (?:context|prompt length|model length)|model token limit|max length exceeded|tokens \+ `?max_new_tokens|too many (?:input )?tokens|token length (?:too long|exceeds?\b)|tokens in request more than|prompt (?:is )?too long|input is too long|exceeds max length|input (?:length|tokens?(?: count)?)\b.{0,40}\bexceeds (?:the )?maximum|range of input length|reduce the length/i;
-const POLICY = /content[ _](?:filter|policy|management policy)|safety system|moderation|usage guidelines|data_inspection_failed|inappropriate content|sensitive content|violating our usage polic/i;
+const POLICY = /(?:cyber|bio)_policy|possible cybersecurity risk|content[ _](?:filter|policy|management policy)|safety system|moderation|usage guidelines|data_inspection_failed|inappropriate content|sensitive content|violating our usage polic/i;
 /** Codes too: OpenAI's of a balance and of limits of spending, some of which stand beside another type, and Groq's of its own (400). */
 const NO_CREDIT = /insufficient[ _](?:quota|balance|credit|funds)|credit[ _]balance|used all available credits|billing_(?:hard_limit|not_active)|(?:spend|organization_usage)_limit|blocked_api_access|exceeded[ _](?:your )?current[ _]quota|arrearage/i;
 /** Alibaba's words for its limit of tokens a minute, under the code of an account without credit. Its documentation of rate limits tells which message means what. */
