@@ -40,6 +40,17 @@ test('every turn keeps its place; developer is system; results answer by id', ()
   ]);
 });
 
+// vercel/ai 5794: "text content is not allowed when tool_calls are provided". Other models' answers have both.
+test.each([
+  ['Let me look.', { tool_plan: 'Let me look.' }],
+  [' \n', {}],
+  ['', {}],
+])('text beside calls is their plan: %j', (content, plan) => {
+  const call = { id: 'c1', type: 'function', function: { name: 'f', arguments: '{}' } };
+  const result = { role: 'tool', tool_call_id: 'c1', content: 'four' };
+  expect(compose({ messages: [...HI, { role: 'assistant', content, tool_calls: [call] }, result] })['messages']).toEqual([...HI, { role: 'assistant', ...plan, tool_calls: [call] }, result]);
+});
+
 test('turns that say nothing are left out, where others say something', () => {
   const mute = [{ role: 'assistant', content: '' }, { role: 'user', content: [{ type: 'text', text: ' ' }] }];
   expect(compose({ messages: [...HI, ...mute, ...HI] })['messages']).toEqual([...HI, ...HI]);

@@ -24,12 +24,12 @@ function message(turn: Turn): object {
       const isText = turn.parts.every((part) => part.type === 'text');
       return { role: 'user', content: isText ? turn.parts.map((part) => (part.type === 'text' ? part.text : '')).join('') : turn.parts.map(userPart) };
     }
-    case 'assistant':
-      return {
-        role: 'assistant',
-        ...(turn.text === '' && turn.calls.length > 0 ? {} : { content: turn.text }),
-        ...(turn.calls.length === 0 ? {} : { tool_calls: turn.calls.map((call) => ({ id: call.id, type: 'function', function: { name: call.name, arguments: call.arguments || '{}' } })) }),
-      };
+    case 'assistant': {
+      if (turn.calls.length === 0) return { role: 'assistant', content: turn.text };
+      const calls = turn.calls.map((call) => ({ id: call.id, type: 'function', function: { name: call.name, arguments: call.arguments || '{}' } }));
+      // Content beside calls is refused there: what was said before them is their plan.
+      return { role: 'assistant', ...(turn.text.trim() === '' ? {} : { tool_plan: turn.text }), tool_calls: calls };
+    }
     case 'tool':
       return { role: 'tool', tool_call_id: turn.callId, content: turn.text };
   }
