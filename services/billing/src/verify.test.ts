@@ -9,10 +9,11 @@ import { openDatabase, type Database } from '@signalbox/sql/database';
 import { migrate } from '@signalbox/sql/migrate';
 import { createFakeClock } from '@signalbox/testkit/clock';
 import { stopTestStores, testPostgresUrl } from '@signalbox/testkit/stores';
-import { sql } from 'kysely';
+import { CompiledQuery, sql } from 'kysely';
 import { migrations } from './adapters/migrations.js';
 import { createPostgresBooks } from './adapters/postgres-books.js';
 import { createPostgresLedger } from './adapters/postgres-ledger.js';
+import { CHAIN_PAGE } from './adapters/postgres-verify.js';
 import { createConsumer } from './consumer.js';
 import type { BooksStore } from './domain/books.js';
 import { createBillingMetrics } from './metrics.js';
@@ -73,6 +74,23 @@ afterAll(async () => {
   await database.close();
   await stopTestStores();
 }, 30_000);
+
+test('a page of a chain has the rows of the view, and is found by its sequences however many rows the account has', async () => {
+  const [{ seq: head } = { seq: 0n }] = (await sql<{ seq: bigint }>`select max(seq) as seq from ledger_rows where account_id = 'x'`.execute(database.db)).rows;
+  for (let from = 0n; from <= head; from += 1n) {
+    for (let to = from; to <= head; to += 1n) {
+      const page = await database.db.executeQuery<{ seq: bigint }>(CompiledQuery.raw(CHAIN_PAGE, ['x', from, to]));
+      const { rows } = await sql<object>`select * from ledger_rows where account_id = 'x' and seq > ${from} and seq <= ${to} order by seq`.execute(database.db);
+      expect(rows).toMatchObject(page.rows);
+      expect(page.rows).toHaveLength(rows.length);
+    }
+  }
+  await database.db.transaction().execute(async (transaction) => {
+    await sql`set local enable_seqscan = off`.execute(transaction);
+    const plan = await transaction.executeQuery<{ 'QUERY PLAN': string }>(CompiledQuery.raw(`explain (costs off) ${CHAIN_PAGE.replace('$1', "'x'").replaceAll('$2', '2').replaceAll('$3', '4')}`));
+    expect(plan.rows.map((line) => line['QUERY PLAN']).join('\n')).toMatch(/Index Cond: \(\(account_id = 'x'::text\) AND \(seq >= '2'::bigint\) AND \(seq <= '4'::bigint\)\)/);
+  });
+});
 
 const TABLES = ['ledger_entries', 'account_heads', 'totals', 'usage_days', 'attempt_days', 'closed_terms', 'writers', 'outcomes'];
 const all = (statement: (table: string) => string): Promise<unknown> => sql.raw(TABLES.map(statement).join(';')).execute(database.db);

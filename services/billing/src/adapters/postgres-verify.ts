@@ -3,7 +3,7 @@ import { brokenLink, CHAIN_START, type ChainedRow } from '@signalbox/ledger-core
 import { correctionOf, fold } from '@signalbox/ledger-core/fold';
 import type { Database } from '@signalbox/sql/database';
 import type { Prepared } from '@signalbox/sql/prepared';
-import { sql } from 'kysely';
+import { CompiledQuery, sql } from 'kysely';
 import type { BooksStore, InvariantCheck } from '../domain/books.js';
 import { differencesOf } from '../domain/recount.js';
 import { ACCOUNTS, countedSums, keptSums } from './account-sums.js';
@@ -53,6 +53,16 @@ interface HeadRow {
   readonly hash: string;
 }
 
+const COLUMNS = 'request_id, attempt, amount_nano_usd, tokens, byok_tokens, source, provider, period, at_ms, applies_to, card_id';
+/**
+ * The rows of account $1 with sequences above $2 and up to $3, unpacked as in the view `ledger_rows`. That view computes the
+ * sequence of a packed charge row, which no index knows, so each page of it would read the whole account.
+ */
+export const CHAIN_PAGE = `with page as materialized (select * from ledger_entries where account_id = $1 and seq >= $2::bigint and seq <= $3::bigint)
+  select seq, kind, ${COLUMNS}, flags, hash from page where seq > $2::bigint
+  union all select seq + 1, 'charge', ${COLUMNS}, '{}', charge_hash from page where charge_hash is not null and seq < $3::bigint
+  order by seq`;
+
 const ONE_INSTANT: Prepared = { name: 'billing_proof_instant', text: 'set transaction isolation level repeatable read' };
 const TERMS: Prepared = { name: 'billing_proof_terms', text: 'select account_id, period, terms, digest from closed_terms where account_id = $1' };
 
@@ -73,7 +83,7 @@ export function createVerifier({ db, transactPrepared }: Pick<Database<unknown>,
     let hash = CHAIN_START;
     let seq = 0n;
     for (;;) {
-      const { rows } = await sql<ChainRow>`select * from ledger_rows where account_id = ${accountId} and seq > ${seq}::bigint and seq <= ${seq + BigInt(PAGE_ROWS)}::bigint order by seq`.execute(db);
+      const { rows } = await db.executeQuery<ChainRow>(CompiledQuery.raw(CHAIN_PAGE, [accountId, seq, seq + BigInt(PAGE_ROWS)]));
       if (rows.length === 0) break;
       for (let from = 0; from < rows.length; from += PART_ROWS) {
         await nextTurn();
