@@ -180,6 +180,17 @@ describe('a change that bypasses the triggers is found in', () => {
     expect(await failing('x', `update closed_terms set terms = jsonb_set(terms, '{${field}}', ${field === 'hardCap' ? `'true'` : `'"1"'`})`)).toEqual(['I9 terms']);
   });
 
+  test.each(['plain', 'last'])('a request that is charged twice, if the index that forbids it is lost: %s', async (id) => {
+    await sql`drop index ledger_one_charge_a_request`.execute(database.db);
+    try {
+      const again = `insert into ledger_entries select (jsonb_populate_record(null::ledger_entries, to_jsonb(r) || '{"seq": 99}')).* from ledger_rows r where request_id = '${id}' and kind = 'charge'`;
+      expect(await failing('x', again)).toContain('I2');
+      expect(await failing('', again)).toContain('I2');
+    } finally {
+      await sql`create unique index ledger_one_charge_a_request on ledger_entries (request_id) where kind = 'charge' or charge_hash is not null`.execute(database.db);
+    }
+  });
+
   test('terms that were moved to another period', async () => {
     expect(await failing('x', `update closed_terms set period = '2026-02'`)).toEqual(['I9 terms']);
   });

@@ -61,8 +61,11 @@ export async function keptSums(run: RunPrepared, accountId: string): Promise<Acc
   };
 }
 
-/** Counts all requests of the account again. `look` is called with each; its state is undefined if the request has only outcomes. The transaction of `run` must see a single snapshot. */
-export async function countedSums(run: RunPrepared, accountId: string, look: (requestId: string, state: RequestState | undefined) => void): Promise<Recount> {
+/** Called with each request and the count of its charge rows; its state is undefined if it has neither an attempt nor a charge. */
+export type Look = (requestId: string, state: RequestState | undefined, charges: number) => void;
+
+/** Counts all requests of the account again, and has a `look` at each. The transaction of `run` must see a single snapshot. */
+export async function countedSums(run: RunPrepared, accountId: string, look: Look): Promise<Recount> {
   const recount = new Recount();
   for (let after = 0n; ; ) {
     const page = await run<{ seq: bigint; request_id: string }>(PAGE, [accountId, after]);
@@ -74,7 +77,7 @@ export async function countedSums(run: RunPrepared, accountId: string, look: (re
 }
 
 /** Counts the requests that have no row up to `after`; the others were counted with an earlier page. */
-async function countRequests(run: RunPrepared, accountId: string, ids: readonly string[], after: bigint, recount: Recount, look: (requestId: string, state: RequestState | undefined) => void): Promise<void> {
+async function countRequests(run: RunPrepared, accountId: string, ids: readonly string[], after: bigint, recount: Recount, look: Look): Promise<void> {
   const rowsOf = new Map<string, (KnownRow & { readonly seq: bigint })[]>(ids.map((id) => [id, []]));
   for (const row of await run<KnownRow & { readonly seq: bigint }>(READ_ROWS, [textArray(ids)])) if (row.account_id === accountId) rowsOf.get(row.request_id)?.push(row);
   let looked = 0;
@@ -82,12 +85,12 @@ async function countRequests(run: RunPrepared, accountId: string, ids: readonly 
     if (looked % PART_REQUESTS === 0) await nextTurn();
     looked += 1;
     const first = known.find(({ kind }) => kind !== 'outcome');
-    if (first === undefined) look(id, undefined);
+    if (first === undefined) look(id, undefined, 0);
     if (first === undefined || first.seq <= after) continue;
     const rows = known.flatMap(storedRows);
     const state = requestsOf(rows).get(id);
     if (state === undefined) continue;
-    look(id, state);
+    look(id, state, known.filter(({ kind, has_charge }) => kind === 'charge' || has_charge).length);
     recount.add(rows, state);
   }
 }

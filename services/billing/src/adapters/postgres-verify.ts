@@ -112,7 +112,8 @@ export function createVerifier({ db, transactPrepared }: Pick<Database<unknown>,
   const books = (accountId: string, tell: Tell): Promise<void> =>
     transactPrepared(async (run) => {
       await run(ONE_INSTANT, []);
-      const recount = await countedSums(run, accountId, (id, state) => {
+      const recount = await countedSums(run, accountId, (id, state, charges) => {
+        if (charges > 1) tell('I2', id);
         if (state === undefined) tell('I12', id);
         else if (correctionOf(state.booked, fold(state.facts)) !== undefined) tell('I3', id);
         if (state?.booked !== undefined && state.booked.chargeNanoUsd < 0n) tell('I12', id);
@@ -136,8 +137,6 @@ export function createVerifier({ db, transactPrepared }: Pick<Database<unknown>,
       for (const each of accounts) {
         await chain(each, tell);
         await books(each, tell);
-        const twice = await sql<{ request_id: string }>`select request_id from ledger_entries where account_id = ${each} and (kind = 'charge' or charge_hash is not null) group by request_id having count(*) > 1 limit ${EXAMPLES_MAX}`.execute(db);
-        for (const { request_id } of twice.rows) tell('I2', request_id);
         const below = await sql<{ request_id: string }>`select a.request_id from ledger_entries a join ledger_entries e on e.kind = 'attempt' and e.request_id = a.request_id and e.attempt = a.attempt
           where a.account_id = ${each} and a.kind = 'adjustment' and a.applies_to = 'cost' group by a.request_id, a.attempt, e.amount_nano_usd having e.amount_nano_usd + sum(a.amount_nano_usd) < 0 limit ${EXAMPLES_MAX}`.execute(db);
         for (const { request_id } of below.rows) tell('I12', request_id);
