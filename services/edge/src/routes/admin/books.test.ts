@@ -64,6 +64,11 @@ test.each([['azure', 200, ['azure-openai']], ['google', 400, []]])('usage of %s 
   expect([answer.status, imported]).toEqual([status, kept]);
 });
 
+test.each([['1000000000', 200], ['1000000000.000000001', 400], ['999999999999999', 400]])('a day that cost %s dollars: %s, never a failure of ours', async (cost, status) => {
+  const answer = await door.call('POST', '/admin/provider-usage', { body: JSON.stringify({ provider: 'openai', days: [{ day: '2026-11-21', cost_usd: cost }] }) });
+  expect([answer.status, imported]).toEqual([status, status === 200 ? ['openai'] : []]);
+});
+
 test('a finished request that is not booked yet is listed and is no violation', async () => {
   [ledgerTotal, countersTotal, finished] = ['1000', '1000', '20'];
   expect(await call('GET', '/admin/ledger/verify')).toMatchObject({

@@ -29,14 +29,17 @@ const LONG_DEADLINE_MS = 600_000;
 const DEAD_PAGE_ROWS = 100;
 const EXAMPLES_MAX = 20;
 
+/** 10^9 USD: fits into 64 bits, and no provider bills as much for a day. */
+const AMOUNT_NANO_USD_MAX = 1_000_000_000_000_000_000n;
+
 const amount = z.string().transform((text, context) => {
   try {
     const nano = parseUsd(text);
-    if (nano >= 0n) return nano.toString();
+    if (nano >= 0n && nano <= AMOUNT_NANO_USD_MAX) return nano.toString();
   } catch {
     // Reported below.
   }
-  context.addIssue({ code: 'custom', message: 'must be an amount of US dollars with at most nine decimals' });
+  context.addIssue({ code: 'custom', message: 'must be an amount of US dollars from 0 to 1000000000 with at most nine decimals' });
   return z.NEVER;
 });
 const importSchema = strictFields({
