@@ -1,4 +1,5 @@
 /** Reads a provider's usage report, JSON or CSV with one line per UTC day, for the admin API. */
+import { formatUsd, roundedUsd } from '@signalbox/kernel/money';
 import { UsageError } from './commands.js';
 
 /** The correct form. */
@@ -13,11 +14,14 @@ export interface ReportDay {
 
 const DAY = /^\d{4}-\d{2}-\d{2}/;
 
-/** A decimal amount as written in the report; text is never converted through a float. */
+/** The amount in whole nano-dollars, rounded half up; text is never converted through a float. */
 function costOf(value: unknown, line: string): string {
-  const text = typeof value === 'number' ? value.toFixed(9) : typeof value === 'string' ? value.trim().replace(/^\$/, '') : '';
-  if (!/^\d{1,15}(\.\d{1,9})?$/.test(text)) throw wrong(`${line}: cost_usd must be a decimal amount of US dollars with at most nine decimals.`);
-  return text;
+  const text = typeof value === 'number' ? String(value) : typeof value === 'string' ? value.trim().replace(/^\$/, '') : '';
+  try {
+    return formatUsd(roundedUsd(text));
+  } catch {
+    throw wrong(`${line}: cost_usd must be a decimal amount of US dollars, 0 or more.`);
+  }
 }
 
 function dayOf(day: unknown, cost: unknown, tokens: unknown, line: string): ReportDay {
@@ -31,7 +35,10 @@ function dayOf(day: unknown, cost: unknown, tokens: unknown, line: string): Repo
 /** Fields of one line of CSV, unquoted. */
 function fieldsOf(line: string): string[] {
   const fields: string[] = [];
-  for (const match of line.matchAll(/(?:^|,)(?:"((?:[^"]|"")*)"|([^,]*))/g)) fields.push(match[1]?.replaceAll('""', '"') ?? match[2] ?? '');
+  for (const [, quoted, plain = '', end] of line.matchAll(/(?:"((?:[^"]|"")*)"|([^,]*))(,|$)/g)) {
+    fields.push(quoted?.replaceAll('""', '"') ?? plain);
+    if (end === '') break;
+  }
   return fields;
 }
 

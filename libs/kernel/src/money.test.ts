@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { asNanoUsd, asPrice, attemptCost, formatUsd, formatUsdJson, formatUsdPerToken, parseUsd, reservationCost, roundedNano, usdNumberToNano } from './money.js';
+import { asNanoUsd, asPrice, attemptCost, formatUsd, formatUsdJson, formatUsdPerToken, parseUsd, reservationCost, roundedNano, roundedUsd, usdNumberToNano } from './money.js';
 import { costOf, NO_TOKENS } from './tokens.js';
 
 const zero = asPrice(0n);
@@ -51,6 +51,16 @@ describe('money', () => {
 
   test.each([-1e-9, Number.NaN, Number.POSITIVE_INFINITY])('%s dollars is nothing that anybody took', (usd) => {
     expect(() => roundedNano(usd)).toThrow(RangeError);
+  });
+
+  test.each([
+    ['12.5', 12_500_000_000n], ['1234567890.1234567894', 1_234_567_890_123_456_789n], ['0.0000000005', 1n], ['0.00000000049999999999999', 0n], ['1.2345678905E+1', 12_345_678_905n], ['58500e-10', 5_850n], ['1e-300', 0n], ['0', 0n],
+  ])('rounds the text %s of a report to whole nano-dollars, half up, without a float between', (text, nano) => {
+    expect(roundedUsd(text)).toBe(nano);
+  });
+
+  test.each(['', '-1', '+1', '.5', '1.', '1e', '1e1000', '0x1', '1,5', ' 1', '9'.repeat(61)])('the text %j is no amount of a report', (text) => {
+    expect(() => roundedUsd(text)).toThrow(RangeError);
   });
 
   test('rounds a cost once, half up, and a reservation up', () => {

@@ -67,11 +67,26 @@ export function parseUsd(text: string): NanoUsd {
   return (sign === '-' ? -nano : nano) as NanoUsd;
 }
 
-/** Splits a JSON number's shortest decimal text into its digits and the power of ten, in nano-dollars, of the last digit. */
+/** Splits decimal text, with or without an exponent, into its digits and the power of ten, in nano-dollars, of the last digit. */
 function digitsOf(text: string): { readonly digits: string; readonly scale: number } {
   const [mantissa = '0', exponent = '0'] = text.split('e');
   const [whole = '0', fraction = ''] = mantissa.replace('-', '').split('.');
   return { digits: whole + fraction, scale: 9 + Number(exponent) - fraction.length };
+}
+
+/** An amount of zero or more, with bounds that keep it a short integer, since the text comes from outside. */
+const AMOUNT = /^\d{1,60}(\.\d{1,60})?(e[+-]?\d{1,3})?$/i;
+
+/**
+ * Converts decimal dollars of zero or more, with or without an exponent (`"12.5"`, `"1.2345678901e-7"`), to whole
+ * nano-dollars, rounded once, half up. Throws RangeError on anything else.
+ */
+export function roundedUsd(text: string): NanoUsd {
+  if (!AMOUNT.test(text)) throw new RangeError('Expected a decimal amount of US dollars.');
+  const { digits, scale } = digitsOf(text.toLowerCase());
+  if (scale >= 0) return (BigInt(digits) * 10n ** BigInt(scale)) as NanoUsd;
+  const unit = 10n ** BigInt(-scale);
+  return ((BigInt(digits) + unit / 2n) / unit) as NanoUsd;
 }
 
 /**
@@ -81,10 +96,7 @@ function digitsOf(text: string): { readonly digits: string; readonly scale: numb
  */
 export function roundedNano(value: number): NanoUsd {
   if (!Number.isFinite(value) || value < 0) throw new RangeError('Expected a finite amount of zero or more.');
-  const { digits, scale } = digitsOf(String(value));
-  if (scale >= 0) return (BigInt(digits) * 10n ** BigInt(scale)) as NanoUsd;
-  const unit = 10n ** BigInt(-scale);
-  return ((BigInt(digits) + unit / 2n) / unit) as NanoUsd;
+  return roundedUsd(String(value));
 }
 
 /**
