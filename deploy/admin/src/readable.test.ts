@@ -29,5 +29,6 @@ test('a person reads what is told in milliseconds likewise, and no number that o
 });
 
 test('a person reads dollars, to the nano', () => {
+  expect(readable({ spent_usd: 4_439_530.102979697, savings_usd: -8_388_607.999999999 })).toBe('\nspent_usd: 4439530.102979697\nsavings_usd: -8388607.999999999');
   expect(readable({ settled_nano_usd: '36900', remaining_nano_usd: null, buckets: [{ amount_nano_usd: '-9007199254740993' }], note_nano_usd: 'x' })).toBe('\nsettled_usd: 0.000036900\nremaining_usd: -\nbuckets:\n  -\n    amount_usd: -9007199.254740993\nnote_usd: x');
 });

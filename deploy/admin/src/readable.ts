@@ -36,7 +36,7 @@ const EXACT_USD_MAX = Number.MAX_SAFE_INTEGER / NANO_PER_USD;
 function shown(name: string, value: unknown): unknown {
   if (NANO_USD.test(name) && typeof value === 'string' && /^-?\d+$/.test(value)) return formatUsd(BigInt(value));
   if (typeof value !== 'number') return value;
-  if (USD.test(name) && Math.abs(value) <= EXACT_USD_MAX) return formatUsd(BigInt(Math.round(value * NANO_PER_USD)));
+  if (USD.test(name) && Math.abs(value) <= EXACT_USD_MAX) return value.toFixed(9);
   const unitMs = [1_000, 1].find((unit) => value * unit >= UNIX_SECONDS_MIN * 1_000 && value * unit <= UNIX_SECONDS_MAX * 1_000);
   if (TIME.test(name) && Number.isInteger(value) && unitMs !== undefined) return new Date(value * unitMs).toISOString().replace('.000Z', 'Z');
   return /_ms(_|$)/.test(name) ? Math.round(value) : value;
