@@ -80,6 +80,17 @@ test('the prompt tokens charged without a provider’s count are at most those h
   expect(neighbours.calls.map(({ request }) => request.promptTokens)).toEqual([416]);
 });
 
+test('an image in the body is held for like one by address: by the tokens of an image, not by its bytes', async () => {
+  const holds = [{ inlineImageBytes: 0 }, { promptBytes: 2_000_400, inlineImageBytes: 2_000_000 }].map(async (request) => {
+    const { run, neighbours } = world([CHEAP], [ADMITTED], { promptBytes: 400, imageCount: 1, ...request });
+    await run();
+    return neighbours.asked.map(({ amountNanoUsd, minAmountNanoUsd, tokens }) => [amountNanoUsd, minAmountNanoUsd, tokens]);
+  });
+  const [byAddress, inBody] = await Promise.all(holds);
+  expect(byAddress).toEqual([[String(CHEAP_NANO_USD + 50_000_000n), expect.anything(), String(416 + 50_000 + 100)]]);
+  expect(inBody).toEqual(byAddress);
+});
+
 test('the estimate for a file, whose tokens are unbounded, is kept', async () => {
   const { neighbours, run } = story({ cheap: answersWith('x') }, { request: { promptBytes: 400, promptTokens: 1_100, mediaTokens: 1_000, hasUnboundedParts: true } });
   await run();

@@ -31,6 +31,8 @@ export interface ChatRequest {
   readonly calledToolBytes: number;
   /** Bytes that become prompt: messages, each `\u` escape as the character that it stands for, tools, response_format. */
   readonly promptBytes: number;
+  /** The part of `promptBytes` that is images: they are bounded by their number (prompt-overheads.ts), and their bytes are no text. */
+  readonly inlineImageBytes: number;
   /** Estimated tokens of the prompt, for routing and estimates; not a bound. */
   readonly promptTokens: number;
   /** The part of `promptTokens` guessed for images, sound and files. */

@@ -86,6 +86,7 @@ export function requestWith(over: Partial<ChatRequest> = {}): ChatRequest {
     imageCount: 0,
     calledToolBytes: 0,
     promptBytes: 400,
+    inlineImageBytes: 0,
     promptTokens: 100,
     mediaTokens: 0,
     hasUnboundedParts: false,

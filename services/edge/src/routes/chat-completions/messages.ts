@@ -11,6 +11,8 @@ export interface MessageFacts {
   readonly hasUnboundedParts: boolean;
   /** Characters of images, sound and files within the body. They are not text, so their length says little about their tokens. */
   readonly inlineMediaChars: number;
+  /** The part of `inlineMediaChars` that is images, whose tokens are bounded by their number. */
+  readonly inlineImageChars: number;
   /** Number of parts that are not text. */
   readonly mediaParts: number;
   /** Text that identifies the conversation: beginnings and ends of the system messages and of the first user turn; at most 1,024 characters. */
@@ -48,6 +50,7 @@ interface Findings {
   audioInput: boolean;
   hasUnboundedParts: boolean;
   inlineMediaChars: number;
+  inlineImageChars: number;
   mediaParts: number;
   opening: string;
   hasUnsendable: boolean;
@@ -61,7 +64,7 @@ interface Findings {
 export function checkMessages(value: unknown, wholeLengths: WholeLengths = ALL_WHOLE): MessageFacts {
   const messages = asArray(required(value, 'messages'), 'messages');
   if (messages.length === 0) throw wrongValue('messages', 'at least one message');
-  const found: Findings = { wholeLengths, count: messages.length, vision: false, imageCount: 0, fileInput: false, audioInput: false, hasUnboundedParts: false, inlineMediaChars: 0, mediaParts: 0, opening: '', hasUnsendable: false, storedParam: undefined, calledTools: undefined, calls: undefined };
+  const found: Findings = { wholeLengths, count: messages.length, vision: false, imageCount: 0, fileInput: false, audioInput: false, hasUnboundedParts: false, inlineMediaChars: 0, inlineImageChars: 0, mediaParts: 0, opening: '', hasUnsendable: false, storedParam: undefined, calledTools: undefined, calls: undefined };
   let hasUser = false;
   for (let index = 0; index < messages.length; index += 1) {
     const item = messages[index];
@@ -213,7 +216,10 @@ function checkImage(image: JsonObject, param: string, found: Findings): void {
   found.imageCount += 1;
   found.mediaParts += 1;
   // The tokens of an image are bounded, whatever its size (domain/prompt-overheads.ts).
-  if (isData) found.inlineMediaChars += lengthOf(url, found.wholeLengths.media);
+  if (!isData) return;
+  const chars = lengthOf(url, found.wholeLengths.media);
+  found.inlineMediaChars += chars;
+  found.inlineImageChars += chars;
 }
 
 function checkAudio(audio: JsonObject, param: string, found: Findings): void {

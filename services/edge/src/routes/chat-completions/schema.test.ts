@@ -90,6 +90,22 @@ describe('chat request', () => {
     expect(promptTokens - mediaTokens).toBeLessThan(plain.promptTokens + 50);
   });
 
+  test.each([['short', 30], ['long', 100_000]])('the bytes of a %s image in the body are told apart from those of text, escaped or not, and no others are', (_what, length) => {
+    const of = (image: string, data = 'QUJD'): ChatRequest => {
+      const content = [{ type: 'text', text: 'What?' }, { type: 'image_url', image_url: { url: 'IMAGE' } }, { type: 'input_audio', input_audio: { data, format: 'wav' } }];
+      const result = readChatRequest(Buffer.from(JSON.stringify({ ...base, messages: [{ role: 'user', content }] }).replace('IMAGE', image)), 'A', nameSession);
+      if (result.kind !== 'ok') throw new Error(result.error.message);
+      return result.request;
+    };
+    const textOf = ({ promptBytes, inlineImageBytes }: ChatRequest): number => promptBytes - inlineImageBytes;
+    const [none, plain] = [of('https://x'), of(`data:image/png;base64,${'QUI/'.repeat(length)}`)];
+    expect([none.inlineImageBytes, plain.inlineImageBytes]).toEqual([0, 22 + 4 * length]);
+    expect(textOf(plain)).toBe(textOf(none) - 'https://x'.length);
+    // An escape may be more bytes than the character that it stands for, never fewer.
+    for (const escape of ['\\/', '\\u002f']) expect(textOf(of(`data:image/png;base64,${`QUI${escape}`.repeat(length)}`))).toBeGreaterThanOrEqual(textOf(plain));
+    expect(textOf(of('https://x', 'QUJD'.repeat(length)))).toBe(textOf(none) + 4 * length - 4);
+  });
+
   test('a prompt counts the same whether its client escapes non-ASCII text or not', () => {
     const body = JSON.stringify({ ...base, messages: [{ role: 'user', content: 'Привет, мир! 🚂'.repeat(100) }] });
     const escaped = body.replace(/[\u0080-\uffff]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`);

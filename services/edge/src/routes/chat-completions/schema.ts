@@ -257,6 +257,7 @@ function read(body: Buffer, { object, fields: ranges, wholeLengths }: ParsedJson
     imageCount: messages.imageCount,
     calledToolBytes: calledToolBytes(messages.calledTools),
     promptBytes,
+    inlineImageBytes: messages.inlineImageChars,
     promptTokens: estimatedTokens(promptBytes, messages),
     mediaTokens: mediaTokens(messages),
     hasUnboundedParts: messages.hasUnboundedParts,

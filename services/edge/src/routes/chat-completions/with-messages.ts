@@ -23,6 +23,7 @@ export function withMessages(request: ChatRequest, messages: Buffer): ChatReques
     imageCount: facts.imageCount,
     calledToolBytes: calledToolBytes(facts.calledTools),
     promptBytes,
+    inlineImageBytes: facts.inlineImageChars,
     promptTokens: estimatedTokens(promptBytes, facts),
     mediaTokens: mediaTokens(facts),
     hasUnboundedParts: facts.hasUnboundedParts,
