@@ -54,6 +54,10 @@ async function startedShipping() {
   let reads = 0;
   let ledgerSeq = 0;
   const watermarks: object[] = [];
+  const warnings: string[] = [];
+  /** Answers that billing has read and not given yet, while `isSlow`. */
+  const unanswered: (() => void)[] = [];
+  let isSlow = false;
   const bus = {
     publish: (_subject: string, payload: Uint8Array): Promise<void> => {
       const { firstSeq, lastSeq: last } = usageCodec.decode(Buffer.from(payload));
@@ -71,11 +75,12 @@ async function startedShipping() {
     bus: bus as unknown as Parameters<typeof createShipping>[0]['bus'],
     billing: {
       unary: (name: string, told: object) => {
+        const answer = { ledgerSeq: String(ledgerSeq) };
         if (name === 'Watermark') watermarks.push(told);
-        return Promise.resolve({ ledgerSeq: String(ledgerSeq) });
+        return isSlow ? new Promise((resolve) => unanswered.push(() => resolve(answer))) : Promise.resolve(answer);
       },
     } as unknown as Parameters<typeof createShipping>[0]['billing'],
-    log: { debug: quiet, info: quiet, warn: quiet, error: quiet } as unknown as Parameters<typeof createShipping>[0]['log'],
+    log: { debug: quiet, info: quiet, warn: (text: string) => void warnings.push(text), error: quiet } as unknown as Parameters<typeof createShipping>[0]['log'],
   });
   shipping.begin();
   await settle();
@@ -103,7 +108,17 @@ async function startedShipping() {
     clock.advance(15_000);
     await settle();
   };
-  return { clock, ranges, shipping, add, book, begin, confirm, refuse, reads: () => reads, watermarks };
+  /** From now on billing answers when told to. */
+  const slow = (): void => void (isSlow = true);
+  /** What billing reads from now on. */
+  const commit = (seq: number): void => void (ledgerSeq = seq);
+  const answerNewestFirst = async (): Promise<void> => {
+    while (unanswered.length > 0) {
+      unanswered.pop()?.();
+      await settle();
+    }
+  };
+  return { clock, ranges, shipping, add, book, begin, confirm, refuse, reads: () => reads, watermarks, warnings, slow, commit, answerNewestFirst };
 }
 
 const settle = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
@@ -145,6 +160,24 @@ test('the wait of the oldest record is known, also after the ledger went back; s
   await book(1);
   clock.advance(5_000);
   expect(shipping.unbookedMs()).toBe(5_000);
+});
+
+test('a ledger whose replicas answer in another order than they were asked has not gone back', async () => {
+  const { clock, ranges, shipping, add, confirm, warnings, slow, commit, answerNewestFirst } = await startedShipping();
+  add(1);
+  clock.advance(50);
+  await confirm();
+  slow();
+  clock.advance(1_000);
+  commit(1);
+  const ended = shipping.end(0);
+  await settle();
+  await answerNewestFirst();
+  await ended;
+  clock.advance(1_000);
+  await settle();
+  expect(warnings).toEqual([]);
+  expect(ranges).toEqual(['1-1']);
 });
 
 test('billing is told which record is the newest that is to be booked', async () => {

@@ -117,6 +117,8 @@ export function createShipping(options: ShippingOptions): Shipping {
   let isShipping = false;
   /** The current or last run of `ship`. */
   let shipping = Promise.resolve();
+  /** The question for the watermark that is not answered yet. */
+  let polling: Promise<boolean> | undefined;
   /** Number of callers of `flush` that are waiting. */
   let flushes = 0;
   let backoffMs = BACKOFF_MIN_MS;
@@ -240,8 +242,12 @@ export function createShipping(options: ShippingOptions): Shipping {
     options.onLedger(ledger);
   }
 
-  /** Asks for the watermark; true if billing answered. */
-  async function poll(): Promise<boolean> {
+  /** Asks for the watermark; true if billing answered. One question at a time: of two at different replicas, the older answer may come last, and would look like a ledger that went back. */
+  function poll(): Promise<boolean> {
+    return (polling ??= askWatermark().finally(() => (polling = undefined)));
+  }
+
+  async function askWatermark(): Promise<boolean> {
     let isAnswered = false;
     try {
       const request: WatermarkRequest = { writer, lastSeq: String(options.lastSeq()), openSinceMs: String(options.openSinceMs()), owedSeq: String(owed) };
