@@ -109,14 +109,18 @@ const HEAD = '# Written by deploy/topology.mjs: change the table there, then run
 // Quote words that YAML 1.1 reads as booleans, since some parsers still use it.
 const options = { lineWidth: 0, aliasDuplicateObjects: false, compat: 'yaml-1.1' };
 const yamlOf = (documents) => documents.map((document) => stringify(document, options)).join('---\n');
-const files = {
-  '../docker-compose.yml': HEAD + stringify(composeFile(SERVICES, MIGRATIONS), options),
+const mounted = {
   'prometheus/prometheus.yml': `${HEAD}# On Kubernetes, k8s/base/monitoring.yaml says the same to a Prometheus operator.\n${stringify(prometheusFile(SERVICES), options)}`,
+  'nats/users.conf': HEAD + natsUsers(),
+  'redis/users.acl': redisUsers(),
+};
+const textOf = (path) => mounted[path.replace(/^deploy\//, '')] ?? readFileSync(new URL(`../${path}`, import.meta.url), 'utf8');
+const files = {
+  ...mounted,
+  '../docker-compose.yml': HEAD + stringify(composeFile(SERVICES, MIGRATIONS, textOf), options),
   '../k8s/base/services.yaml': HEAD + yamlOf(kubernetesObjects(SERVICES, MIGRATIONS)),
   '../k8s/overlays/prod/certificates.yaml': HEAD + yamlOf(certificates(SERVICES)),
   '../k8s/overlays/dev/store-users.yaml': HEAD + yamlOf([storeUsers()]),
-  'nats/users.conf': HEAD + natsUsers(),
-  'redis/users.acl': redisUsers(),
 };
 const isCheck = process.argv.includes('--check');
 for (const [path, text] of Object.entries(files)) {

@@ -1,4 +1,5 @@
 // docker-compose.yml: everything on one machine, with its stores, Prometheus, Grafana and, optionally, traces.
+import { createHash } from 'node:crypto';
 import { command, common, GRACE_SECONDS, hasKeyFile, KEY_FILE, METRICS, migrateCommand, STORE_PORTS } from './containers.mjs';
 import { NATS_USERS, natsPassword, REDIS_START } from './store-users.mjs';
 
@@ -140,9 +141,21 @@ const storeContainers = (migrations) => ({
   },
 });
 
-/** The whole document: stores, migrations and services. */
-export function composeFile(rows, migrations) {
-  const services = { ...storeContainers(migrations), ...Object.fromEntries([...migrations.map((row) => [row.name, composeMigration(row, migrations)]), ...rows.map((row) => [row.name, composeService(row, migrations)])]) };
+/**
+ * Names the content of the files that are mounted, so that `docker compose up` makes a container anew when one has changed:
+ * by itself it does not, and a container keeps the file that it began with. Folders show their changes.
+ */
+function withFilesNamed(service, textOf) {
+  const mounted = (service.volumes ?? []).map((volume) => volume.split(':')[0]).filter((source) => /^\.\/.*\.[a-z]+$/.test(source));
+  if (mounted.length === 0) return service;
+  const hash = mounted.reduce((sum, source) => sum.update(textOf(source.slice(2))), createHash('sha256'));
+  return { ...service, labels: { 'dev.signalbox.files': hash.digest('hex').slice(0, 8) } };
+}
+
+/** The whole document: stores, migrations and services. `textOf` reads a file of the repository. */
+export function composeFile(rows, migrations, textOf) {
+  const stores = Object.fromEntries(Object.entries(storeContainers(migrations)).map(([name, service]) => [name, withFilesNamed(service, textOf)]));
+  const services = { ...stores, ...Object.fromEntries([...migrations.map((row) => [row.name, composeMigration(row, migrations)]), ...rows.map((row) => [row.name, composeService(row, migrations)])]) };
   const volumes = Object.values(services).flatMap(({ volumes: list = [] }) => list.map((volume) => volume.split(':')[0]).filter((source) => /^[a-z]/.test(source)));
   return { name: 'signalbox', services, volumes: Object.fromEntries(volumes.map((volume) => [volume, {}])), networks: { default: {}, sandbox: { internal: true } } };
 }

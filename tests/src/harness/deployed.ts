@@ -17,6 +17,7 @@ interface ComposeService {
   readonly depends_on?: Readonly<Record<string, { readonly condition: string }>>;
   readonly ports?: readonly string[];
   readonly volumes?: readonly string[];
+  readonly labels?: Readonly<Record<string, string>>;
   readonly healthcheck?: unknown;
   readonly read_only?: boolean;
   readonly cap_drop?: readonly string[];

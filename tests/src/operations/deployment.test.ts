@@ -1,7 +1,8 @@
 /** What is deployed is what is built: services, ports and variables of the code, the compose file and the cluster agree. */
 import { expect, test } from '@jest/globals';
 import { spawnSync } from 'node:child_process';
-import { existsSync } from 'node:fs';
+import { createHash } from 'node:crypto';
+import { existsSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { parseAllDocuments } from 'yaml';
@@ -195,6 +196,18 @@ test('stores: each password that a file of users names is given to its store, an
     const secrets = workload === undefined ? [] : containerOf(workload).env.filter((variable) => /^(DATABASE|REDIS|NATS)_URL$/.test(variable.name)).map(({ valueFrom }) => valueFrom?.secretKeyRef?.name);
     expect(new Set(secrets)).toEqual(new Set(secrets.length === 0 ? [] : [`signalbox-${user}`]));
   }
+});
+
+// Else a container keeps the file that it began with: the alert rules of an upgrade would never be in force.
+test('compose makes a container anew if a file that is mounted into it has changed', () => {
+  const named = Object.entries(compose.services).flatMap(([name, { volumes = [], labels = {} }]) => {
+    const files = volumes.map((volume) => join(ROOT, volume.split(':')[0] ?? '')).filter((path, index) => volumes[index]?.startsWith('./') === true && statSync(path).isFile());
+    const hash = createHash('sha256');
+    for (const path of files) hash.update(readFileSync(path));
+    expect({ name, label: labels['dev.signalbox.files'] }).toEqual({ name, label: files.length === 0 ? undefined : hash.digest('hex').slice(0, 8) });
+    return files.length === 0 ? [] : [name];
+  });
+  expect(named).toEqual(['redis', 'nats', 'prometheus']);
 });
 
 test('compose: whatever is named exists, services are locked in, and only loopback is published', () => {
