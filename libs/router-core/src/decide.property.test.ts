@@ -107,6 +107,16 @@ describe('decide, over random catalogs', () => {
     }));
   });
 
+  test('how short a prompt may be changes no plan that the estimate allows, and allows only what a prompt of that length would be allowed', () => {
+    fc.assert(fc.property(snapshots, requests, seeds, fc.integer({ min: 0, max: 60_000 }), (snapshot, request, seed, promptTokensMin) => {
+      const plain = decide(request, snapshot, seed);
+      const told = decide({ ...request, promptTokensMin }, snapshot, seed);
+      if (plain.kind !== 'context-length-exceeded' || promptTokensMin >= request.promptTokens) expect(told).toEqual(plain);
+      const shorter = { ...request, promptTokens: Math.min(promptTokensMin, request.promptTokens) };
+      if (told.kind === 'plan') for (const { endpoint } of told.attempts) expect(eligibleOf(shorter, snapshot)).toContain(endpoint);
+    }), { numRuns: 400 });
+  });
+
   test('a plan that says how far it reaches holds for every prompt within, whatever seed, session, text and home', () => {
     const lengths = fc.integer({ min: 0, max: 250_000 });
     const strangers = fc.record({ session: fc.constantFrom('', 'session-2'), promptText: fc.constantFrom('', 'another prompt'), held: fc.constantFrom(undefined, { endpointId: 'alpha:maker/m0#0', cachedTokens: 9 }) });

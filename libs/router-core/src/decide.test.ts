@@ -230,6 +230,39 @@ describe('refusals', () => {
     expect([decided.kind, decided.kind === 'context-length-exceeded' ? decided.answerLimit : 0]).toEqual(['context-length-exceeded', answerLimit]);
   });
 
+  describe('of a prompt that is longer by the estimate alone', () => {
+    const fits = { promptTokens: 200_000, promptTokensMin: 50_000 };
+    const sized = (id: string, changes: Partial<Endpoint>): Endpoint => endpointWith({ id: `${id}:maker/one`, provider: id, model: 'maker/one', ...changes });
+    const among = (...endpoints: Endpoint[]): Snapshot => ({ catalog: catalogOf([{ id: 'maker/one', endpoints }]), live: new Map() });
+
+    test('leaves the judgement to the provider, and prefers a window that has room for the estimate', () => {
+      expect(planned(single({}), request(fits))).toEqual(['alpha:maker/one']);
+      expect(planned(single({}), { ...plainRequest('auto'), ...fits })).toEqual(['alpha:maker/one']);
+      expect(planned(among(sized('alpha', {}), sized('beta', { contextWindow: 1_000_000 })), request(fits))).toEqual(['beta:maker/one']);
+      expect(planned(single({}), request({ ...fits, promptTokensMin: undefined }))).toEqual(['context-length-exceeded']);
+      expect(planned(single({}), request({ ...fits, promptTokensMin: 128_001 }))).toEqual(['context-length-exceeded']);
+      expect(planned(single({ maxOutputTokens: 8_000 }), request({ ...fits, maxTokens: 8_001 }))).toEqual(['context-length-exceeded']);
+    });
+
+    test('leaves it to none that would shorten the prompt unseen', () => {
+      expect(planned(single({ wireProtocol: 'ollama' }), request(fits))).toEqual(['context-length-exceeded']);
+      expect(planned(among(sized('alpha', { wireProtocol: 'ollama' }), sized('beta', {})), request(fits))).toEqual(['beta:maker/one']);
+    });
+
+    test('has the prices of the estimated length, and serves no other request', () => {
+      const [first] = pricesOf('alpha:maker/one', 1_000n, 2_000n);
+      const [dear] = pricesOf('alpha:maker/one', 9_000n, 18_000n);
+      const prices = first === undefined || dear === undefined ? [] : [first, { ...dear, fromPromptTokens: 150_000 }];
+      const snapshot = single({ prices });
+      expect(decide(request(fits), snapshot, 1)).toMatchObject({ kind: 'plan', attempts: [{ card: { inputUncached: 9_000n } }], reach: undefined });
+      expect(planned(snapshot, request({ ...fits, provider: { ...NO_WISHES, maxPricePrompt: asPrice(5_000n) } }))).toEqual(['no-eligible-provider']);
+    });
+
+    test('tells how long an answer may be asked for', () => {
+      expect(decide(request({ ...fits, maxTokens: 32_000 }), single({ maxOutputTokens: 16_384 }), 1)).toMatchObject({ kind: 'context-length-exceeded', answerLimit: 16_384 });
+    });
+  });
+
   test('knows no model without a credential, without a price or by an unknown name', () => {
     expect(decide(request({}), single({ hasManagedCredential: false }), 1)).toEqual({ kind: 'model-not-found' });
     expect(decide(request({}), single({ isServable: false }), 1)).toEqual({ kind: 'model-not-found' });

@@ -88,7 +88,15 @@ interface Pool {
 
 /** A plan, or the reason why there is none. `seed` fixes every random draw. `prediction`: the quality prediction of an earlier decision, used instead of a new one. */
 export function decide(request: RouteRequest, snapshot: Snapshot, seed: number, prediction?: Prediction): Plan | Refusal {
-  const filter = createEndpointFilter(request);
+  const { promptTokens, promptTokensMin = promptTokens } = request;
+  const decided = decideFor(promptTokens, request, snapshot, seed, prediction);
+  // What the estimate alone excludes is left to the provider to refuse (ADR 87).
+  return decided.kind === 'context-length-exceeded' && promptTokensMin < promptTokens ? decideFor(promptTokensMin, request, snapshot, seed, prediction) : decided;
+}
+
+/** `promptTokens`: the length that a window must have room for. Prices are those of the estimated length. */
+function decideFor(promptTokens: number, request: RouteRequest, snapshot: Snapshot, seed: number, prediction: Prediction | undefined): Plan | Refusal {
+  const filter = createEndpointFilter(request, promptTokens);
   const names = request.model === '' ? request.models : [request.model, ...request.models];
   const pools: Pool[] = [];
   const lists: Candidate[][] = [];
@@ -107,7 +115,7 @@ export function decide(request: RouteRequest, snapshot: Snapshot, seed: number, 
       if (isAllowed(model)) retired ??= model;
       continue;
     }
-    const pool = gather(model === undefined ? snapshot.catalog.models : [model], request, snapshot, filter, isAllowed);
+    const pool = gather(model === undefined ? snapshot.catalog.models : [model], request, snapshot, { promptTokens, filter, isAllowed });
     pools.push(pool);
     const { eligible } = pool;
     if (eligible.length === 0) continue;
@@ -133,11 +141,17 @@ export function decide(request: RouteRequest, snapshot: Snapshot, seed: number, 
     const attempt = attemptOf(candidate, request);
     if (attempt !== undefined) attempts.push(attempt);
   }
-  const reach = auto === undefined && pools.reduce((count, pool) => count + pool.possible, 0) === 1 ? reachOf(attempts, reference, request) : undefined;
+  const reach = auto === undefined && promptTokens === request.promptTokens && pools.reduce((count, pool) => count + pool.possible, 0) === 1 ? reachOf(attempts, reference, request) : undefined;
   return { kind: 'plan', attempts, reference, auto, reach };
 }
 
-function gather(models: readonly Model[], request: RouteRequest, snapshot: Snapshot, filter: EndpointFilter, isAllowed: (model: Model) => boolean): Pool {
+interface Sieve {
+  readonly promptTokens: number;
+  readonly filter: EndpointFilter;
+  readonly isAllowed: (model: Model) => boolean;
+}
+
+function gather(models: readonly Model[], request: RouteRequest, snapshot: Snapshot, { promptTokens, filter, isAllowed }: Sieve): Pool {
   const eligible: Endpoint[] = [];
   const ejected: Endpoint[] = [];
   let reachable = 0;
@@ -159,7 +173,7 @@ function gather(models: readonly Model[], request: RouteRequest, snapshot: Snaps
         union |= mask;
         if (mask === CONTEXT_LENGTH_BIT) {
           contextLimit = Math.max(contextLimit ?? 0, endpoint.contextWindow ?? 0);
-          answerLimit = Math.max(answerLimit, answerRoom(endpoint, request));
+          answerLimit = Math.max(answerLimit, answerRoom(endpoint, promptTokens, request.maxTokens));
         }
         continue;
       }
@@ -177,7 +191,7 @@ function gather(models: readonly Model[], request: RouteRequest, snapshot: Snaps
 }
 
 /** The answer, in tokens, that an endpoint with an output limit below `max_tokens` has room for after this prompt; 0 where the limit is no obstacle, or the prompt leaves no room. */
-function answerRoom({ contextWindow, maxOutputTokens }: Endpoint, { promptTokens, maxTokens = 0 }: RouteRequest): number {
+function answerRoom({ contextWindow, maxOutputTokens }: Endpoint, promptTokens: number, maxTokens = 0): number {
   if (maxOutputTokens === null || maxTokens <= maxOutputTokens) return 0;
   return Math.max(0, Math.min(maxOutputTokens, (contextWindow ?? Infinity) - promptTokens));
 }

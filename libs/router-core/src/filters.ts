@@ -106,12 +106,18 @@ function dearestInput({ inputUncached, audio }: PriceCard, hasAudio: boolean): b
 
 export type EndpointFilter = (endpoint: Endpoint, isModelAllowed: boolean) => number;
 
-/** Prepares the filters of one request; the result gives an endpoint's reasons as a bit set, 0 = eligible. */
-export function createEndpointFilter(request: RouteRequest): EndpointFilter {
+/** Wires whose servers shorten a prompt that is too long, and say nothing. */
+const SHORTENING_WIRES: ReadonlySet<string> = new Set(['ollama']);
+
+/**
+ * Prepares the filters of one request; the result gives an endpoint's reasons as a bit set, 0 = eligible. `promptTokens`: the
+ * length that a window must have room for; where the prompt could be shortened unseen, it is never less than the estimate.
+ */
+export function createEndpointFilter(request: RouteRequest, promptTokens = request.promptTokens): EndpointFilter {
   const { needs, provider } = request;
   const minimumBits = request.minQuantization === '' ? undefined : (QUANTIZATION_BITS[request.minQuantization] ?? Infinity);
   const maximumBits = request.maxQuantization === '' ? undefined : (QUANTIZATION_BITS[request.maxQuantization] ?? -Infinity);
-  const wantedTokens = request.promptTokens + (request.maxTokens ?? 0);
+  const { maxTokens: answerTokens = 0 } = request;
   const listedOnly = !provider.allowFallbacks && provider.order.length > 0;
   return (endpoint, isModelAllowed) => {
     const can = endpoint.capabilities;
@@ -125,7 +131,7 @@ export function createEndpointFilter(request: RouteRequest): EndpointFilter {
     if (needs.streaming && !can.streaming) mask |= BIT.streaming;
     if (needs.logprobs && !can.logprobs) mask |= BIT.logprobs;
     if (needs.choices > 1 && !can.choices) mask |= BIT.choices;
-    if (endpoint.contextWindow !== null && wantedTokens > endpoint.contextWindow) mask |= BIT.context_length;
+    if (endpoint.contextWindow !== null && (SHORTENING_WIRES.has(endpoint.wireProtocol) ? request.promptTokens : promptTokens) + answerTokens > endpoint.contextWindow) mask |= BIT.context_length;
     if (endpoint.maxOutputTokens !== null && request.maxTokens !== undefined && request.maxTokens > endpoint.maxOutputTokens) mask |= BIT.context_length;
     if (request.denyDataCollection && trainsOnData(endpoint, request) !== false) mask |= BIT.data_collection;
     if (request.zdr && !keepsNothing(endpoint, request)) mask |= BIT.zdr;

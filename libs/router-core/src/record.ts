@@ -184,7 +184,7 @@ function requestOf(record: DecisionRecord): RouteRequest {
 }
 
 /** Defaults for fields that are missing in a record: JSON drops undefined values, and older records lack newer fields. */
-const UNSET = { byokOwnAddressProviders: [], maxTokens: undefined, preferredMaxLatency: undefined, preferredMinThroughput: undefined, costWeight: undefined, held: undefined, explorationRoomNanoUsd: undefined } as const;
+const UNSET = { byokOwnAddressProviders: [], promptTokensMin: undefined, maxTokens: undefined, preferredMaxLatency: undefined, preferredMinThroughput: undefined, costWeight: undefined, held: undefined, explorationRoomNanoUsd: undefined } as const;
 /** For a model that was not eligible then and so has no prediction: it gets the catalog's ability. */
 const DEVIATION_UNKNOWN = 1;
 

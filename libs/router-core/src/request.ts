@@ -41,6 +41,8 @@ export interface RouteRequest {
   readonly needs: Needs;
   /** Estimate. */
   readonly promptTokens: number;
+  /** The fewest that the prompt can be, whatever the tokenizer; undefined = the estimate. */
+  readonly promptTokensMin: number | undefined;
   readonly maxTokens: number | undefined;
   readonly denyDataCollection: boolean;
   readonly zdr: boolean;
@@ -89,7 +91,7 @@ export const NO_WISHES: ProviderWishes = { order: [], only: [], ignore: [], allo
 /** A request for a model with all other fields at their defaults. */
 export function plainRequest(model: string): RouteRequest {
   return {
-    model, models: [], needs: NO_NEEDS, promptTokens: 0, maxTokens: undefined, denyDataCollection: false, zdr: false,
+    model, models: [], needs: NO_NEEDS, promptTokens: 0, promptTokensMin: undefined, maxTokens: undefined, denyDataCollection: false, zdr: false,
     preferredMaxLatency: undefined, preferredMinThroughput: undefined, minQuantization: '', maxQuantization: '', provider: NO_WISHES,
     allowModels: [], denyModels: [], allowProviders: [], denyProviders: [], mode: '', costWeight: undefined, baselineModel: '', session: '', byokProviders: [], byokZdrProviders: [], byokOwnAddressProviders: [],
     promptText: '', held: undefined, explorationRoomNanoUsd: undefined,

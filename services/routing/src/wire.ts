@@ -53,6 +53,7 @@ export function toRouteRequest(message: DecideRequest__Output): RouteRequest {
     models: message.models,
     needs: toNeeds(message.needs),
     promptTokens: message.promptTokens,
+    promptTokensMin: message.promptTokensMin,
     maxTokens: message.maxTokens,
     denyDataCollection: oneOf(['', 'allow', 'deny'], message.dataCollection, 'data_collection') === 'deny',
     zdr: message.zdr,

@@ -139,6 +139,15 @@ export function describeErrors(world: () => World): void {
       expect([got.status, errorOf(got).code]).toEqual([400, 'context_length_exceeded']);
     });
 
+    test('leaves it to the provider whether a prompt is too long, where only the estimate says so', async () => {
+      const image = { type: 'image_url', image_url: { url: 'data:image/png;base64,AAAA', detail: 'low' } };
+      for (const content of ['Дождливая осень. '.repeat(18_000), [{ type: 'text', text: 'Which of these pictures shows a cat?' }, ...Array.from({ length: 150 }, () => image)]]) {
+        expect((await world().chat({ model: PINNED, messages: [{ role: 'user', content }] })).status).toBe(200);
+      }
+      const far = await world().chat({ model: PINNED, messages: [{ role: 'user', content: 'x'.repeat(3_000_000) }] });
+      expect([far.status, errorOf(far).code]).toEqual([400, 'context_length_exceeded']);
+    });
+
     test('passes on a 400 of the provider, and names the parameter', async () => {
       const got = await world().chat({ model: PINNED, messages: [{ role: 'user', content: 'bad value please' }] });
       expect([got.status, errorOf(got).param]).toEqual([400, 'response_format']);

@@ -67,7 +67,7 @@ test('a plan serves another request with the same question, under a decision id 
   const { plans, asked, clock } = bench();
   const first = await warm({ plans, asked });
   clock.advance(124);
-  const other = await plans.decide({ ...QUESTION, requestId: 'chatcmpl-2', accountId: 'acct_2', seed: 2, session: 's2', promptText: 'another', promptTokens: 99 });
+  const other = await plans.decide({ ...QUESTION, requestId: 'chatcmpl-2', accountId: 'acct_2', seed: 2, session: 's2', promptText: 'another', promptTokens: 99, promptTokensMin: 24 });
   expect(asked).toHaveLength(1);
   expect(other.attempts).toEqual(first.attempts);
   expect(other.decisionId).toMatch(/^dec_/);

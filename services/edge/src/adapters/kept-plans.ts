@@ -22,7 +22,7 @@ const ASKED_MIN = 8;
 const SPAN_MS = 500;
 
 /** The fields of a question on which a plan with `reuse` does not depend. */
-const OPEN = { requestId: '', accountId: '', seed: 0, session: '', promptText: '', promptTokens: 0 };
+const OPEN = { requestId: '', accountId: '', seed: 0, session: '', promptText: '', promptTokens: 0, promptTokensMin: 0 };
 
 /** How often a question came, in the present span and in the one before. */
 interface Pace {

@@ -4,6 +4,7 @@ import { assert } from '@signalbox/kernel/assert';
 import { asNanoUsd, asPrice, CAP_NANO_USD_MAX, reservationCost, type NanoUsd, type NanoUsdPerMillionTokens } from '@signalbox/kernel/money';
 import { priceCardOf } from '@signalbox/kernel/price-cards';
 import type { PriceCard } from '@signalbox/kernel/tokens';
+import type { ChatRequest } from './chat-request.js';
 
 /** A chat template adds a few tokens to each message; 16 bounds every known template. */
 const TOKENS_PER_MESSAGE_MAX = 16;
@@ -65,6 +66,14 @@ function dearerOf(a: PriceCard, b: PriceCard): PriceCard {
 /** Upper bound of the prompt's tokens: a byte-level token is at least a byte. */
 export function promptTokensMax(promptBytes: number, messageCount: number): number {
   return promptBytes + TOKENS_PER_MESSAGE_MAX * messageCount;
+}
+
+/** The estimate has four bytes to a token. English and code come close to it, Russian has eight, Hindi ten; no tokenizer averages sixteen over a long text. */
+const ESTIMATE_FACTOR_MAX = 4;
+
+/** Lower bound of the prompt's tokens. Images, sound and files may count as hardly anything. */
+export function promptTokensMin({ promptTokens, mediaTokens }: Pick<ChatRequest, 'promptTokens' | 'mediaTokens'>): number {
+  return Math.floor((promptTokens - mediaTokens) / ESTIMATE_FACTOR_MAX);
 }
 
 function worstCost(card: PriceCard, promptTokens: number, outputTokens: number): NanoUsd {

@@ -72,6 +72,12 @@ describe('refusals', () => {
     expect(neighbours.calls.map(({ request }) => request.byok)).toEqual(sent);
   });
 
+  test('are decided by an estimate of the prompt and by the fewest tokens that it can be, in which media are next to nothing', async () => {
+    const { neighbours, run } = story({ a: answersWith('x') }, { request: { promptTokens: 203_000, mediaTokens: 3_000 } });
+    await run();
+    expect(neighbours.decided).toMatchObject([{ promptTokens: 203_000, promptTokensMin: 50_000 }]);
+  });
+
   test.each(['MODEL_NOT_FOUND', 'MODEL_DEPRECATED', 'NO_ELIGIBLE_PROVIDER', 'CONTEXT_LENGTH_EXCEEDED'] as const)('answer with %s before admission', async (refusal) => {
     const { neighbours, answer, run } = story({});
     neighbours.plan = planWith([], { refusal });

@@ -3,6 +3,7 @@ import type { DecideRequest, DecideResponse__Output } from '@signalbox/contracts
 import type { CardFees } from '@signalbox/kernel/card-fees';
 import { toFault } from '@signalbox/kernel/fault';
 import { admit, ATTEMPTS_MAX, growHold, isOwn, partsAreBounded, type Admitted } from './admission.js';
+import { promptTokensMin } from './amounts.js';
 import { callerNow, mayInfer } from './caller-now.js';
 import { dispatchPlan } from './dispatch-plan.js';
 import { allowedModelsOf } from './limits.js';
@@ -145,6 +146,7 @@ function decideRequest(turn: Turn, homeEndpointId = ''): DecideRequest {
     models: [...request.models],
     needs: request.needs,
     promptTokens: request.promptTokens,
+    promptTokensMin: promptTokensMin(request),
     dataCollection: request.dataCollection,
     zdr: request.zdr,
     minQuantization: request.minQuantization,

@@ -185,6 +185,7 @@ export function writeDecideRequest(w: Writer, m: DecideRequest): void {
   if (m.endpointId !== undefined && m.endpointId !== '') { w.uint32(234); w.string(m.endpointId); }
   if (m.homeEndpointId !== undefined && m.homeEndpointId !== '') { w.uint32(242); w.string(m.homeEndpointId); }
   if (m.byokOwnAddressProviders !== undefined) for (const one of m.byokOwnAddressProviders) { w.uint32(250); w.string(one); }
+  if (m.promptTokensMin !== undefined && m.promptTokensMin !== null) { w.uint32(256); w.uint32(m.promptTokensMin); }
 }
 export function readDecideRequest(r: Reader, end: number): DecideRequestOut {
   let v1: string = '';
@@ -218,6 +219,7 @@ export function readDecideRequest(r: Reader, end: number): DecideRequestOut {
   let v29: string = '';
   let v30: string = '';
   const v31: string[] = [];
+  let v32: number | undefined;
   while (r.at < end) {
     const tag = r.uint32();
     switch (tag) {
@@ -252,11 +254,12 @@ export function readDecideRequest(r: Reader, end: number): DecideRequestOut {
       case 234: v29 = r.string(end); break;
       case 242: v30 = r.string(end); break;
       case 250: v31.push(r.string(end)); break;
+      case 256: v32 = r.uint32(); break;
       default: r.skip(tag, end);
     }
   }
   r.check(end);
-  return { requestId: v1, accountId: v2, model: v3, models: v4, needs: v5, promptTokens: v6, maxTokens: v7, dataCollection: v8, zdr: v9, preferredMaxLatency: v10, preferredMinThroughput: v11, minQuantization: v12, maxQuantization: v13, provider: v14, allowModels: v15, denyModels: v16, allowProviders: v17, denyProviders: v18, mode: v19, baselineModel: v20, session: v21, seed: v22, byokProviders: v23, promptText: v24, costWeight: v25, byokZdrProviders: v26, explain: v27, decisionId: v28, endpointId: v29, homeEndpointId: v30, byokOwnAddressProviders: v31 } as DecideRequestOut;
+  return { requestId: v1, accountId: v2, model: v3, models: v4, needs: v5, promptTokens: v6, maxTokens: v7, dataCollection: v8, zdr: v9, preferredMaxLatency: v10, preferredMinThroughput: v11, minQuantization: v12, maxQuantization: v13, provider: v14, allowModels: v15, denyModels: v16, allowProviders: v17, denyProviders: v18, mode: v19, baselineModel: v20, session: v21, seed: v22, byokProviders: v23, promptText: v24, costWeight: v25, byokZdrProviders: v26, explain: v27, decisionId: v28, endpointId: v29, homeEndpointId: v30, byokOwnAddressProviders: v31, promptTokensMin: v32 } as DecideRequestOut;
 }
 export function copyDecideRequest(m: DecideRequest): DecideRequestOut {
   const v1 = m.requestId !== undefined && m.requestId !== null ? m.requestId : '';
@@ -290,7 +293,8 @@ export function copyDecideRequest(m: DecideRequest): DecideRequestOut {
   const v29 = m.endpointId !== undefined && m.endpointId !== null ? m.endpointId : '';
   const v30 = m.homeEndpointId !== undefined && m.homeEndpointId !== null ? m.homeEndpointId : '';
   const v31 = m.byokOwnAddressProviders === undefined ? [] : m.byokOwnAddressProviders.slice();
-  return { requestId: v1, accountId: v2, model: v3, models: v4, needs: v5, promptTokens: v6, maxTokens: v7, dataCollection: v8, zdr: v9, preferredMaxLatency: v10, preferredMinThroughput: v11, minQuantization: v12, maxQuantization: v13, provider: v14, allowModels: v15, denyModels: v16, allowProviders: v17, denyProviders: v18, mode: v19, baselineModel: v20, session: v21, seed: v22, byokProviders: v23, promptText: v24, costWeight: v25, byokZdrProviders: v26, explain: v27, decisionId: v28, endpointId: v29, homeEndpointId: v30, byokOwnAddressProviders: v31 } as DecideRequestOut;
+  const v32 = m.promptTokensMin !== undefined && m.promptTokensMin !== null ? m.promptTokensMin >>> 0 : undefined;
+  return { requestId: v1, accountId: v2, model: v3, models: v4, needs: v5, promptTokens: v6, maxTokens: v7, dataCollection: v8, zdr: v9, preferredMaxLatency: v10, preferredMinThroughput: v11, minQuantization: v12, maxQuantization: v13, provider: v14, allowModels: v15, denyModels: v16, allowProviders: v17, denyProviders: v18, mode: v19, baselineModel: v20, session: v21, seed: v22, byokProviders: v23, promptText: v24, costWeight: v25, byokZdrProviders: v26, explain: v27, decisionId: v28, endpointId: v29, homeEndpointId: v30, byokOwnAddressProviders: v31, promptTokensMin: v32 } as DecideRequestOut;
 }
 
 export function writePlannedAttempt(w: Writer, m: PlannedAttempt): void {

@@ -36,10 +36,12 @@ export interface DecideRequest {
   'endpointId'?: (string);
   'homeEndpointId'?: (string);
   'byokOwnAddressProviders'?: (string)[];
+  'promptTokensMin'?: (number);
   '_maxTokens'?: "maxTokens";
   '_preferredMaxLatency'?: "preferredMaxLatency";
   '_preferredMinThroughput'?: "preferredMinThroughput";
   '_costWeight'?: "costWeight";
+  '_promptTokensMin'?: "promptTokensMin";
 }
 
 export interface DecideRequest__Output {
@@ -74,8 +76,10 @@ export interface DecideRequest__Output {
   'endpointId': (string);
   'homeEndpointId': (string);
   'byokOwnAddressProviders': (string)[];
+  'promptTokensMin'?: (number);
   '_maxTokens'?: "maxTokens";
   '_preferredMaxLatency'?: "preferredMaxLatency";
   '_preferredMinThroughput'?: "preferredMinThroughput";
   '_costWeight'?: "costWeight";
+  '_promptTokensMin'?: "promptTokensMin";
 }
