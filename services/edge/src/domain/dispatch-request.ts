@@ -17,6 +17,11 @@ import type { Turn } from './turn.js';
 /** Silence in the middle of an answer after which an attempt has failed: 30 s, or as long as the first byte may take where that is longer, up to 60 s. */
 const IDLE_TIMEOUT_MS = 30_000;
 const IDLE_TIMEOUT_MS_MAX = 60_000;
+/** A provider reads the whole prompt before it says anything. The model's own time to begin includes reading so many tokens; beyond, two thousand a second are waited for (ADR 93). */
+const TOKENS_READ_AT_ONCE = 10_000;
+const READ_MS_PER_TOKEN = 0.5;
+/** No wait for a provider to begin is extended beyond this: it is the longest that routing allows any model. */
+const BEGIN_MS_MAX = 600_000;
 /** Output tokens assumed by the pre-flight estimate of a stream's cost. */
 const ESTIMATED_OUTPUT_TOKENS = 256;
 
@@ -50,7 +55,7 @@ export function dispatchRequest({ requestId, caller, request, tools }: Turn, pla
     temperatureMax: planned.temperatureMax,
     fields: fieldsFor(planned, request),
     promptTokens: promptEstimate(request, question),
-    firstByteTimeoutMs: planned.firstByteTimeoutMs,
+    firstByteTimeoutMs: withReading(planned.firstByteTimeoutMs, request),
     // A model that is slow to begin may also be slow in the middle.
     idleTimeoutMs: Math.min(IDLE_TIMEOUT_MS_MAX, Math.max(IDLE_TIMEOUT_MS, planned.firstByteTimeoutMs)),
     responseFormat: request.needs.responseFormat ?? '',
@@ -63,7 +68,7 @@ export function dispatchRequest({ requestId, caller, request, tools }: Turn, pla
   };
   if (request.mediaTokens > 0) dispatched.mediaTokens = request.mediaTokens;
   if (admission.draw !== undefined) dispatched.draw = admission.draw;
-  if (planned.wholeTimeoutMs > 0) dispatched.wholeTimeoutMs = planned.wholeTimeoutMs;
+  if (planned.wholeTimeoutMs > 0) dispatched.wholeTimeoutMs = withReading(planned.wholeTimeoutMs, request);
   if (planned.steps.length > 0) dispatched.steps = planned.steps;
   if (plan.referenceSteps.length > 0) dispatched.referenceSteps = plan.referenceSteps;
   if (start !== undefined) {
@@ -93,6 +98,12 @@ export function dispatchRequest({ requestId, caller, request, tools }: Turn, pla
     dispatched.outputPriceMax = terms.outputPriceMax.toString();
   }
   return dispatched;
+}
+
+/** The time within which a provider must begin, for a prompt of this length. */
+function withReading(timeoutMs: number, { promptTokens }: Pick<ChatRequest, 'promptTokens'>): number {
+  const readingMs = Math.ceil(Math.max(0, promptTokens - TOKENS_READ_AT_ONCE) * READ_MS_PER_TOKEN);
+  return Math.max(timeoutMs, Math.min(BEGIN_MS_MAX, timeoutMs + readingMs));
 }
 
 /** Estimated cost and savings of one attempt, in nano-USD: for the estimated prompt at its price step and at most 256 tokens of output. Savings are never negative. */
