@@ -18,6 +18,9 @@ const breaksHalfway: Script = (call) => {
   breaks('link_lost')(call);
 };
 
+/** An endpoint that may be silent beyond a heartbeat. */
+const SLOW = { firstByteTimeoutMs: 60_000 };
+
 let door: Door;
 beforeEach(async () => {
   door = await startDoor();
@@ -216,7 +219,7 @@ describe('an answer is', () => {
     ['gives its attempts in the trailers', streams, { 'x-router-provider': 'b', 'x-router-attempts': '2', 'x-router-cost': '0.000020000', 'x-router-savings': '0.000000100' }],
     ['gives them there without a cost if its worker was lost', breaksHalfway, { 'x-router-provider': 'b', 'x-router-attempts': '2' }],
   ])('a stream whose headers were sent before its content and which %s', async (_name, script, told) => {
-    door.neighbours.plan = planWith([plannedAt('a'), plannedAt('b')]);
+    door.neighbours.plan = planWith([plannedAt('a', SLOW), plannedAt('b')]);
     door.neighbours.scripts.set('a', (call) => {
       void door.neighbours.clock.advanceAsync(10_000).then(() => call.play(events.failed('PROVIDER_ERROR')));
     });
@@ -298,7 +301,7 @@ describe('an answer is', () => {
   });
 
   test('a stream that names the model and provider that answered, if another was tried when a comment was sent', async () => {
-    door.neighbours.plan = planWith([plannedAt('a'), plannedAt('b', { model: 'maker/other' })]);
+    door.neighbours.plan = planWith([plannedAt('a', SLOW), plannedAt('b', { model: 'maker/other' })]);
     door.neighbours.scripts.set('a', () => undefined);
     door.neighbours.scripts.set('b', (call) => call.play(events.head({ systemFingerprint: 'fp_b', serviceTier: 'flex' }), events.text('hi'), events.finish(), events.end()));
     const body = JSON.stringify({ ...hello, stream: true });
@@ -316,6 +319,7 @@ describe('an answer is', () => {
   });
 
   test('an error chunk if a provider fails after a comment was sent', async () => {
+    door.neighbours.plan = planWith([plannedAt('a', SLOW)]);
     door.neighbours.scripts.set('a', () => undefined);
     const pending = door.chat({ ...hello, stream: true });
     await until(() => door.neighbours.calls.length === 1);

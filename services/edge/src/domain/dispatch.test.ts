@@ -17,7 +17,7 @@ interface Attempt {
 
 const newRoute = (): Route => ({ provider: 'a', model: 'm', decisionId: 'dec_1', attempts: 1, head: undefined, estimate: () => ({ costNanoUsd: asNanoUsd(0n), savingsNanoUsd: asNanoUsd(0n) }) });
 
-function start({ isStream = true, choices = 1, activity = { lastSentMs: 0 }, neighbours = createFakeNeighbours(planWith([])), answer = createRecordedAnswer() } = {}): Attempt {
+function start({ isStream = true, choices = 1, request = {}, activity = { lastSentMs: 0 }, neighbours = createFakeNeighbours(planWith([])), answer = createRecordedAnswer() } = {}): Attempt {
   neighbours.scripts.set('a', () => undefined);
   const result = runAttempt({
     workers: neighbours.workers,
@@ -25,7 +25,7 @@ function start({ isStream = true, choices = 1, activity = { lastSentMs: 0 }, nei
     heartbeatMs: 10_000,
     activity,
     answer,
-    request: {},
+    request,
     isStream,
     choices,
     route: newRoute(),
@@ -139,6 +139,23 @@ describe('a silent stream', () => {
     call.play(events.failed('PROVIDER_ERROR'));
     expect(await result).toMatchObject({ kind: 'failed' });
     expect(neighbours.clock.pendingTimers()).toBe(0);
+  });
+
+  test('waits a moment for the end of an attempt that falls together with it, so that a failure has a status of its own', async () => {
+    const failing = start({ request: { firstByteTimeoutMs: 10_000 } });
+    failing.neighbours.clock.advance(10_020);
+    expect(failing.answer.said).toEqual([]);
+    failing.call.play(events.failed('TIMEOUT_FIRST_BYTE'));
+    expect(await failing.result).toMatchObject({ kind: 'failed' });
+    expect([failing.answer.said, failing.neighbours.clock.pendingTimers()]).toEqual([[], 0]);
+    const late = start({ request: { firstByteTimeoutMs: 10_000 } });
+    late.neighbours.clock.advance(10_249);
+    expect(late.answer.said).toEqual([]);
+    late.neighbours.clock.advance(1);
+    expect(late.answer.said).toEqual(['keep-alive']);
+    const thinking = start({ request: { firstByteTimeoutMs: 60_000 } });
+    thinking.neighbours.clock.advance(10_000);
+    expect(thinking.answer.said).toEqual(['keep-alive']);
   });
 
   test('counts its silence over all attempts of the request', () => {

@@ -10,6 +10,11 @@ import type { AttemptCall, AttemptListener, WorkersPort } from './ports.js';
 
 /** A client that reads nothing for this long is cut off. */
 const STALLED_READER_MS = 60_000;
+/**
+ * The usual time of a provider to begin is as long as a heartbeat, and is over a moment after it. A heartbeat waits so long
+ * beyond that end: if the attempt fails, the client can still get a status of its own, or the name of the next provider.
+ */
+const END_FIRST_MS = 250;
 /** How often a slow client is checked. */
 const READER_LOOK_MS = 15_000;
 
@@ -96,6 +101,8 @@ class Attempt implements AttemptListener, ClientListener {
   private isJournaled = false;
   private hasContent = false;
   private isOver = false;
+  /** When the provider must have begun. */
+  private readonly beginByMs: number;
   private heartbeat: Timer | undefined;
   private stalled: Timer | undefined;
 
@@ -103,6 +110,7 @@ class Attempt implements AttemptListener, ClientListener {
     private readonly options: AttemptOptions,
     private readonly resolve: (result: AttemptResult) => void,
   ) {
+    this.beginByMs = options.clock.monotonicMs() + (options.request.firstByteTimeoutMs ?? Infinity);
     if (options.healing !== undefined && options.isStream) this.healer = new StreamHealing(options.healing.terms);
   }
 
@@ -365,6 +373,11 @@ class Attempt implements AttemptListener, ClientListener {
     const { clock, heartbeatMs, activity, answer, route } = this.options;
     const nowMs = clock.monotonicMs();
     if (nowMs - activity.lastSentMs >= heartbeatMs) {
+      const leftMs = this.beginByMs + END_FIRST_MS - nowMs;
+      if (!this.hasContent && leftMs > 0 && leftMs <= 2 * END_FIRST_MS) {
+        this.heartbeat = clock.setTimer(leftMs, this.beat);
+        return;
+      }
       // A stalled client has unread bytes already.
       if (this.stalled === undefined) answer.keepAlive(route);
       activity.lastSentMs = nowMs;
