@@ -76,15 +76,16 @@ test('a worker is told the time limit of a whole answer, if routing knows one, a
 });
 
 test.each([
-  ['as long as the model takes to begin', {}, 10_000, [10_000, 163_000, 30_000]],
-  ['longer for a long prompt, which it reads before it begins, but in the middle of the answer no longer', {}, 128_000, [69_000, 222_000, 30_000]],
-  ['at most ten minutes for the longest', {}, 2_000_000, [600_000, 600_000, 30_000]],
-  ['as long as routing says where that is more', { firstByteTimeoutMs: 720_000 }, 128_000, [720_000, 222_000, 60_000]],
-])('a provider is waited for %s', async (_what, changes, promptTokens, limits) => {
+  ['as long as the model takes to begin', {}, { promptTokens: 10_000 }, [10_000, 163_000, 30_000]],
+  ['longer for a long prompt, which it reads before it begins, but in the middle of the answer no longer', {}, { promptTokens: 128_000 }, [69_000, 222_000, 30_000]],
+  ['longer for files, whose tokens are not known', {}, { promptTokens: 1_000, hasUnboundedParts: true }, [70_000, 223_000, 30_000]],
+  ['at most ten minutes for the longest', {}, { promptTokens: 2_000_000 }, [600_000, 600_000, 30_000]],
+  ['as long as routing says where that is more', { firstByteTimeoutMs: 720_000 }, { promptTokens: 128_000 }, [720_000, 222_000, 60_000]],
+])('a provider is waited for %s', async (_what, changes, prompt, limits) => {
   const plan = planWith([plannedAt('a', { firstByteTimeoutMs: 10_000, wholeTimeoutMs: 163_000, ...changes })]);
   const neighbours = createFakeNeighbours(plan);
   neighbours.scripts.set('a', answersWith('hi'));
-  await dispatchPlan(neighbours, { requestId: 'chatcmpl-0123456789', caller: callerWith(), request: requestWith({ promptTokens }), answer: createRecordedAnswer() }, plan, ADMITTED);
+  await dispatchPlan(neighbours, { requestId: 'chatcmpl-0123456789', caller: callerWith(), request: requestWith(prompt), answer: createRecordedAnswer() }, plan, ADMITTED);
   expect(neighbours.calls.map(({ request }) => [request.firstByteTimeoutMs, request.wholeTimeoutMs, request.idleTimeoutMs])).toEqual([limits]);
 });
 

@@ -20,6 +20,8 @@ const IDLE_TIMEOUT_MS_MAX = 60_000;
 /** A provider reads the whole prompt before it says anything. The model's own time to begin includes reading so many tokens; beyond, two thousand a second are waited for (ADR 93). */
 const TOKENS_READ_AT_ONCE = 10_000;
 const READ_MS_PER_TOKEN = 0.5;
+/** For files, whose tokens nobody can tell: as long as a model that has to be loaded takes. */
+const READ_FILES_MS = 60_000;
 /** No wait for a provider to begin is extended beyond this: it is the longest that routing allows any model. */
 const BEGIN_MS_MAX = 600_000;
 /** Output tokens assumed by the pre-flight estimate of a stream's cost. */
@@ -101,8 +103,8 @@ export function dispatchRequest({ requestId, caller, request, tools }: Turn, pla
 }
 
 /** The time within which a provider must begin, for a prompt of this length. */
-function withReading(timeoutMs: number, { promptTokens }: Pick<ChatRequest, 'promptTokens'>): number {
-  const readingMs = Math.ceil(Math.max(0, promptTokens - TOKENS_READ_AT_ONCE) * READ_MS_PER_TOKEN);
+function withReading(timeoutMs: number, { promptTokens, hasUnboundedParts }: Pick<ChatRequest, 'promptTokens' | 'hasUnboundedParts'>): number {
+  const readingMs = Math.ceil(Math.max(0, promptTokens - TOKENS_READ_AT_ONCE) * READ_MS_PER_TOKEN) + (hasUnboundedParts ? READ_FILES_MS : 0);
   return Math.max(timeoutMs, Math.min(BEGIN_MS_MAX, timeoutMs + readingMs));
 }
 
