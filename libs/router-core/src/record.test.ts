@@ -48,6 +48,16 @@ describe('a decision record', () => {
     expect(replay({ ...record, request: older as DecisionRecord['request'] }, market.catalog)).toMatchObject({ kind: 'plan', attempts: [{ byok: true }] });
   });
 
+  test('of a prompt that only the estimate makes too long rejects nothing that it plans, and replays as it was', () => {
+    const asked = { ...plainRequest('maker/middle'), promptTokens: 200_000, promptTokensMin: 50_000 };
+    const decided = decide(asked, market, 7);
+    const record = stored(describeDecision(asked, market, 7, decided));
+    expect([record.attempts, record.rejected]).toEqual([['middle'], {}]);
+    expect(replay(record, market.catalog)).toEqual(decided);
+    const { promptTokensMin: _, ...older } = record.request;
+    expect(replay({ ...record, request: older as DecisionRecord['request'] }, market.catalog)).toMatchObject({ kind: 'context-length-exceeded' });
+  });
+
   test('says what was rejected, weighed and chosen, and why', () => {
     const record = recorded(auto({ needs: { ...NO_NEEDS, tools: true } }));
     expect(record).toMatchObject({ snapshotId: 'cat_test', artefactId: 'qua_test', rejected: { tools: 1 }, reason: 'best', attempts: ['middle', 'large'], reference: 'maker/large' });

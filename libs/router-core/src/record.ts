@@ -128,7 +128,8 @@ function rejectedOf(request: RouteRequest, { catalog, live }: Snapshot, result: 
     if (model.isRetired) continue;
     for (const endpoint of model.endpoints) {
       if (!isReachable(endpoint, request.byokProviders)) continue;
-      const mask = filter(endpoint, isAllowed(model));
+      // Planned by the lower bound of the prompt's length, an endpoint was not rejected by the estimate.
+      const mask = planned.has(endpoint.id) ? 0 : filter(endpoint, isAllowed(model));
       for (const reason of reasonNames(mask)) count(reason);
       if (mask !== 0) continue;
       const stats = live.get(endpoint.id);
