@@ -90,6 +90,29 @@ describe('a host that sends only signs of life', () => {
   });
 });
 
+describe('a stream that may be writing a call of a tool', () => {
+  const tools = { fields: [{ name: 'tools', value: Buffer.from('[{"type":"function","function":{"name":"write_file"}}]') }] };
+  const call = sse({ choices: [{ index: 0, delta: { tool_calls: [{ index: 0, id: 'call_1', type: 'function', function: { name: 'write_file', arguments: '{"text":"…"}' } }] }, finish_reason: null }] });
+
+  test.each([['nothing', ''], ['only signs of life', PING]])('may send %s for five minutes once it has begun to answer, since hosts hold the arguments back until they are complete', async (_what, meanwhile) => {
+    const { sends, ended } = begin(tools);
+    expect(await sends(text('I will write the file.'), 10_000)).toBeUndefined();
+    expect(await sends(meanwhile, 250_000)).toBeUndefined();
+    expect(await sends(call, 10_000)).toBeUndefined();
+    expect(await sends(text('It is written.'), 10_000)).toBeUndefined();
+    expect(await sends(meanwhile, 900_000)).toBe(290_000);
+    expect(await ended).toMatchObject({ kind: 'stream', cut: { class: 'TIMEOUT_IDLE' } });
+  });
+
+  test('is left as soon as any other before it has begun, since another provider may answer', async () => {
+    const role = sse({ choices: [{ index: 0, delta: { role: 'assistant', content: '' }, finish_reason: null }] });
+    const { clock, sends, ended } = begin(tools);
+    expect(await sends(role, 10_000)).toBeUndefined();
+    await clock.advanceAsync(20_000);
+    expect(await ended).toMatchObject({ kind: 'failed', failure: { retryable: true } });
+  });
+});
+
 describe('a stream that does not end', () => {
   test.each<[string, Partial<DispatchRequest__Output>]>([
     ['max_tokens', { maxTokens: 10 }],

@@ -10,7 +10,7 @@ async function endOf(limits: { readonly firstByteTimeoutMs: number; readonly idl
   const clock = createFakeClock();
   let overdue: Overdue | undefined;
   let atMs = 0;
-  const request = { stream: true, wholeTimeoutMs: 0, ...limits } as DispatchRequest__Output;
+  const request = { stream: true, wholeTimeoutMs: 0, fields: [] as DispatchRequest__Output['fields'], ...limits } as DispatchRequest__Output;
   const patience = new Patience(clock, request, (what) => {
     overdue ??= what;
     atMs = clock.monotonicMs();

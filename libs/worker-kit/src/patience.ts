@@ -11,6 +11,11 @@ const QUIET_FACTOR = 4;
 const QUIET_MS_MIN = 120_000;
 /** A whole answer may take as long as the longest generation. */
 const WHOLE_ANSWER_MS = 600_000;
+/**
+ * Silence after which a stream has failed that may be writing a call of a tool. Several hosts hold the arguments back until
+ * they are complete: Google's servers were silent for four minutes over a file of 42 KB.
+ */
+const CALL_MS = 300_000;
 /** For the body of a refusal after its status. It follows at once, or we do without it. */
 const REFUSAL_MS = 5_000;
 /** After the finish chunk: usage and `[DONE]` follow at once or not at all. */
@@ -38,6 +43,8 @@ export class Patience {
   readonly startedAt: number;
   private readonly firstByteMs: number;
   private readonly idleMs: number;
+  /** The same once part of the answer has arrived. */
+  private readonly outputIdleMs: number;
   /** Longest time without an event, whatever else arrives. */
   private readonly quietMs: number;
   private isSent = false;
@@ -68,6 +75,7 @@ export class Patience {
     this.dataAt = this.startedAt;
     this.eventAt = this.startedAt;
     this.idleMs = request.idleTimeoutMs || IDLE_MS_DEFAULT;
+    this.outputIdleMs = request.fields.some(({ name }) => name === 'tools') ? Math.max(this.idleMs, CALL_MS) : this.idleMs;
     this.firstByteMs = request.stream ? request.firstByteTimeoutMs || FIRST_BYTE_MS_DEFAULT : Math.min(WHOLE_ANSWER_MS, request.wholeTimeoutMs || WHOLE_ANSWER_MS);
     this.quietMs = request.stream ? Math.min(WHOLE_ANSWER_MS, Math.max(QUIET_MS_MIN, QUIET_FACTOR * this.firstByteMs)) : WHOLE_ANSWER_MS;
   }
@@ -204,9 +212,9 @@ export class Patience {
     if (this.finishedAt !== undefined) return ['end', Math.min(this.finishedAt + AFTER_FINISH_MS, this.dataAt + this.afterFinishMs())];
     if (!this.isSent) return ['sent', this.startedAt + this.sentWithinMs()];
     if (!this.hasHead || !this.hasData) return ['first-byte', this.startedAt + this.firstByteMs];
-    const quietUntil = this.eventAt + this.quietMs;
     // Some hosts send a head at once and think afterwards.
-    const idleMs = this.hasOutput ? this.idleMs : Math.max(this.idleMs, this.firstByteMs);
+    const idleMs = this.hasOutput ? this.outputIdleMs : Math.max(this.idleMs, this.firstByteMs);
+    const quietUntil = this.eventAt + Math.max(this.quietMs, this.hasOutput ? this.outputIdleMs : 0);
     return [nowMs >= quietUntil ? 'event' : 'next-byte', Math.min(this.dataAt + idleMs, quietUntil)];
   }
 }
