@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { sqlStateOf } from './faults.js';
+import { sqlStateOf, toStoreFault } from './faults.js';
 import { migrate, type Migration } from './migrate.js';
 import { openDatabase, type Database } from './database.js';
 import type { Prepared } from './prepared.js';
@@ -83,6 +83,18 @@ test('says what is wrong with the address that was given, and nothing of what it
   expect(await said(changed({ password: 'hidden' }))).toBe('store_unavailable: The database at DATABASE_URL refused (wrong user or password, 28P01).');
   expect(await said(changed({ pathname: '/nowhere' }))).toBe('store_unavailable: The database at DATABASE_URL refused (no such database, 3D000).');
   expect(await said(changed({ port: '1' }))).toBe('store_unavailable: The database at DATABASE_URL did not answer (ECONNREFUSED).');
+  expect(await said(changed({ search: '?sslmode=verify-full' }))).toBe('store_unavailable: The database at DATABASE_URL did not answer (it offers no TLS, which sslmode or PGSSLMODE asks for).');
+});
+
+test.each(['DEPTH_ZERO_SELF_SIGNED_CERT', 'ERR_TLS_CERT_ALTNAME_INVALID', 'EPIPE'])('a connection that ends with %s finds the store away, and says so', (code) => {
+  expect(toStoreFault(Object.assign(new Error('of db.internal'), { code }))?.message).toBe(`store_unavailable: The database at DATABASE_URL did not answer (${code}).`);
+});
+
+test('options of the address are kept, and do not replace the schema that a service works in', async () => {
+  const address = new URL(url);
+  address.search = '?options=-c%20application_name%3Dmine&application_name=';
+  const { rows } = await sql<{ path: string; name: string }>`select current_setting('search_path') as path, current_setting('application_name') as name`.execute(open(address.href).db);
+  expect(rows).toEqual([{ path: 'room', name: 'mine' }]);
 });
 
 test('reads 64-bit numbers exactly, as bigint', async () => {

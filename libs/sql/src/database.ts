@@ -47,11 +47,15 @@ function exactTypes(): pg.CustomTypesConfig {
   return own;
 }
 
+/** The driver takes `options` of the address instead of those that it is given: ours go behind them, where the last one of a name counts. */
+const joinOptions = (address: string, options: string): string => address.replace(/(?<=[?&]options=)[^&#]*/g, (theirs) => `${theirs}%20${encodeURIComponent(options)}`);
+
 /** Opens a pool; connects on first use and again for ever. Does not wait for the store. */
 export function openDatabase<Schema>({ url, poolMax, log, statementTimeoutMs, schema, pipelined = false }: OpenDatabaseOptions): Database<Schema> {
   if (schema !== undefined && !/^[a-z][a-z0-9_]{0,40}$/.test(schema)) throw new Fault('internal_error', 'A schema name breaks its pattern.');
+  const options = schema === undefined ? undefined : `-c search_path=${schema}`;
   const pool = new pg.Pool({
-    connectionString: url.unwrap(),
+    connectionString: options === undefined ? url.unwrap() : joinOptions(url.unwrap(), options),
     max: poolMax,
     connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
     idleTimeoutMillis: IDLE_MS,
@@ -62,7 +66,7 @@ export function openDatabase<Schema>({ url, poolMax, log, statementTimeoutMs, sc
     keepAlive: true,
     pipeline: pipelined,
     types: exactTypes(),
-    ...(schema === undefined ? {} : { options: `-c search_path=${schema}` }),
+    ...(options === undefined ? {} : { options }),
   });
   let closed: Promise<void> | undefined;
   // An idle connection that breaks would end the process without a listener. One that is being closed may meet a server that stops too.

@@ -13,16 +13,20 @@ const IDLE_ENDED = '25P03';
 /** Those that somebody meets who starts a service for the first time. */
 const REASONS: Readonly<Record<string, string>> = { '28P01': 'wrong user or password, ', '28000': 'this user may not connect, ', '3D000': 'no such database, ', '53100': 'its disk is full, ', '53300': 'too many connections, ' };
 
-/** Of the socket, such as ` (ECONNREFUSED)`; empty when there is none. */
-function systemCodeOf(error: unknown): string {
+/** The driver's words, which have no code. */
+const WITHOUT_TLS = 'The server does not support SSL connections';
+
+/** Why there was no answer: the code of the socket or of TLS, such as ` (ECONNREFUSED)` or ` (CERT_HAS_EXPIRED)`; empty when there is none. */
+function silenceOf(error: unknown): string {
   const code = typeof error === 'object' && error !== null && 'code' in error ? error.code : undefined;
-  return typeof code === 'string' && /^E[A-Z_]{2,20}$/.test(code) ? ` (${code})` : '';
+  if (typeof code === 'string' && /^[A-Z][A-Z_]{2,40}$/.test(code)) return ` (${code})`;
+  return error instanceof Error && error.message === WITHOUT_TLS ? ' (it offers no TLS, which sslmode or PGSSLMODE asks for)' : '';
 }
 
-/** SQLSTATE of a statement's error, such as `23505`; undefined when it is none. */
+/** SQLSTATE of a statement's error, such as `23505`; undefined when it is none. Each has a digit, which `EPIPE` of a socket has not. */
 export function sqlStateOf(error: unknown): string | undefined {
   const code = error instanceof Error && 'code' in error ? error.code : undefined;
-  return typeof code === 'string' && /^[0-9A-Z]{5}$/.test(code) ? code : undefined;
+  return typeof code === 'string' && /^(?=.*\d)[0-9A-Z]{5}$/.test(code) ? code : undefined;
 }
 
 /** A Fault when the store is away or refused for reasons of its own; undefined for constraint violations and bugs. */
@@ -31,7 +35,7 @@ export function toStoreFault(error: unknown): Fault | undefined {
   const state = sqlStateOf(error);
   if (state === undefined) {
     // No SQLSTATE: the socket, the pool or the driver's own timer. The message may name the host, so it stays in the cause.
-    return new Fault('store_unavailable', `The database at DATABASE_URL did not answer${systemCodeOf(error)}.`, { cause: error });
+    return new Fault('store_unavailable', `The database at DATABASE_URL did not answer${silenceOf(error)}.`, { cause: error });
   }
   if (STORE_CLASSES.has(state.slice(0, 2)) || state === READ_ONLY || state === IDLE_ENDED || state === '28P01' || state === '28000' || state === '3D000') {
     return new Fault('store_unavailable', `The database at DATABASE_URL refused (${REASONS[state] ?? ''}${state}).`, { cause: error });
