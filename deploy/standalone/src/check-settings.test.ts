@@ -106,12 +106,15 @@ test('two doors of ours are not on one port, and what is no address of Postgres 
   expect(problemOf(() => checkSettings({ PORT: '18680', ADMIN_PORT: '18680' }))).toBe('ADMIN_PORT: must be another port than PORT has');
   expect(problemOf(() => checkSettings({ PORT: '8081' }))).toBe('ADMIN_PORT: must be another port than PORT has');
   expect(problemOf(() => checkSettings({ PORT: '0', ADMIN_PORT: '0' }))).toBe('');
+  for (const taken of [{ PORT: '18680' }, { ADMIN_PORT: '18680' }]) expect(problemOf(() => checkSettings({ ...taken, METRICS_PORT: '18680' }))).toBe('METRICS_PORT: must be another port than PORT and ADMIN_PORT have');
+  expect(problemOf(() => checkSettings({ METRICS_PORT: '8080' }, { hasServices: true }))).toBe('');
   expect(problemOf(() => checkSettings({ REDIS_URL: 'http://u:secret@x', NATS_URL: 'secret' }, { hasServices: true })).split('\n').sort()).toEqual(['NATS_URL: must be nats://host:port, several with commas', 'REDIS_URL: must be redis://host:port, or rediss://host:port']);
   for (const given of [{}, { REDIS_URL: ' ', NATS_URL: ' ' }, { REDIS_URL: 'rediss://u:p@x:1', NATS_URL: 'nats://x:1,tls://y' }]) expect(problemOf(() => checkSettings(given, { hasServices: true }))).toBe('');
   // They are not used there.
   expect(problemOf(() => checkSettings({ REDIS_URL: 'http://x', NATS_URL: 'x' }))).toBe('');
   expect(problemOf(() => checkSettings({ DATABASE_URL: 'mysql://u:secret@x/y' }))).toBe('DATABASE_URL: must begin with postgres:// (or postgresql://)');
-  for (const url of ['postgres://x', 'postgresql://u:p@x:1/y?host=/run', '/run/postgresql signalbox', 'socket:/run?db=x']) expect(problemOf(() => checkSettings({ DATABASE_URL: url }))).toBe('');
+  for (const secret of ['a/b', 'a#b', 'a?b']) expect(problemOf(() => checkSettings({ DATABASE_URL: `postgres://u:${secret}@x/y` }))).toBe('DATABASE_URL: cannot be read as a URL; a user and a password write / as %2F, # as %23, ? as %3F, @ as %40 and % as %25');
+  for (const url of ['postgres://x', 'postgres://u:p@/y?host=/run', 'postgres://u:p%2F@x/my db', 'postgresql://u:p@x:1/y?host=/run', '/run/postgresql signalbox', 'socket:/run?db=x']) expect(problemOf(() => checkSettings({ DATABASE_URL: url }))).toBe('');
 });
 
 test('settings of a provider that is served are read, and of one that is off they are not', () => {

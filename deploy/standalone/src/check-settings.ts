@@ -64,7 +64,7 @@ export function checkSettings(environment: Environment, { hasServices = false }:
   read(() => loadRoutingConfig({ ...common, ...serviceSettings('routing', environment) }));
   read(() => loadSandboxConfig({ ...common, ...serviceSettings('sandbox', environment) }));
   read(() => loadPluginsConfig({ ...common, ...serviceSettings('plugins', environment) }));
-  read(() => loadEdgeConfig({ ...common, ...serviceSettings('edge', environment), PORT: environment['PORT'], ADMIN_PORT: environment['ADMIN_PORT'], ADMIN_TOKEN: given('ADMIN_TOKEN') }));
+  read(() => loadEdgeConfig({ ...common, ...serviceSettings('edge', environment), PORT: environment['PORT'], ADMIN_PORT: environment['ADMIN_PORT'], METRICS_PORT: hasServices ? undefined : environment['METRICS_PORT'], ADMIN_TOKEN: given('ADMIN_TOKEN') }));
   for (const { service, provider } of wantedWorkers(environment, environment['OLLAMA'] !== 'off')) {
     read(() => WORKERS[service]({ ...common, ...serviceSettings('worker', environment), ...providerSettings(provider, environment), PROVIDER: provider }));
   }

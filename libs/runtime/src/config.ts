@@ -83,8 +83,14 @@ export const addressesField = (fallback?: string) => {
 
 export const secretField = () => z.string().min(1, 'must not be empty').transform((value) => new Secret(value));
 
+/** As the driver reads it: blanks are fine, and so is no host behind a user. */
+const isPostgresUrl = (text: string): boolean => URL.canParse(text.replaceAll(' ', '%20').replace('@/', '@host/'));
+
 /** Address of Postgres, possibly with a password: a URL, or the folder of its socket in the driver's format. */
-export const postgresUrlField = () => secretField().refine((url) => /^(?:postgres(?:ql)?:\/\/|socket:|\/)/i.test(url.unwrap()), 'must begin with postgres:// (or postgresql://)');
+export const postgresUrlField = () =>
+  secretField()
+    .refine((url) => /^(?:postgres(?:ql)?:\/\/|socket:|\/)/i.test(url.unwrap()), 'must begin with postgres:// (or postgresql://)')
+    .refine((url) => !/^postgres/i.test(url.unwrap()) || isPostgresUrl(url.unwrap()), 'cannot be read as a URL; a user and a password write / as %2F, # as %23, ? as %3F, @ as %40 and % as %25');
 
 const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const;
 

@@ -66,7 +66,8 @@ const schema = z.object({
   DASHBOARD_DIR: z.string().min(1).optional(),
   /** Share of chat completions, in thousandths, that are logged at level `info`: id, account, status, duration, attempts, model and provider. */
   ACCESS_LOG_PER_MILLE: wholeNumberField(0, 1_000, 0),
-}).refine(({ PORT, ADMIN_PORT }) => PORT === 0 || PORT !== ADMIN_PORT, { path: ['ADMIN_PORT'], error: 'must be another port than PORT has' });
+}).refine(({ PORT, ADMIN_PORT }) => PORT === 0 || PORT !== ADMIN_PORT, { path: ['ADMIN_PORT'], error: 'must be another port than PORT has' })
+  .refine(({ PORT, ADMIN_PORT, METRICS_PORT }) => METRICS_PORT === 0 || (METRICS_PORT !== PORT && METRICS_PORT !== ADMIN_PORT), { path: ['METRICS_PORT'], error: 'must be another port than PORT and ADMIN_PORT have' });
 
 export type EdgeConfig = Readonly<z.infer<typeof schema>>;
 
