@@ -172,6 +172,24 @@ describe('private Postgres', () => {
     await server.stop();
   }, 60_000);
 
+  test('is reached whatever PGSSLMODE says, which is meant for another database', async () => {
+    const server = await startPostgres({ dataDir: join(folder, 'without-tls'), durability: 'fast' });
+    const before = process.env['PGSSLMODE'];
+    process.env['PGSSLMODE'] = 'require';
+    try {
+      expect(await query(server.url, 'select 1 as one')).toEqual([{ one: 1 }]);
+    } finally {
+      if (before === undefined) delete process.env['PGSSLMODE'];
+      else process.env['PGSSLMODE'] = before;
+      await server.stop();
+    }
+  }, 60_000);
+
+  test.each(['"', '$', '`', '\\'])('a path with %s, from which it makes no database, is told as such', async (character) => {
+    const binaries = { folder: join(folder, `a${character}b`), origin: 'embedded', major: 17 } as const;
+    await expect(startPostgres({ dataDir: mkdtempSync(join(folder, 'unmade-')), binaries })).rejects.toThrow(`Postgres makes no database from ${binaries.folder}: a path with`);
+  });
+
   test('asks for its generated password', async () => {
     const server = await startPostgres({ dataDir: join(folder, 'guarded'), durability: 'fast' });
     const wrong = new URL(server.url);

@@ -28,7 +28,7 @@ export interface StartPostgresOptions {
 }
 
 export interface LocalPostgres {
-  /** `postgres://user:password@127.0.0.1:port/postgres`; holds the password: do not log it. */
+  /** `postgres://user:password@127.0.0.1:port/postgres?sslmode=disable`; holds the password: do not log it. */
   readonly url: string;
   readonly origin: PostgresBinaries['origin'];
   /** Closes connections and stops the server. Safe to call twice. */
@@ -42,6 +42,8 @@ const NICENESS_MAX = 19;
 const IS_LEAVING = /lock file "postmaster\.pid" already exists|pre-existing shared memory block/;
 const LEAVING_MS_MAX = 10_000;
 const LEAVING_STEP_MS = 100;
+/** initdb names its own folder to a shell, within double quotes. */
+const LOST_IN_A_SHELL = /["$`\\]/;
 /** Characters of its log that are looked through for why it ended. */
 const LOG_TAIL_MAX = 4_000;
 
@@ -122,6 +124,7 @@ function reasonOf(output: string): string {
 }
 
 async function createCluster(folder: string, cluster: string, password: string, binaries: PostgresBinaries, identity: Identity, isFast: boolean): Promise<void> {
+  if (LOST_IN_A_SHELL.test(binaries.folder)) throw new StoreError(`Postgres makes no database from ${binaries.folder}: a path with ", $, \` or \\ is too much for it. Move this folder to another path, or set DATABASE_URL.`);
   // Made beside its final place and renamed, so that a crash in the middle leaves nothing half-made.
   const draft = `${cluster}.draft`;
   const passwordFile = join(folder, 'password.draft');
@@ -203,7 +206,8 @@ export async function startPostgres(options: StartPostgresOptions): Promise<Loca
     const { child, port } = await begin();
     const kept = keepRunning({ name: 'Postgres', first: child, begin: async () => (await begin(port)).child, log: log.child({ log_file: logFileOf(folder) }) });
     return {
-      url: `postgres://${USER}:${password}@127.0.0.1:${port}/postgres`,
+      // It has no TLS: a PGSSLMODE that is meant for another database must not ask it for some.
+      url: `postgres://${USER}:${password}@127.0.0.1:${port}/postgres?sslmode=disable`,
       origin: binaries.origin,
       stop: async () => {
         await kept.stop('SIGINT', 10_000);
