@@ -1,5 +1,5 @@
 /** The operator's command line, over the admin API. */
-import { existsSync } from 'node:fs';
+import { loadEnvFile } from '@signalbox/runtime/env-file';
 import { text as readAll } from 'node:stream/consumers';
 import { parseCommand, usageFor, UsageError, type AdminCall } from './commands.js';
 import { baseOf, Refusal, tokenOf } from './door.js';
@@ -89,8 +89,8 @@ function isFailure(answer: Readonly<Record<string, unknown>>, failure: NonNullab
   return !Array.isArray(found) || found.length > 0;
 }
 
-// Read the same .env file as the server.
-if (existsSync('.env')) process.loadEnvFile('.env');
+// The same .env file as the server's.
+const unread = loadEnvFile(process.env);
 // A reader such as `head` may close the pipe early.
 process.stdout.on('error', () => process.exit());
 
@@ -100,6 +100,7 @@ try {
   const words = process.argv.slice(2);
   const help = words.findIndex((word, index) => HELP.has(word) && (index === 0 || word.startsWith('-')));
   if (help >= 0) process.stdout.write(usageFor(help === 0 ? words.slice(1) : words.slice(0, help)));
+  else if (unread !== undefined) throw new Refusal(unread);
   else await run();
 } catch (error) {
   // The message may contain text from the command line or the server.

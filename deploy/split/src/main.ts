@@ -2,12 +2,16 @@
 import { openSplit, type Split } from './split.js';
 import { parseArguments } from './arguments.js';
 import { preferBatches } from './scheduling.js';
+import { loadEnvFile } from '@signalbox/runtime/env-file';
 import { systemClock } from '@signalbox/runtime/clock';
 import { ENDED_BY_CTRL_C, onStopSignals } from '@signalbox/runtime/stop-signals';
 import { tellOperator } from '@signalbox/standalone/tell-operator';
-import { existsSync } from 'node:fs';
 
-if (existsSync('.env')) process.loadEnvFile('.env');
+const unread = loadEnvFile(process.env);
+if (unread !== undefined) {
+  process.stderr.write(`signalbox could not start: ${unread}\n`);
+  process.exit(1);
+}
 
 preferBatches();
 
