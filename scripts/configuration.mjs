@@ -135,7 +135,7 @@ const launchers = [
   { name: 'REDIS_URL', kind: 'text', fallback: 'none', text: 'Only `npm run start:split`, as NATS_URL; absent = as DATABASE_URL.' },
   { name: 'OLLAMA', kind: '`on`, `off`', fallback: '`on`', text: '`off` = an Ollama on its usual port is not looked for. One at OLLAMA_BASE_URL is used in any case.' },
   { name: 'ADMIN_URL', kind: 'URL', fallback: '`http://127.0.0.1:<ADMIN_PORT>`', text: 'Only the admin command line: address of the admin port, if it is elsewhere. ADMIN_TOKEN then has its token.' },
-  { name: 'NODE_EXTRA_CA_CERTS', kind: 'text', fallback: 'none', text: "Node's own: file of further certificate authorities, for providers and stores. Services of `npm run start:split` get it too, and SSL_CERT_FILE and SSL_CERT_DIR." },
+  { name: 'NODE_EXTRA_CA_CERTS', kind: 'text', fallback: 'none', text: "Node's own: file of further certificate authorities, for providers and stores. Set it in the environment: Node has read it before `.env` is. Services of `npm run start:split` get it too, and SSL_CERT_FILE and SSL_CERT_DIR." },
 ];
 
 /** Settings of the migration jobs. */
@@ -155,6 +155,7 @@ Settings are environment variables, read once at start. \`npm start\` and \`npm 
 
 - An empty or blank variable counts as absent.
 - A process with wrong or missing settings prints one line for each and exits with 1. \`npm start\` and \`npm run start:split\` check all of them before anything starts.
+- \`npm start\` and \`npm run start:split\` print a line for each variable that is a letter away from a setting. Any other unknown name is ignored.
 - Whole numbers are decimal digits only. Lists are separated by commas; an entry that does not exist is an error.
 - \`npm start\` and \`npm run start:split\` set addresses and ports between services themselves, and create \`KEY_PEPPER\`, \`SECRETS_KEY\` and \`ADMIN_TOKEN\` in the data folder if they are not set.
 

@@ -36,6 +36,10 @@ test('nothing is said of what is complete, of what has a default, and of what ot
   expect(told({ AWS_REGION: 'eu-central-1', AWS_DEFAULT_REGION: 'x' })).toEqual([]);
 });
 
+test('a variable that is nearly a setting is told, without its value', () => {
+  expect(told({ DATABASE_URI: 'postgres://u:secret@x/y' })).toEqual(['signalbox: DATABASE_URI is set and not used: did you mean DATABASE_URL?']);
+});
+
 test('a store that is set and has nothing to keep here is told', () => {
   const lines: string[] = [];
   tellUnusedStores({ REDIS_URL: 'redis://127.0.0.1:1', NATS_URL: 'nats://127.0.0.1:1', DATABASE_URL: 'postgres://x' }, (line) => void lines.push(line));

@@ -1,4 +1,4 @@
-/** Reports settings of providers and stores that have no effect, by name, at the start. */
+/** Reports settings that have no effect, by name, at the start. */
 import { ConfigError } from '@signalbox/runtime/config';
 import { PRESETS as MESSAGES_PRESETS } from '@signalbox/worker-anthropic/presets';
 import { azureLack } from '@signalbox/worker-azure/config';
@@ -6,6 +6,7 @@ import { bedrockLack } from '@signalbox/worker-bedrock/config';
 import { GOOGLE_PROVIDERS, googleLack } from '@signalbox/worker-google/config';
 import { lackOf, type Lack, type ProviderVariables } from '@signalbox/worker-kit/config';
 import { isPresetId, PRESETS, presetOf } from '@signalbox/worker-openai-compatible/presets';
+import { misspeltSettings } from './misspelt-settings.js';
 import { possibleWorkers, type Environment } from './wanted-workers.js';
 
 const OWN: Readonly<Record<string, ProviderVariables>> = {
@@ -37,7 +38,7 @@ export function tellUnusedStores(environment: Environment, tell: (line: string) 
   for (const name of STORES_OF_THE_SPLIT) if ((environment[name] ?? '').trim() !== '') tell(`signalbox: ${name} is set and not used: npm start counts in its own memory; npm run start:split uses it`);
 }
 
-/** Prints a line for each provider that stays off because its settings are incomplete. Throws a ConfigError if a setting names a provider that does not exist. */
+/** Prints a line for each provider that stays off because its settings are incomplete, and for each variable that looks like a misspelt setting. Throws a ConfigError if a setting names a provider that does not exist. */
 export function checkProviderSettings(environment: Environment, tell: (line: string) => void): void {
   const problems: string[] = [];
   const named = (environment['BYOK_PROVIDERS'] ?? '').split(',').map((part) => part.trim()).filter((part) => part !== '');
@@ -47,4 +48,5 @@ export function checkProviderSettings(environment: Environment, tell: (line: str
   if (!['', 'on', 'off'].includes(environment['OLLAMA'] ?? '')) problems.push('OLLAMA: expected on (it is looked for, the default) or off');
   if (problems.length > 0) throw new ConfigError(problems.join('\n'));
   for (const [provider, { given, missing }] of lackingProviders(environment)) tell(`signalbox: ${provider} stays off: ${given} is set without ${missing}`);
+  for (const [given, meant] of misspeltSettings(environment)) tell(`signalbox: ${given} is set and not used: did you mean ${meant}?`);
 }

@@ -14,6 +14,8 @@ const SETTINGS = {
   worker: ['DRAIN_MS', 'FETCH_ALLOW'],
 } as const;
 
+export const SETTING_NAMES: readonly string[] = Object.values(SETTINGS).flat();
+
 /** The settings of that service that are set, without those of other services. */
 export function serviceSettings(service: keyof typeof SETTINGS, environment: Environment): Readonly<Record<string, string>> {
   return Object.fromEntries(SETTINGS[service].flatMap((name): (readonly [string, string])[] => ((environment[name] ?? '') === '' ? [] : [[name, environment[name] ?? '']])));

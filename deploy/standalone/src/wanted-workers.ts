@@ -87,6 +87,9 @@ function variablesOf(provider: WantedWorker['provider']): readonly string[] {
   return [...credentials, baseUrlVariable];
 }
 
+/** Variables of all providers. */
+export const PROVIDER_VARIABLES: readonly string[] = [...Object.values(VARIABLES).flat(), ...Object.keys(PRESETS).filter(isPresetId).flatMap(variablesOf)];
+
 /** Credential, address and settings of that provider, as far as they are set, for its own worker only. */
 export function providerSettings(provider: WantedWorker['provider'], environment: Environment): Readonly<Record<string, string>> {
   return Object.fromEntries(variablesOf(provider).flatMap((name): (readonly [string, string])[] => ((environment[name] ?? '') === '' ? [] : [[name, environment[name] ?? '']])));

@@ -1,4 +1,5 @@
 /** Strict reading of query parameters: a misspelt filter would otherwise be ignored, and the sums of all keys mistaken for those of one. */
+import { isSlip } from '@signalbox/kernel/slip';
 import type { Request } from 'express';
 
 /** Thrown by readers of the query; answered with 400. */
@@ -17,17 +18,6 @@ export class QueryError extends Error {
 const NAME_MAX = 64;
 
 const wordsOf = (name: string): readonly string[] => name.replaceAll(/(?<=[a-z])(?=[A-Z])/g, '_').toLowerCase().split(/[^a-z]+/).filter((word) => word !== '');
-
-/** True when the names differ by one inserted, missing or changed letter, or by two swapped ones. */
-function isSlip(one: string, other: string): boolean {
-  const most = Math.min(one.length, other.length);
-  let head = 0;
-  while (head < most && one[head] === other[head]) head += 1;
-  let tail = 0;
-  while (tail < most - head && one.at(-1 - tail) === other.at(-1 - tail)) tail += 1;
-  const [left, right] = [one.slice(head, one.length - tail), other.slice(head, other.length - tail)];
-  return Math.max(left.length, right.length) <= 1 || (left.length === 2 && left === [...right].reverse().join(''));
-}
 
 /** The field that is probably meant: `key` for `key_id`, `group_by` for `group` or `groupBy`, `from` for `form`. */
 export function likely(given: string, names: readonly string[]): string | undefined {
