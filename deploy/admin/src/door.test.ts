@@ -1,4 +1,7 @@
 import { expect, test } from '@jest/globals';
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { baseOf, Refusal, tokenOf } from './door.js';
 
 test.each([
@@ -22,4 +25,15 @@ test.each([
 test('a token that no header can hold is refused without being repeated', () => {
   expect(() => tokenOf({ ADMIN_TOKEN: 'two\nlines' })).toThrow(new Refusal('ADMIN_TOKEN: must be one line of printable ASCII, without a line break or a blank at its ends.'));
   expect(tokenOf({ ADMIN_TOKEN: 'a token' })).toBe('a token');
+});
+
+test('a token that is there and cannot be read is not told as one that is missing', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'signalbox-door-'));
+  try {
+    expect(() => tokenOf({ DATA_DIR: folder })).toThrow(new Refusal('No admin token: set ADMIN_TOKEN, or DATA_DIR to where the server keeps its own.'));
+    mkdirSync(join(folder, 'admin-token'));
+    expect(() => tokenOf({ DATA_DIR: folder })).toThrow(new Refusal(`${folder}/admin-token cannot be read (EISDIR): run this as the user of the server, or set ADMIN_TOKEN.`));
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
 });

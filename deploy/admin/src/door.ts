@@ -18,8 +18,10 @@ export function tokenOf(environment: Environment): string {
   let token = given;
   try {
     token ??= readFileSync(file, 'utf8').trim();
-  } catch {
-    throw new Refusal('No admin token: set ADMIN_TOKEN, or DATA_DIR to where the server keeps its own.');
+  } catch (error) {
+    const code = typeof error === 'object' && error !== null && 'code' in error ? String(error.code) : 'unknown';
+    if (code === 'ENOENT') throw new Refusal('No admin token: set ADMIN_TOKEN, or DATA_DIR to where the server keeps its own.');
+    throw new Refusal(`${file} cannot be read (${code}): run this as the user of the server, or set ADMIN_TOKEN.`);
   }
   if (!TOKEN.test(token)) throw new Refusal(`${given === undefined ? file : 'ADMIN_TOKEN'}: must be one line of printable ASCII, without a line break or a blank at its ends.`);
   return token;
