@@ -155,7 +155,7 @@ Settings are environment variables, read once at start. \`npm start\` and \`npm 
 
 - An empty or blank variable counts as absent.
 - A process with wrong or missing settings prints one line for each and exits with 1. \`npm start\` and \`npm run start:split\` check all of them before anything starts.
-- \`npm start\` and \`npm run start:split\` print a line for each variable that is a letter away from a setting. Any other unknown name is ignored.
+- \`npm start\` and \`npm run start:split\` print a line for each variable that is a letter away from a setting, or has LiteLLM's name of it. Any other unknown name is ignored.
 - Whole numbers are decimal digits only. Lists are separated by commas; an entry that does not exist is an error.
 - \`npm start\` and \`npm run start:split\` set addresses and ports between services themselves, and create \`KEY_PEPPER\`, \`SECRETS_KEY\` and \`ADMIN_TOKEN\` in the data folder if they are not set.
 

@@ -12,6 +12,12 @@ test.each([
   ['PLUGIN_OFF', 'PLUGINS_OFF'],
   ['ZDR_AGREEMENT', 'ZDR_AGREEMENTS'],
   ['SANDBOX_NETWORK_FENSE', 'SANDBOX_NETWORK_FENCE'],
+  // LiteLLM's: prompts that were to go to an own address would go to the provider.
+  ['OPENAI_API_BASE', 'OPENAI_BASE_URL'],
+  ['AZURE_API_BASE', 'AZURE_BASE_URL'],
+  ['HOSTED_VLLM_API_BASE', 'VLLM_BASE_URL'],
+  ['TOGETHERAI_API_KEY', 'TOGETHER_API_KEY'],
+  ['VERTEXAI_PROJECT', 'GOOGLE_VERTEX_PROJECT'],
 ])('%s is told to be %s, without its value', (given, meant) => {
   expect(misspeltSettings({ [given]: 'sk-secret' })).toEqual([[given, meant]]);
   // Platforms give both; and an empty variable is none.
