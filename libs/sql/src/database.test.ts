@@ -238,3 +238,12 @@ test('such a run that cannot work says what is wrong', async () => {
   await expect(runSchemaJob(plan, { DATABASE_URL: url, SERVICE_ROLE: 'Robert"; drop' })).rejects.toThrow(/^SERVICE_ROLE: must be the name of a role$/);
   await expect(runSchemaJob(plan, { DATABASE_URL: url.replace(/:[^:@]*@/, ':wrong@') })).rejects.toMatchObject({ code: 'store_unavailable' });
 });
+
+test('a user who may not make the schema is told so, by the setting that names the user', async () => {
+  for (const text of ['drop role if exists newcomer', "create role newcomer login password 'n'"]) await sql.raw(text).execute(open().db);
+  const address = Object.assign(new URL(url), { username: 'newcomer', password: 'n' }).href;
+  const plan: SchemaPlan = { schema: 'unmade', migrations };
+  const told = /^DATABASE_URL: its user may not make the schema unmade \(permission denied for database [\w-]+\): give it CREATE/;
+  await expect(readySchema(open(address).db, plan, 'on')).rejects.toThrow(told);
+  await expect(runSchemaJob(plan, { DATABASE_URL: address })).rejects.toThrow(told);
+});

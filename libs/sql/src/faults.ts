@@ -11,7 +11,7 @@ const READ_ONLY = '25006';
 const IDLE_ENDED = '25P03';
 
 /** Those that somebody meets who starts a service for the first time. */
-const REASONS: Readonly<Record<string, string>> = { '28P01': 'wrong user or password, ', '28000': 'this user may not connect, ', '3D000': 'no such database, ', '53100': 'its disk is full, ', '53300': 'too many connections, ' };
+const REASONS: Readonly<Record<string, string>> = { '28P01': 'wrong user or password, ', '28000': 'this user may not connect, ', '3D000': 'no such database, ', [READ_ONLY]: 'it is read-only, ', '53100': 'its disk is full, ', '53300': 'too many connections, ' };
 
 /** The driver's words, which have no code. */
 const WITHOUT_TLS = 'The server does not support SSL connections';

@@ -4,6 +4,7 @@ import { silentLog } from '@signalbox/runtime/log';
 import { loadSchemaJobConfig } from '@signalbox/runtime/schema-job';
 import { sql, type Kysely } from 'kysely';
 import { openDatabase } from './database.js';
+import { sqlStateOf } from './faults.js';
 import { migrate, missingMigrations, type Migration } from './migrate.js';
 
 export interface SchemaPlan {
@@ -14,10 +15,24 @@ export interface SchemaPlan {
   readonly appendOnly?: readonly string[];
 }
 
-/** Before a service uses its schema. With `off` it only looks: rejects with a ConfigError when the schema is older than this build. */
-export async function readySchema<Schema>(db: Kysely<Schema>, { schema, migrations }: SchemaPlan, migrateOnStart: 'on' | 'off'): Promise<void> {
+/** SQLSTATE of a right that the user of the database lacks. */
+const NO_RIGHT = '42501';
+
+/** `migrate`, whose user may be one that reads and writes rows only: rejects with a ConfigError then. */
+async function migrateAsOwner<Schema>(db: Kysely<Schema>, { schema, migrations }: SchemaPlan): Promise<readonly string[]> {
+  try {
+    return await migrate(db, migrations, { schema });
+  } catch (error) {
+    if (!(error instanceof Error) || sqlStateOf(error) !== NO_RIGHT) throw error;
+    throw new ConfigError(`DATABASE_URL: its user may not make the schema ${schema} (${error.message}): give it CREATE on the database and what is in the schema, or name the user who owns them.`, { cause: error });
+  }
+}
+
+/** Before a service uses its schema. Rejects with a ConfigError when it may not make it, and with `off`, when it only looks, when the schema is older than this build. */
+export async function readySchema<Schema>(db: Kysely<Schema>, plan: SchemaPlan, migrateOnStart: 'on' | 'off'): Promise<void> {
+  const { schema, migrations } = plan;
   if (migrateOnStart === 'on') {
-    await migrate(db, migrations, { schema });
+    await migrateAsOwner(db, plan);
     return;
   }
   const missing = await missingMigrations(db, migrations, { schema });
@@ -46,7 +61,7 @@ export async function runSchemaJob(plan: SchemaPlan, environment: Environment): 
   const { DATABASE_URL: url, SERVICE_ROLE: role } = loadSchemaJobConfig(environment);
   const { db, close } = openDatabase<unknown>({ url, poolMax: 1, log: silentLog, statementTimeoutMs: STATEMENT_TIMEOUT_MS, schema: plan.schema });
   try {
-    const applied = await migrate(db, plan.migrations, { schema: plan.schema });
+    const applied = await migrateAsOwner(db, plan);
     if (role !== undefined) await grant(db, plan, role);
     return applied;
   } finally {
