@@ -157,8 +157,19 @@ export function createRedisStore(options: RedisStoreOptions): QuotaStore {
       throw new Fault('quota_unavailable', 'redis did not answer', { cause: error });
     }
   };
+  /** The eviction policy last warned of. */
+  let toldPolicy = '';
+  /** Warns of a Redis that deletes keys when its memory is full: holds and sums would be lost one by one, unlike a lost Redis, which is noticed. Read from INFO, since hosts often refuse CONFIG. */
+  const warnOfEviction = (info: string): void => {
+    const policy = /^maxmemory_policy:(\S+)/m.exec(info)?.[1] ?? 'noeviction';
+    const bytes = Number(/^maxmemory:(\d+)/m.exec(info)?.[1] ?? 0);
+    if (policy === 'noeviction' || bytes === 0 || policy === toldPolicy) return;
+    toldPolicy = policy;
+    log.error('Redis may delete counters of money when its memory is full, so that accounts exceed their caps: set its maxmemory-policy to noeviction.', { policy, maxmemory_bytes: bytes });
+  };
   const greet = async (): Promise<void> => {
     const info = await silence.within(redis.info('server'));
+    warnOfEviction(await silence.within(redis.info('memory')));
     for (const text of Object.values(SCRIPTS)) await silence.within(redis.script('LOAD', text));
     const found = /run_id:(\S+)/.exec(info)?.[1] ?? 'unnamed';
     life = await readLife(found);
