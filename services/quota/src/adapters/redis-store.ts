@@ -9,10 +9,12 @@ import type { Bucket } from '@signalbox/ledger-core/buckets';
 import { periodsAt, type PeriodKind } from '@signalbox/ledger-core/periods';
 import { NO_GROWTH } from '@signalbox/ledger-core/rebuild';
 import type { Log } from '@signalbox/runtime/log';
+import { rareWarning } from '@signalbox/runtime/rare-warning';
 import { Redis } from 'ioredis';
 import type { QuotaStore } from '../domain/ports.js';
 import type { QuotaMetrics } from '../metrics.js';
 import { createGather, type ScriptCall, type ScriptResult } from './gather.js';
+import { readInfo } from './redis-info.js';
 import { createSharedRide } from './shared-ride.js';
 import { EPOCH_KEY, SCRIPTS, type RequestScript, type ScriptName } from './scripts.js';
 import { createSilence, isReply } from './silence.js';
@@ -67,6 +69,9 @@ function wordsOf(trouble: string): string {
   return `did not answer${trouble === '' ? '' : ` (${trouble})`}`;
 }
 
+/** Redis' word for why it refused, such as OOM or MISCONF. */
+const codeOf = (error: unknown): string => /^[A-Z]{2,20}\b/.exec(error instanceof Error ? error.message : '')?.[0] ?? 'unknown';
+
 /** Index of the first line with figures of the rate. */
 const RATE_LINE = 11;
 const NO_ROOM = { charge: undefined, tokens: undefined } as const;
@@ -113,6 +118,8 @@ function readAdmission(lines: readonly string[]): AdmitAnswer {
 /** Creation never throws; connects at `start`, and reconnects without limit. */
 export function createRedisStore(options: RedisStoreOptions): QuotaStore {
   const { clock, log, metrics, periodSeconds, fixedNowMs = () => 0 } = options;
+  /** Connections in a row on which Redis could not be used. */
+  let refusedGreetings = 0;
   const redis = new Redis(options.url, {
     lazyConnect: true,
     connectTimeout: 2_000,
@@ -120,7 +127,9 @@ export function createRedisStore(options: RedisStoreOptions): QuotaStore {
     maxRetriesPerRequest: 0,
     enableOfflineQueue: false,
     autoResendUnfulfilledCommands: false,
-    retryStrategy: (times) => Math.min(50 * times, RECONNECT_MS_MAX),
+    retryStrategy: (times) => Math.min(50 * (times + refusedGreetings), RECONNECT_MS_MAX),
+    // A Redis that became a replica keeps its connections: its name leads to the new primary.
+    reconnectOnError: ({ message }) => /\bREADONLY\b/.test(message),
   });
   const hashes = new Map(Object.entries(SCRIPTS).map(([name, text]) => [name, createHash('sha1').update(text).digest('hex')])); // kept: by script.
   const lengthMs = String((periodSeconds ?? 0) * 1_000);
@@ -157,29 +166,31 @@ export function createRedisStore(options: RedisStoreOptions): QuotaStore {
       throw new Fault('quota_unavailable', 'redis did not answer', { cause: error });
     }
   };
-  /** The eviction policy last warned of. */
+  /** The eviction policy last told. */
   let toldPolicy = '';
-  /** Warns of a Redis that deletes keys when its memory is full: holds and sums would be lost one by one, unlike a lost Redis, which is noticed. Read from INFO, since hosts often refuse CONFIG. */
-  const warnOfEviction = (info: string): void => {
-    const policy = /^maxmemory_policy:(\S+)/m.exec(info)?.[1] ?? 'noeviction';
-    const bytes = Number(/^maxmemory:(\d+)/m.exec(info)?.[1] ?? 0);
-    if (policy === 'noeviction' || bytes === 0 || policy === toldPolicy) return;
-    toldPolicy = policy;
-    log.error('Redis may delete counters of money when its memory is full, so that accounts exceed their caps: set its maxmemory-policy to noeviction.', { policy, maxmemory_bytes: bytes });
-  };
   const greet = async (): Promise<void> => {
-    const info = await silence.within(redis.info('server'));
-    warnOfEviction(await silence.within(redis.info('memory')));
+    const { runId, isReplica, eviction } = readInfo(await silence.within(redis.info()));
+    if (isReplica) throw new Fault('quota_unavailable', 'Redis at REDIS_URL is a read-only replica.');
+    // Counters would be lost one by one, which nothing notices, unlike a Redis that is lost.
+    if (eviction !== undefined && eviction.policy !== toldPolicy) log.error('Redis may delete counters of money when its memory is full, so that accounts exceed their caps: set its maxmemory-policy to noeviction.', { policy: eviction.policy, maxmemory_bytes: eviction.bytes });
+    toldPolicy = eviction?.policy ?? '';
     for (const text of Object.values(SCRIPTS)) await silence.within(redis.script('LOAD', text));
-    const found = /run_id:(\S+)/.exec(info)?.[1] ?? 'unnamed';
-    life = await readLife(found);
-    run = found;
+    life = await readLife(runId);
+    run = runId;
   };
+  let greeting = Promise.resolve();
   redis.on('ready', () => {
-    greet().catch((error: unknown) => {
-      log.error('The scripts could not be loaded into Redis.', {}, error);
-      redis.disconnect(true);
-    });
+    greeting = greet();
+    greeting.then(
+      () => {
+        refusedGreetings = 0;
+      },
+      (error: unknown) => {
+        if (refusedGreetings === 0) log.error('This Redis cannot be used; it is asked again until it can.', error instanceof Fault ? { reason: error.message } : {}, error);
+        refusedGreetings += 1;
+        redis.disconnect(true);
+      },
+    );
   });
 
   const argsOf = ({ accountId, args }: ScriptCall): readonly string[] => {
@@ -227,6 +238,7 @@ export function createRedisStore(options: RedisStoreOptions): QuotaStore {
     if (first !== undefined && 'error' in first && !results.some((result) => 'answer' in result || isReply(result.error))) throw first.error;
   };
   const gather = createGather({ send, within: (trip, size) => silence.within(wordOf(trip), size * WORK_MS) });
+  const warnOfRefusal = rareWarning(log, clock, 'Redis refuses commands: accounts with limits get 503.');
   const timed = async (work: () => Promise<unknown>): Promise<unknown> => {
     const startMs = clock.monotonicMs();
     if (run === '' || silence.isSilent()) throw new Fault('quota_unavailable', 'redis is away');
@@ -236,6 +248,7 @@ export function createRedisStore(options: RedisStoreOptions): QuotaStore {
       return answer;
     } catch (error) {
       metrics.storeFailed();
+      if (isReply(error)) warnOfRefusal({ code: codeOf(error) });
       throw new Fault('quota_unavailable', 'redis did not answer', { cause: error });
     }
   };
@@ -275,7 +288,7 @@ export function createRedisStore(options: RedisStoreOptions): QuotaStore {
       await new Promise<void>((resolve, reject) => {
         redis.connect().then(resolve, () => reject(new Fault('quota_unavailable', `Redis at REDIS_URL ${wordsOf(trouble)}.`)));
       });
-      if (run === '') await greet();
+      await greeting;
     },
     stop: () => {
       redis.disconnect();
