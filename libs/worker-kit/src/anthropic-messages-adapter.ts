@@ -39,14 +39,14 @@ export function createAnthropicMessagesAdapter({ provider, baseUrl, quirks, auth
   return {
     provider,
     origin: url.origin,
-    compose: (request, secret, onLeave) => {
+    compose: (request, secret, caller) => {
       let betas: readonly string[] = [];
       const draft = (): MessagesDraft => {
         const drafted = draftMessages(request, quirks);
         betas = drafted.betas;
         return drafted;
       };
-      return media.compose(request, draft, FETCHED_TYPES, (body) => ({ path: pathOf(request), headers: headersOf(request.stream, betas, secret), body }), onLeave);
+      return media.compose(request, draft, FETCHED_TYPES, (body) => ({ path: pathOf(request), headers: headersOf(request.stream, betas, secret), body }), caller);
     },
     createTransducer: (request) => createMessagesTransducer(seedOf(request.requestId), mayUnwrap(request), quirks.thoughtFormat, quirks.refusesForFree),
     readAnswer: (body, request) => readMessagesAnswer(body, seedOf(request.requestId), mayUnwrap(request), quirks.thoughtFormat, quirks.refusesForFree),

@@ -3,6 +3,7 @@ import type { DispatchRequest__Output } from '@signalbox/contracts/worker';
 import { Fault } from '@signalbox/kernel/fault';
 import { systemClock } from '@signalbox/runtime/clock';
 import { bodiesBytesMax, createBodiesInWork, type BodiesInWork } from './bodies-in-work.js';
+import { createOpenAiChatAdapter } from './openai-chat-adapter.js';
 import { requestOf, startDispatchRig, text, UNSENDABLE, USAGE, type DispatchRig } from './testing/dispatch-rig.js';
 
 const MIB = 1_048_576;
@@ -21,12 +22,12 @@ const large = (bytes: number, over: Partial<DispatchRequest__Output> = {}): Disp
   requestOf({ requestId: `chatcmpl-${String(bytes)}`, stream: false, clientStream: false, fields: [{ name: 'messages', value: Buffer.from(JSON.stringify([{ role: 'user', content: 'x'.repeat(bytes) }])) }], ...over });
 
 test('a body without room beside the others is refused before anything is journaled or sent; a body that is alone, and small ones, always have room', async () => {
-  const leave = bodies.enter(MIB / 2);
+  const room = bodies.enter(MIB / 2, 'acct_other');
   await expect(rig.run(large(0.6 * MIB))).rejects.toMatchObject({ code: 'overloaded' });
   expect([rig.log, rig.provider.requests.length, bodies.bytes()]).toEqual([[], 0, MIB / 2]);
   rig.provider.enqueue(ANSWER, ANSWER);
   expect((await rig.run(large(10_000))).at(-1)).toMatchObject({ end: {} });
-  leave();
+  room.leave();
   expect((await rig.run(large(3 * MIB))).at(-1)).toMatchObject({ end: {} });
   expect(bodies.bytes()).toBe(0);
 });
@@ -46,6 +47,45 @@ test.each<[string, (body: DispatchRequest__Output) => Promise<unknown>, Partial<
   expect(bodies.bytes()).toBeGreaterThan(0.6 * MIB);
   await running;
   expect(bodies.bytes()).toBe(0);
+});
+
+test('files that are fetched for a request count with the bodies until it ends; one account has half of the room for them', () => {
+  const first = bodies.enter(0, 'acct_a');
+  first.grow(400_000);
+  const second = bodies.enter(0, 'acct_a');
+  expect(() => second.grow(200_000)).toThrow('overloaded');
+  const other = bodies.enter(0, 'acct_b');
+  other.grow(400_000);
+  expect(() => bodies.enter(0, 'acct_c').grow(300_000)).toThrow('overloaded');
+  expect(() => bodies.enter(300_000, 'acct_c')).toThrow('overloaded');
+  // Small files always have room, as small bodies do.
+  other.grow(65_536);
+  expect(bodies.bytes()).toBe(800_000);
+  first.leave();
+  second.grow(200_000);
+  for (const room of [second, other]) room.leave();
+  expect(bodies.bytes()).toBe(0);
+  // One that is alone always has room.
+  const alone = bodies.enter(MIB / 2, 'acct_a');
+  alone.grow(3 * MIB);
+  alone.leave();
+  expect(bodies.bytes()).toBe(0);
+});
+
+test('a file that the adapter fetched is counted until the attempt ends', async () => {
+  const seen: number[] = [];
+  rig.provider.enqueue(ANSWER);
+  const adapter = createOpenAiChatAdapter({ provider: 'fake', baseUrl: rig.provider.baseUrl });
+  rig.use(systemClock, {
+    bodies,
+    adapter: { ...adapter, compose: (request, secret, caller) => {
+      caller?.grow(MIB / 2);
+      seen.push(bodies.bytes());
+      return adapter.compose(request, secret, caller);
+    } },
+  });
+  expect((await rig.run(large(10_000))).at(-1)).toMatchObject({ end: {} });
+  expect([seen, bodies.bytes()]).toEqual([[MIB / 2], 0]);
 });
 
 test('the room follows from the memory of the process, and has a bound', () => {

@@ -1,20 +1,26 @@
-/** Limits the memory of large request bodies: they are outside the JavaScript heap, and many edges may send theirs to one worker. */
+/** Limits the memory of large request bodies, with the files fetched for them: many edges may send theirs to one worker. */
 import { Fault } from '@signalbox/kernel/fault';
 import { totalmem } from 'node:os';
 
-/** Bodies up to this size are not counted: even many of them take little memory. */
+/** Bodies and files up to this size are not counted: even many of them take little memory. */
 const SMALL_BYTES = 65_536;
 const ROOM_BYTES_MAX = 1_024 * 1_024 * 1_024;
 /** Share of the memory that this process may use. A body exists as received and as sent on, and once or twice more while it is rewritten. */
 const ROOM_SHARE = 1 / 6;
 
-export interface BodiesInWork {
-  /** Reserves room for a body of `bytes` and returns the function that frees it, to be called once. Throws Fault `overloaded` when there is no room beside the other bodies; a body that is alone always has room. */
-  enter(bytes: number): () => void;
-  bytes(): number;
+/** The room of one request. */
+export interface Room {
+  /** Reserves room for `bytes` more, which were fetched for the request. Throws Fault `overloaded` when there is no room beside the other bodies, or when the account has half of all room for what was fetched; a request that is alone always has room. */
+  grow(bytes: number): void;
+  /** Frees all of it; to be called once. */
+  leave(): void;
 }
 
-const NOTHING = (): void => undefined;
+export interface BodiesInWork {
+  /** Reserves room for a body of `bytes`. Throws Fault `overloaded` when there is no room beside the other bodies; a body that is alone always has room. */
+  enter(bytes: number, accountId: string): Room;
+  bytes(): number;
+}
 
 /** Total bytes of large bodies that this process may work on at once. */
 export function bodiesBytesMax(memoryBytes = Math.min(totalmem(), process.constrainedMemory() || Infinity)): number {
@@ -23,13 +29,31 @@ export function bodiesBytesMax(memoryBytes = Math.min(totalmem(), process.constr
 
 export function createBodiesInWork(bytesMax: number): BodiesInWork {
   let total = 0;
+  /** Bytes fetched for requests of each account. */
+  const fetched = new Map<string, number>(); // kept: of requests with files by URL; ids and numbers.
   return {
-    enter: (bytes) => {
-      if (bytes <= SMALL_BYTES) return NOTHING;
-      if (total > 0 && total + bytes > bytesMax) throw new Fault('overloaded', 'too many large bodies are in work');
-      total += bytes;
-      return () => {
-        total -= bytes;
+    enter: (bytes, accountId) => {
+      if (bytes > SMALL_BYTES && total > 0 && total + bytes > bytesMax) throw new Fault('overloaded', 'too many large bodies are in work');
+      let own = bytes > SMALL_BYTES ? bytes : 0;
+      let ownFetched = 0;
+      total += own;
+      return {
+        grow: (more) => {
+          if (more <= SMALL_BYTES) return;
+          const ofAccount = (fetched.get(accountId) ?? 0) + more;
+          if (total > own && (total + more > bytesMax || ofAccount > bytesMax / 2)) throw new Fault('overloaded', 'too many large files are in work');
+          total += more;
+          own += more;
+          ownFetched += more;
+          fetched.set(accountId, ofAccount);
+        },
+        leave: () => {
+          total -= own;
+          if (ownFetched === 0) return;
+          const left = (fetched.get(accountId) ?? 0) - ownFetched;
+          if (left > 0) fetched.set(accountId, left);
+          else fetched.delete(accountId);
+        },
       };
     },
     bytes: () => total,

@@ -9,7 +9,7 @@ import type { Log } from '@signalbox/runtime/log';
 import { rareWarning } from '@signalbox/runtime/rare-warning';
 import { failure, type Failure } from '@signalbox/wires/canonical';
 import type { Ending } from './attempt.js';
-import { bodiesBytesMax, createBodiesInWork, type BodiesInWork } from './bodies-in-work.js';
+import { bodiesBytesMax, createBodiesInWork, type BodiesInWork, type Room } from './bodies-in-work.js';
 import { BYTES_PER_TOKEN, cardsAt, chargeOf, isDear, type Charge, type Seen } from './charge.js';
 import { Conversation, type Drains } from './conversation.js';
 import type { CredentialPool } from './credentials.js';
@@ -25,7 +25,7 @@ import type { Observations } from './observations.js';
 import type { OwnCredential, OwnCredentials } from './own-credentials.js';
 import { poolAfterLimit, poolAfterRefusal, poolAfterTooLarge, type PoolState } from './pool-state.js';
 import { Probe } from './probe.js';
-import type { Composed, OnLeave, ProviderAdapter, UpstreamRequest } from './provider.js';
+import type { Composed, Caller, ProviderAdapter, UpstreamRequest } from './provider.js';
 import { endedAttributes, nameSpan } from './span.js';
 import type { Place, Upstream } from './upstream.js';
 
@@ -211,7 +211,7 @@ export function createDispatcher(options: DispatchOptions): Dispatcher {
     });
   };
 
-  const run = async (request: DispatchRequest__Output, call: CallInfo, emit: Emitter<DispatchEvent>): Promise<void> => {
+  const run = async (request: DispatchRequest__Output, call: CallInfo, emit: Emitter<DispatchEvent>, room: Room): Promise<void> => {
     const terms = readTerms(request);
     const { span } = call;
     if (span !== undefined) nameSpan(span, request);
@@ -228,22 +228,25 @@ export function createDispatcher(options: DispatchOptions): Dispatcher {
       return;
     }
     try {
-      await ask({ request, call, emit, terms, own, credentials, adapter, credential: taken.credential });
+      await ask({ request, call, emit, terms, own, credentials, adapter, credential: taken.credential }, room);
     } finally {
       credentials.release(taken.credential);
     }
   };
 
   /** Composes the request, and sends it unless the breaker is open. */
-  const ask = async (asking: Asking): Promise<void> => {
+  const ask = async (asking: Asking, room: Room): Promise<void> => {
     const { request, call, emit, own, adapter, credential } = asking;
     let hasLeft = false;
-    const onLeave: OnLeave = (listener) =>
-      call.onAbort(() => {
-        hasLeft = true;
-        listener();
-      });
-    const composing = isLarge(request) ? othersTurn().then(() => adapter.compose(request, credential.secret, onLeave)) : adapter.compose(request, credential.secret, onLeave);
+    const caller: Caller = {
+      onLeave: (listener) =>
+        call.onAbort(() => {
+          hasLeft = true;
+          listener();
+        }),
+      grow: (bytes) => room.grow(bytes),
+    };
+    const composing = isLarge(request) ? othersTurn().then(() => adapter.compose(request, credential.secret, caller)) : adapter.compose(request, credential.secret, caller);
     const composed = composing instanceof Promise ? await composing : composing;
     const upstreamRequest = hasLeft ? UNSENT : guarded(composed, asking);
     if ('class' in upstreamRequest) {
@@ -313,13 +316,13 @@ export function createDispatcher(options: DispatchOptions): Dispatcher {
 
   return {
     dispatch: async (request, call, emit) => {
-      const leave = bodies.enter(fieldBytes(request));
+      const room = bodies.enter(fieldBytes(request), request.accountId);
       inFlight += 1;
       metrics.inFlight(inFlight);
       try {
-        await run(request, call, emit);
+        await run(request, call, emit, room);
       } finally {
-        leave();
+        room.leave();
         inFlight -= 1;
         metrics.inFlight(inFlight);
         if (inFlight === 0) {

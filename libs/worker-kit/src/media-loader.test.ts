@@ -1,4 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
+import { Fault } from '@signalbox/kernel/fault';
 import type { Fetched, FetchFile } from '@signalbox/net-guard/fetcher';
 import { refusal } from '@signalbox/net-guard/refusal';
 import type { FetchedMedia, MediaReference } from '@signalbox/wires/media';
@@ -10,6 +11,7 @@ const reference = (at: number): MediaReference => ({ url: `https://x.test/${Stri
 const draft = (count: number): Draft => ({ media: Array.from({ length: count }, (_, at) => reference(at)), body: (fetched: FetchedMedia) => Buffer.from(JSON.stringify([...fetched])) });
 const found: Fetched = { ok: true, bytes: Buffer.from('png'), mediaType: 'image/png' };
 const of = (accountId: string) => ({ accountId, fields: [] });
+const roomy = { onLeave: () => undefined, grow: () => undefined };
 const never: FetchFile = () => Promise.reject(new Error('fetched'));
 
 describe('media loader', () => {
@@ -83,9 +85,7 @@ describe('media loader', () => {
     const loader = createMediaLoader(() => new Promise((resolve) => answers.push(resolve)));
     const settled = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
     let leave: () => void = () => undefined;
-    const gone = loader.compose(of('a'), () => draft(16), TYPES, String, (listener) => {
-      leave = listener;
-    });
+    const gone = loader.compose(of('a'), () => draft(16), TYPES, String, { ...roomy, onLeave: (listener) => (leave = listener) });
     const staying = loader.compose(of('a'), () => draft(1), TYPES, String);
     await settled();
     leave();
@@ -97,8 +97,38 @@ describe('media loader', () => {
     expect(String(await staying)).toContain('cG5n');
     expect(answers).toHaveLength(7);
     // A caller that left before its fetch was queued.
-    expect(await loader.compose(of('a'), () => draft(1), TYPES, String, (listener) => listener())).toMatchObject({ class: 'DISCONNECTED' });
+    expect(await loader.compose(of('a'), () => draft(1), TYPES, String, { ...roomy, onLeave: (listener) => listener() })).toMatchObject({ class: 'DISCONNECTED' });
     expect(answers).toHaveLength(7);
+  });
+
+  const ofMib = (mib: number): Fetched => ({ ok: true, bytes: Buffer.alloc(mib * 1_048_576), mediaType: 'image/png' });
+
+  test('the files of one request have a limit together, and what still waits behind it is not fetched', async () => {
+    const asked: string[] = [];
+    const loader = createMediaLoader((url) => {
+      asked.push(url);
+      return Promise.resolve(ofMib(8));
+    });
+    expect(await loader.compose(of('a'), () => draft(3), TYPES, (body) => body.length)).toBeGreaterThan(33_554_432);
+    expect(await loader.compose(of('a'), () => draft(16), TYPES, String)).toMatchObject({ class: 'BAD_REQUEST', publicParam: 'messages.[3]', publicMessage: 'The files that one request links to may have at most 24 MiB together.' });
+    expect(asked.length).toBeLessThan(3 + 16);
+  });
+
+  test('room is reserved for each file as it arrives; without room the request is overloaded, not at fault, and nothing further is fetched', async () => {
+    const reserved: number[] = [];
+    const asked: string[] = [];
+    const loader = createMediaLoader((url) => {
+      asked.push(url);
+      return Promise.resolve(ofMib(3));
+    });
+    const grow = (bytes: number): void => {
+      if (reserved.length === 2) throw new Fault('overloaded', 'no room');
+      reserved.push(bytes);
+    };
+    await loader.compose(of('a'), () => draft(2), TYPES, String, { ...roomy, grow });
+    expect(reserved).toEqual([4_194_304, 4_194_304]);
+    await expect(Promise.resolve(loader.compose(of('a'), () => draft(16), TYPES, String, { ...roomy, grow }))).rejects.toMatchObject({ code: 'overloaded' });
+    expect(asked.length).toBeLessThan(2 + 16);
   });
 
   test('slow URLs of one account do not block other accounts', async () => {

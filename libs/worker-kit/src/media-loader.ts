@@ -10,7 +10,7 @@ import { failure, type Failure } from '@signalbox/wires/canonical';
 import type { FetchedMedia, Media, MediaKind, MediaReference } from '@signalbox/wires/media';
 import { badInput, Unsendable } from '@signalbox/wires/unsendable';
 import { isLarge, othersTurn } from './large-request.js';
-import type { OnLeave } from './provider.js';
+import type { Caller } from './provider.js';
 
 /** A request that is composed except for its files. */
 export interface Draft {
@@ -29,13 +29,15 @@ export interface MediaLoader {
   /**
    * Returns what `send` makes of the body, or why the request cannot be sent. It is a promise only if files have to be fetched
    * or the request is large; others then get a turn between reading and writing it. `draft` may throw Unsendable. Rejects with
-   * a Fault `overloaded` if a host name could not be looked up, which is not the client's fault. Once the caller has left, no
-   * further file is fetched, and the result is some failure.
+   * a Fault `overloaded` if a host name could not be looked up or there is no room for the files, which is not the client's fault.
+   * Once the caller has left, no further file is fetched, and the result is some failure.
    */
-  compose<Sent>(request: LoadedRequest, draft: () => Draft, mediaTypes: MediaTypes, send: (body: Buffer) => Sent, onLeave?: OnLeave): Sent | Failure | Promise<Sent | Failure>;
+  compose<Sent>(request: LoadedRequest, draft: () => Draft, mediaTypes: MediaTypes, send: (body: Buffer) => Sent, caller?: Caller): Sent | Failure | Promise<Sent | Failure>;
 }
 
 const FILE_BYTES_MAX = 8_388_608;
+/** All files of one request, of which four thirds are sent in base64: 32 MiB, which is more than most providers take. */
+const FILES_BYTES_MAX = 25_165_824;
 const FILES_MAX = 16;
 /** For one file, with redirects and until the last byte. */
 const FETCH_MS = 10_000;
@@ -47,9 +49,11 @@ const NOTHING: FetchedMedia = new Map();
 /** The failure after the caller left; nobody receives it. */
 const left = (): Unsendable => new Unsendable(failure('DISCONNECTED', false));
 
-/** The caller that waits for a request's files. */
-interface Caller {
-  hasLeft: boolean;
+/** The files of one request on their way. */
+interface Loading {
+  bytes: number;
+  /** True once nobody needs the rest: the caller left, or a file was refused. */
+  isOver: boolean;
   readonly leaving: (() => void)[];
 }
 
@@ -72,8 +76,8 @@ export function createMediaLoader(fetchFile: FetchFile): MediaLoader {
     if (now === 0) fetching.delete(accountId);
     else fetching.set(accountId, now);
   };
-  const turn = (accountId: string, caller: Caller): Promise<void> => {
-    if (caller.hasLeft) return Promise.reject(left());
+  const turn = (accountId: string, loading: Loading): Promise<void> => {
+    if (loading.isOver) return Promise.reject(left());
     if (total < FETCHES_MAX && fetchesOf(accountId) < FETCHES_OF_ACCOUNT_MAX) {
       count(accountId, 1);
       return Promise.resolve();
@@ -82,7 +86,7 @@ export function createMediaLoader(fetchFile: FetchFile): MediaLoader {
       const place = { accountId, go: resolve };
       waiting.add(place);
       // A waiting fetch holds the whole request in memory; those whose clients have left must not pile up.
-      caller.leaving.push(() => {
+      loading.leaving.push(() => {
         if (waiting.delete(place)) reject(left());
       });
     });
@@ -98,36 +102,51 @@ export function createMediaLoader(fetchFile: FetchFile): MediaLoader {
     next.go();
   };
 
-  const load = async (accountId: string, { url, kind, param }: MediaReference, mediaTypes: MediaTypes, caller: Caller): Promise<Media> => {
-    await turn(accountId, caller);
+  const load = async (accountId: string, { url, kind, param }: MediaReference, mediaTypes: MediaTypes, loading: Loading, caller: Caller | undefined): Promise<Media> => {
+    await turn(accountId, loading);
     try {
+      if (loading.isOver) throw left();
       const file = await fetchFile(url, { bytesMax: FILE_BYTES_MAX, timeoutMs: FETCH_MS, mediaTypes: mediaTypes[kind] });
       // Not the URL's fault: another replica or another provider may succeed.
       if (!file.ok && isOurs(file.refusal)) throw new Fault('overloaded', 'a name could not be looked up');
       if (!file.ok) throw badInput(param, `The URL ${file.refusal.sentence}`);
-      return { mediaType: file.mediaType, base64: file.bytes.toString('base64') };
+      if (loading.isOver) throw left();
+      loading.bytes += file.bytes.length;
+      if (loading.bytes > FILES_BYTES_MAX) throw badInput(param, `The files that one request links to may have at most ${String(FILES_BYTES_MAX / 1_048_576)} MiB together.`);
+      const base64 = file.bytes.toString('base64');
+      caller?.grow(base64.length);
+      return { mediaType: file.mediaType, base64 };
+    } catch (error) {
+      loading.isOver = true;
+      throw error;
     } finally {
       leave(accountId);
     }
   };
 
-  const loadAll = async (accountId: string, { media }: Draft, mediaTypes: MediaTypes, onLeave: OnLeave | undefined): Promise<FetchedMedia> => {
+  const loadAll = async (accountId: string, { media }: Draft, mediaTypes: MediaTypes, caller: Caller | undefined): Promise<FetchedMedia> => {
     const tooMany = media[FILES_MAX];
     if (tooMany !== undefined) throw badInput(tooMany.param, `At most ${String(FILES_MAX)} files are fetched for one request.`);
-    const caller: Caller = { hasLeft: false, leaving: [] };
-    onLeave?.(() => {
-      caller.hasLeft = true;
-      for (const stop of caller.leaving) stop();
-    });
-    return new Map(await Promise.all(media.map(async (reference) => [reference.url, await load(accountId, reference, mediaTypes, caller)] as const)));
+    const loading: Loading = { bytes: 0, isOver: false, leaving: [] };
+    const end = (): void => {
+      loading.isOver = true;
+      for (const stop of loading.leaving) stop();
+    };
+    caller?.onLeave(end);
+    try {
+      return new Map(await Promise.all(media.map(async (reference) => [reference.url, await load(accountId, reference, mediaTypes, loading, caller)] as const)));
+    } catch (error) {
+      end();
+      throw error;
+    }
   };
 
   return {
-    compose: (request, make, mediaTypes, send, onLeave) => {
+    compose: (request, make, mediaTypes, send, caller) => {
       try {
         const draft = make();
         if (draft.media.length === 0 && !isLarge(request)) return send(draft.body(NOTHING));
-        const loaded = draft.media.length === 0 ? othersTurn().then(() => NOTHING) : loadAll(request.accountId, draft, mediaTypes, onLeave);
+        const loaded = draft.media.length === 0 ? othersTurn().then(() => NOTHING) : loadAll(request.accountId, draft, mediaTypes, caller);
         return loaded
           .then((fetched) => send(draft.body(fetched)))
           .catch(failureOf);

@@ -11,7 +11,7 @@ import { createChatTransducer } from '@signalbox/wires/openai-chat/stream';
 import { composeImagesBody } from '@signalbox/wires/openai-images/request';
 import { readImagesAnswer } from '@signalbox/wires/openai-images/response';
 import type { MediaLoader } from './media-loader.js';
-import type { Composed, OnLeave, ProviderAdapter, UpstreamRequest } from './provider.js';
+import type { Caller, Composed, ProviderAdapter, UpstreamRequest } from './provider.js';
 
 export interface OpenAiChatAdapterOptions {
   readonly provider: string;
@@ -48,12 +48,12 @@ export function createOpenAiChatAdapter({ provider, baseUrl, quirks = NO_QUIRKS,
   const send = (request: DispatchRequest__Output, secret: Secret | undefined, body: Buffer): UpstreamRequest => ({ path, headers: request.stream ? preparedFor(secret).stream : preparedFor(secret).whole, body });
   const loader = quirks.inlinesImages ? media : undefined;
   assert(!quirks.inlinesImages || loader !== undefined, 'A host that takes no URLs needs a media loader.');
-  const composeInline = (loads: MediaLoader, request: DispatchRequest__Output, secret: Secret | undefined, onLeave: OnLeave | undefined): Composed | Promise<Composed> =>
-    loads.compose(request, () => draftChatBody(request, quirks), FETCHED_TYPES, (body) => send(request, secret, body), onLeave);
+  const composeInline = (loads: MediaLoader, request: DispatchRequest__Output, secret: Secret | undefined, caller: Caller | undefined): Composed | Promise<Composed> =>
+    loads.compose(request, () => draftChatBody(request, quirks), FETCHED_TYPES, (body) => send(request, secret, body), caller);
   return {
     provider,
     origin: url.origin,
-    compose: (request, secret, onLeave) => (loader === undefined ? send(request, secret, composeChatBody(request, quirks)) : composeInline(loader, request, secret, onLeave)),
+    compose: (request, secret, caller) => (loader === undefined ? send(request, secret, composeChatBody(request, quirks)) : composeInline(loader, request, secret, caller)),
     createTransducer: (request) => createChatTransducer(seedOf(request.requestId), choicesAsked(request.fields, quirks), quirks.tellsCost),
     readAnswer: (body, request) => readChatAnswer(body, seedOf(request.requestId), quirks.tellsCost),
     keepsLogprobs: true,

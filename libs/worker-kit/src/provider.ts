@@ -22,8 +22,13 @@ export interface UpstreamRequest {
 
 export type Composed = UpstreamRequest | Failure;
 
-/** Registers a listener that is called once, when nobody waits for the attempt any more. May be called once at most. */
-export type OnLeave = (listener: () => void) => void;
+/** Who waits for the attempt that a request is composed for. */
+export interface Caller {
+  /** Registers a listener that is called once, when nobody waits any more. May be called once at most. */
+  onLeave(listener: () => void): void;
+  /** Reserves memory for `bytes` that were fetched for the request, until the attempt ends. Throws Fault `overloaded` when there is no room. */
+  grow(bytes: number): void;
+}
 
 /** A provider's image API. Pure, like the rest of its wire. */
 export interface ImagesWire {
@@ -37,8 +42,8 @@ export interface ProviderAdapter {
   readonly provider: string;
   /** Scheme, host and port of the provider. */
   readonly origin: string;
-  /** Composes the request. `secret` is undefined for providers that need none. Returns a failure if this wire cannot carry the request; then nothing is sent or journaled. If it has to wait, it may stop once `onLeave` says that the caller left: its result is ignored then. */
-  compose(request: DispatchRequest__Output, secret: Secret | undefined, onLeave?: OnLeave): Composed | Promise<Composed>;
+  /** Composes the request. `secret` is undefined for providers that need none. Returns a failure if this wire cannot carry the request; then nothing is sent or journaled. If it has to wait, it may stop once `caller` has left: its result is ignored then. */
+  compose(request: DispatchRequest__Output, secret: Secret | undefined, caller?: Caller): Composed | Promise<Composed>;
   createTransducer(request: DispatchRequest__Output): StreamTransducer;
   readAnswer(body: Uint8Array, request: DispatchRequest__Output): AnswerResult;
   /** `readAnswer` passes the content of `logprobs` on unchanged. The log probabilities of a long answer may then be read separately, in steps. */

@@ -66,10 +66,10 @@ export function createAzureAdapter({ baseUrl, apiVersion, deployments, media }: 
   return {
     provider: PROVIDER,
     origin: url.origin,
-    compose: (asked, secret, onLeave) => {
+    compose: (asked, secret, caller) => {
       const request = deployed(asked);
       if (isClaude(request)) {
-        const composed = claude.compose(request, secret, onLeave);
+        const composed = claude.compose(request, secret, caller);
         return composed instanceof Promise ? composed.then(atClaude) : atClaude(composed);
       }
       const place = isUndated ? '' : `/deployments/${encodeURIComponent(request.providerModelId)}`;

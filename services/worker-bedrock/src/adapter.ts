@@ -82,8 +82,8 @@ export function createBedrockAdapter({ baseUrl, region, clock, media }: BedrockA
   return {
     provider: 'amazon-bedrock',
     origin: url.origin,
-    compose: async (request, secret, onLeave) => {
-      const body = await media.compose(request, () => draftConverse(request), FETCHED_TYPES, (bytes) => bytes, onLeave);
+    compose: async (request, secret, caller) => {
+      const body = await media.compose(request, () => draftConverse(request), FETCHED_TYPES, (bytes) => bytes, caller);
       return Buffer.isBuffer(body) ? send(request, secret, body) : body;
     },
     createTransducer: (request) => createConverseTransducer(readingOf(request)),

@@ -43,7 +43,7 @@ export function createGenerateContentAdapter({ provider, baseUrl, auth, withCall
   return {
     provider,
     origin: url.origin,
-    compose: (request, secret, onLeave) => media.compose(request, () => draftGenerateContent(request, { withCallIds }), MEDIA_TYPES, (body) => ({ path: pathOf(request), headers: headersOf(request.stream, secret), body }), onLeave),
+    compose: (request, secret, caller) => media.compose(request, () => draftGenerateContent(request, { withCallIds }), MEDIA_TYPES, (body) => ({ path: pathOf(request), headers: headersOf(request.stream, secret), body }), caller),
     createTransducer: (request) => createGenerateContentTransducer(seedOf(request.requestId), clientNames(request.fields), choicesAsked(request.fields)),
     readAnswer: (body, request) => readGenerateContentAnswer(body, seedOf(request.requestId), clientNames(request.fields)),
     classifyRefusal: classifyGoogleRefusal,

@@ -8,7 +8,7 @@ import { NO_QUIRKS } from '@signalbox/wires/openai-chat/quirks';
 import { createAnthropicMessagesAdapter } from '@signalbox/worker-kit/anthropic-messages-adapter';
 import type { MediaLoader } from '@signalbox/worker-kit/media-loader';
 import { createOpenAiChatAdapter } from '@signalbox/worker-kit/openai-chat-adapter';
-import type { Composed, OnLeave, ProviderAdapter } from '@signalbox/worker-kit/provider';
+import type { Caller, Composed, ProviderAdapter } from '@signalbox/worker-kit/provider';
 import type { AccessTokens } from './access-tokens.js';
 import { createGenerateContentAdapter } from './generate-content-adapter.js';
 
@@ -34,14 +34,14 @@ export function createVertexAdapter({ baseUrl, tokens, media }: VertexAdapterOpt
   const hosted = createOpenAiChatAdapter({ provider: PROVIDER, baseUrl: under('/endpoints/openapi'), quirks: { ...NO_QUIRKS, developerAsSystem: true, thoughtFields: ['reasoning_content'], joinsTexts: true } });
   const wireOf = ({ wireProtocol }: DispatchRequest__Output): ProviderAdapter => (wireProtocol === 'anthropic-messages' ? claude : wireProtocol === 'openai-chat' ? hosted : gemini);
 
-  const compose = (request: DispatchRequest__Output, token: Secret | undefined, onLeave: OnLeave | undefined): Composed | Promise<Composed> => (token === undefined ? failure('NO_CREDENTIAL') : wireOf(request).compose(request, token, onLeave));
+  const compose = (request: DispatchRequest__Output, token: Secret | undefined, caller: Caller | undefined): Composed | Promise<Composed> => (token === undefined ? failure('NO_CREDENTIAL') : wireOf(request).compose(request, token, caller));
 
   return {
     provider: PROVIDER,
     origin: base.origin,
-    compose: (request, secret, onLeave) => {
+    compose: (request, secret, caller) => {
       const token = secret === undefined ? undefined : tokens.take(secret, request.byok ? 'account' : 'operator');
-      return token instanceof Promise ? token.then((taken) => compose(request, taken, onLeave)) : compose(request, token, onLeave);
+      return token instanceof Promise ? token.then((taken) => compose(request, taken, caller)) : compose(request, token, caller);
     },
     createTransducer: (request) => wireOf(request).createTransducer(request),
     readAnswer: (body, request) => wireOf(request).readAnswer(body, request),

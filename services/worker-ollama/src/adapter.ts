@@ -22,7 +22,7 @@ export function createOllamaAdapter({ baseUrl, settings, media }: OllamaAdapterO
   return {
     provider: 'ollama',
     origin: url.origin,
-    compose: (request, _secret, onLeave) => media.compose(request, () => draftOllamaChat(request, settings), FETCHED_TYPES, (body) => ({ path, headers: HEADERS, body }), onLeave),
+    compose: (request, _secret, caller) => media.compose(request, () => draftOllamaChat(request, settings), FETCHED_TYPES, (body) => ({ path, headers: HEADERS, body }), caller),
     createTransducer: (request) => createOllamaTransducer(seedOf(request.requestId), isCallForced(request)),
     readAnswer: (body, request) => readOllamaAnswer(body, seedOf(request.requestId), isCallForced(request)),
     keepsLogprobs: true,

@@ -147,11 +147,11 @@ export async function startDispatchRig(): Promise<DispatchRig> {
   const ordinary = createOpenAiChatAdapter({ provider: 'fake', baseUrl: provider.baseUrl });
   const adapter: ProviderAdapter = {
     ...ordinary,
-    compose: (request, secret, onLeave) =>
+    compose: (request, secret, caller) =>
       request.providerModelId === 'unsendable'
         ? UNSENDABLE
         : request.providerModelId === 'waiting'
-          ? new Promise((resolve) => onLeave?.(() => resolve(UNSENDABLE)))
+          ? new Promise((resolve) => caller?.onLeave(() => resolve(UNSENDABLE)))
           : ordinary.compose(request, secret),
   };
   const real = createUpstream(adapter.origin);
