@@ -31,6 +31,7 @@ import { createWorkerClients, type WorkerClients } from './adapters/worker-clien
 import { warningsOf, type EdgeConfig } from './config.js';
 import { createAdvances, type Advances } from './domain/advances.js';
 import { createBodyRoom } from './domain/body-room.js';
+import { createFileLine } from './domain/file-line.js';
 import { createFloodGuard } from './domain/flood.js';
 import { createLocalAdmission } from './domain/local-admission.js';
 import { createRequestPlaces } from './domain/request-places.js';
@@ -152,6 +153,7 @@ export function composeEdge(config: EdgeConfig, { clock, randomBytes, log, withP
         plugins: pluginsPort,
         withMessages,
         wastedRuns: createFloodGuard(clock, WASTED_RUNS_PER_MINUTE_MAX, 60_000),
+        fileLine: createFileLine(clock),
         unhealedAnswers: createFloodGuard(clock, UNHEALED_ANSWERS_PER_MINUTE_MAX, 60_000),
         moved: createMovedConversations(clock),
       },

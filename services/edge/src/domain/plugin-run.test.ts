@@ -74,6 +74,17 @@ describe('refusals', () => {
     }
   });
 
+  test('what plugins add takes room beside the body; without room nobody is asked, and it is not the account that is at fault', async () => {
+    const { turn, neighbours, answer, fake } = story({ ...nothing, messages: CHANGED });
+    const taken: number[] = [];
+    const takeRoom = (bytes: number): boolean => taken.push(bytes) < 3;
+    for (let i = 0; i < 2; i += 1) await conduct(neighbours, { ...turn, takeRoom });
+    expect([taken, fake.calls.length]).toEqual([[CHANGED.length, CHANGED.length], 2]);
+    await conduct(neighbours, { ...turn, takeRoom });
+    expect([answer.refusal, fake.calls.length]).toMatchObject([{ kind: 'fault', fault: { code: 'overloaded' } }, 2]);
+    expect(neighbours.wastedRuns?.waitMs(turn.caller.account.id)).toBe(0);
+  });
+
   test('an account whose plugins run for requests that admission refuses is rate-limited before they run', async () => {
     const { run, fake, answer, prepared } = story({ ...nothing, stages: [stage] });
     fake.admissions = [admissionOf('RATE_LIMITED')];

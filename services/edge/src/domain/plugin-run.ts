@@ -5,15 +5,17 @@ import type { DecideResponse__Output } from '@signalbox/contracts/routing';
 import { assert } from '@signalbox/kernel/assert';
 import { cardIdWith, type CardFees } from '@signalbox/kernel/card-fees';
 import type { Clock } from '@signalbox/kernel/clock';
+import { Fault } from '@signalbox/kernel/fault';
 import { isTier, tierTerms } from '@signalbox/kernel/tiers';
 import { readOptions } from '@signalbox/plugin-kit/options';
 import type { PipelineStage, PluginProblem } from './answer.js';
 import type { ChatRequest } from './chat-request.js';
+import type { FileLine } from './file-line.js';
 import type { FloodGuard } from './flood.js';
 import { allowedModelsOf } from './limits.js';
 import { createPluginAnswer } from './plugin-answer.js';
 import { ownCredentialsOf } from './own-credentials.js';
-import { isPluginId, PLUGINS } from './plugins.js';
+import { FILE_READER, isPluginId, PLUGINS } from './plugins.js';
 import type { Caller, PluginsPort } from './ports.js';
 import { clientToolNames, toolChoiceOf, TOOLS_MAX, withTools } from './tool-request.js';
 import type { ServerTools, Turn } from './turn.js';
@@ -25,6 +27,8 @@ export interface PluginNeighbours {
   readonly withMessages?: ((request: ChatRequest, messages: Buffer) => ChatRequest) | undefined;
   /** Counts by account the plugin runs for requests that were then refused. */
   readonly wastedRuns?: FloodGuard | undefined;
+  /** Where requests wait for their files to be read; absent = none waits. */
+  readonly fileLine?: FileLine | undefined;
   readonly clock: Clock;
   /** The latest known record of a caller, without a call; the caller itself if there is none. Absent = always the caller itself. */
   readonly presentCaller?: ((caller: Caller) => Caller) | undefined;
@@ -36,9 +40,9 @@ export interface PreparedTurn {
   readonly observes: boolean;
 }
 
-/** Runs the plugins; returns the changed turn, or undefined if the request was refused. */
+/** Runs the plugins; returns the changed turn, or undefined if the request was refused. Rejects with Fault `overloaded` if there is no room for what they add. */
 export async function preparePlugins(neighbours: PluginNeighbours, turn: Turn): Promise<PreparedTurn | undefined> {
-  const { plugins, withMessages, wastedRuns, clock } = neighbours;
+  const { plugins, withMessages, wastedRuns, fileLine, clock } = neighbours;
   const { caller, request, answer } = turn;
   const installed = await plugins?.manifests();
   const problem = installed === undefined ? undefined : optionProblem(request, installed);
@@ -58,7 +62,7 @@ export async function preparePlugins(neighbours: PluginNeighbours, turn: Turn): 
     return undefined;
   }
   const startedMs = clock.monotonicMs();
-  const prepared = await prepare(plugins, turn);
+  const prepared = await prepare(plugins, turn, fileLine);
   if (prepared === undefined) return { turn: { ...turn, answer: createPluginAnswer(answer, { stages: request.pluginIds.map(failedStage), citations: [], files: [] }), silentSinceMs: startedMs }, observes: false };
   const found = prepared.problem;
   if (found !== null && found.kind !== '') {
@@ -131,13 +135,18 @@ function choiceProblem(request: ChatRequest, tools: readonly Tool__Output[]): Pl
 }
 
 /** Undefined when the plugins service is away: the request then goes on without its plugins. */
-async function prepare(plugins: PluginsPort, turn: Turn): Promise<PrepareResponse__Output | undefined> {
+async function prepare(plugins: PluginsPort, turn: Turn, fileLine: FileLine | undefined): Promise<PrepareResponse__Output | undefined> {
+  const { caller, request, answer, takeRoom } = turn;
   const left = new AbortController();
-  turn.answer.attend({ onSlow: () => undefined, onDrain: () => undefined, onGone: () => left.abort() });
+  answer.attend({ onSlow: () => undefined, onDrain: () => undefined, onGone: () => left.abort() });
+  const leave = request.pluginIds.includes(FILE_READER) ? await fileLine?.enter(caller.account.id, left.signal) : undefined;
   try {
-    return await plugins.prepare(pluginsRequest(turn), left.signal);
-  } catch {
-    return undefined;
+    const prepared = await plugins.prepare(pluginsRequest(turn), left.signal).catch(() => undefined);
+    // Before the next one's text may arrive.
+    if (prepared !== undefined && takeRoom?.(prepared.messages.length) === false) throw new Fault('overloaded', 'no room for what plugins added');
+    return prepared;
+  } finally {
+    leave?.();
   }
 }
 

@@ -55,6 +55,8 @@ export interface Turn {
   readonly tools?: ServerTools;
   /** For a request with an Idempotency-Key: confirms before each dispatch that this request still has the key. A Fault = nothing may be dispatched. Absent = no key. */
   readonly keepClaim?: () => Promise<Fault | undefined>;
+  /** Counts bytes that the request is kept with besides its body, until it is over; false = there is no room for them. Absent = there is room. */
+  readonly takeRoom?: ((bytes: number) => boolean) | undefined;
   /** When the client was last sent anything, in monotonic milliseconds; absent = at the dispatch. */
   readonly silentSinceMs?: number;
 }

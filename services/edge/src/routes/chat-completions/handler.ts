@@ -191,7 +191,7 @@ class ChatExchange {
     const wantsMetadata = request.headers['x-router-metadata'] === 'enabled';
     const answer = new HttpAnswer({ gate, clock, response, request: chat, requestId, caller, wantsMetadata, recorder });
     this.answer = answer;
-    const turn = { requestId, caller, request: chat, answer, explain: wantsMetadata };
+    const turn = { requestId, caller, request: chat, answer, explain: wantsMetadata, takeRoom: this.bodyPlace?.take };
     const conducted = await conduct(neighbours, keepClaim === undefined ? turn : { ...turn, keepClaim });
     this.conducted = conducted;
     metrics.chatConducted(conducted.result, conducted.attempts);
