@@ -34,6 +34,8 @@ export interface AttemptOptions {
   /** The connection reserved for this attempt. Absent: `upstream.post` waits for one. */
   readonly place?: Place | undefined;
   readonly sinks: AttemptSinks;
+  /** Reserves memory for bytes of an answer from an account's own address, until the attempt is over. Throws Fault `overloaded` when there is no room. Absent = there is room. */
+  readonly grow?: ((bytes: number) => void) | undefined;
   /** Present when the hold does not cover the whole answer. */
   readonly growth?: HoldGrowth | undefined;
 }

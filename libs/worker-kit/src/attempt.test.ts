@@ -1,5 +1,6 @@
 import { describe, expect, jest, test } from '@jest/globals';
 import type { DispatchRequest__Output } from '@signalbox/contracts/worker';
+import { Fault } from '@signalbox/kernel/fault';
 import { createFakeClock, type FakeClock } from '@signalbox/testkit/clock';
 import { sse } from '@signalbox/testkit/fake-provider';
 import { Attempt, type Ending } from './attempt.js';
@@ -18,7 +19,7 @@ interface Begun {
   readonly sends: (bytes: string, forMs: number) => Promise<number | undefined>;
 }
 
-function begin(over: Partial<DispatchRequest__Output> = {}, status = 200, isGuarded = false): Begun {
+function begin(over: Partial<DispatchRequest__Output> = {}, status = 200, isGuarded = false, grow?: (bytes: number) => void): Begun {
   const clock = createFakeClock();
   let listener: UpstreamListener | undefined;
   const attempt = new Attempt({
@@ -28,6 +29,7 @@ function begin(over: Partial<DispatchRequest__Output> = {}, status = 200, isGuar
     request: { ...REQUEST, ...over },
     upstreamRequest: { path: '/', headers: [], body: Buffer.alloc(0), isGuarded },
     sinks: { onHead: () => undefined, onChunk: () => true, onProgress: () => undefined },
+    grow,
   });
   attempt.start();
   listener?.onHead(status, {});
@@ -128,6 +130,22 @@ describe('a stream that does not end', () => {
   test('may go on if nothing bounds it', async () => {
     expect(await begin().sends(text('a'.repeat(8_192)), 200_000)).toBeUndefined();
   });
+});
+
+test.each([
+  ['an account’s own address has room for what has arrived, or ends', true, [131_072, 131_072, 131_072], { kind: 'failed', failure: { class: 'GARBAGE', retryable: true } }],
+  ['the operator’s provider is read to its end, since it is paid for', false, [], { kind: 'answer' }],
+])('a large whole answer from %s', async (_whose, isGuarded, reserved, ending) => {
+  const asked: number[] = [];
+  const { attempt, ended } = begin({ stream: false }, 200, isGuarded, (bytes) => {
+    asked.push(bytes);
+    if (asked.length === 3) throw new Fault('overloaded', 'no room');
+  });
+  const bytes = Buffer.from(JSON.stringify({ choices: [{ index: 0, message: { role: 'assistant', content: 'a'.repeat(1_000_000) }, finish_reason: 'stop' }] }));
+  for (let at = 0; at < bytes.length && asked.length < 3; at += 65_536) attempt.onData(bytes.subarray(at, at + 65_536));
+  attempt.onEnd();
+  expect(await ended).toMatchObject(ending);
+  expect(asked).toEqual(reserved);
 });
 
 describe('a whole answer with more JSON values than can be parsed in a moment', () => {

@@ -16,6 +16,8 @@ export type { AttemptOptions, AttemptSinks, ChunkEvent, Ending } from './attempt
 const BODY_BYTES_MAX = 64 * 1_024 * 1_024;
 /** Limit for a whole answer from an address that an account configured; such an answer is parsed in one go. */
 const STRANGERS_BYTES_MAX = 24 * 1_024 * 1_024;
+/** Whole answers of strangers are counted in steps of this size. */
+const COUNTED_BYTES = 131_072;
 const REFUSAL_BYTES_MAX = 65_536;
 /** After the last event of a stream, the end of the body follows at once and the connection can be reused. If it has not come by then, the connection is closed. */
 const AFTER_DONE_MS = 1_000;
@@ -44,6 +46,8 @@ export class Attempt implements UpstreamListener {
   private firstDataMs = 0;
   private firstContentMs = 0;
   private received = 0;
+  /** Bytes of `received` that have room. */
+  private counted = 0;
   private readonly body = new Pieces();
   /** Checks the size and shape of a whole answer as it arrives. */
   private readonly tally: AnswerTally;
@@ -163,7 +167,7 @@ export class Attempt implements UpstreamListener {
       this.body.push(bytes);
       if (!this.isSuccess()) {
         if (this.received > REFUSAL_BYTES_MAX) this.refuse();
-      } else if (!this.tally.push(bytes)) this.fail(failure('GARBAGE', true, this.httpStatus));
+      } else if (!this.tally.push(bytes) || !this.hasRoom()) this.fail(failure('GARBAGE', true, this.httpStatus));
     }
   }
 
@@ -351,6 +355,19 @@ export class Attempt implements UpstreamListener {
   /** The address was given by an account, so the server is not trusted. */
   private get isStrangers(): boolean {
     return this.options.upstreamRequest.isGuarded === true;
+  }
+
+  /** False when there is no memory for what has arrived of a stranger's whole answer: its server decides how large it is, and how long it is held. */
+  private hasRoom(): boolean {
+    const more = this.received - this.counted;
+    if (!this.isStrangers || more < COUNTED_BYTES) return true;
+    this.counted = this.received;
+    try {
+      this.options.grow?.(more);
+      return true;
+    } catch {
+      return false;
+    }
   }
 
   private isSuccess(): boolean {

@@ -10,7 +10,7 @@ const ROOM_SHARE = 1 / 6;
 
 /** The room of one request. */
 export interface Room {
-  /** Reserves room for `bytes` more, which were fetched for the request. Throws Fault `overloaded` when there is no room beside the other bodies, or when the account has half of all room for what was fetched; a request that is alone always has room. */
+  /** Reserves room for `bytes` more, which others decide on: files that were fetched for the request, or the answer of an account's own server. Throws Fault `overloaded` when there is no room beside the other bodies, or when the account has half of all room for such bytes; a request that is alone always has room. */
   grow(bytes: number): void;
   /** Frees all of it; to be called once. */
   leave(): void;
@@ -29,30 +29,30 @@ export function bodiesBytesMax(memoryBytes = Math.min(totalmem(), process.constr
 
 export function createBodiesInWork(bytesMax: number): BodiesInWork {
   let total = 0;
-  /** Bytes fetched for requests of each account. */
-  const fetched = new Map<string, number>(); // kept: of requests with files by URL; ids and numbers.
+  /** Bytes that the requests of each account have grown by. */
+  const grown = new Map<string, number>(); // kept: of requests with files by URL or own addresses; ids and numbers.
   return {
     enter: (bytes, accountId) => {
       if (bytes > SMALL_BYTES && total > 0 && total + bytes > bytesMax) throw new Fault('overloaded', 'too many large bodies are in work');
       let own = bytes > SMALL_BYTES ? bytes : 0;
-      let ownFetched = 0;
+      let ownGrown = 0;
       total += own;
       return {
         grow: (more) => {
           if (more <= SMALL_BYTES) return;
-          const ofAccount = (fetched.get(accountId) ?? 0) + more;
-          if (total > own && (total + more > bytesMax || ofAccount > bytesMax / 2)) throw new Fault('overloaded', 'too many large files are in work');
+          const ofAccount = (grown.get(accountId) ?? 0) + more;
+          if (total > own && (total + more > bytesMax || ofAccount > bytesMax / 2)) throw new Fault('overloaded', 'too many large files or answers are in work');
           total += more;
           own += more;
-          ownFetched += more;
-          fetched.set(accountId, ofAccount);
+          ownGrown += more;
+          grown.set(accountId, ofAccount);
         },
         leave: () => {
           total -= own;
-          if (ownFetched === 0) return;
-          const left = (fetched.get(accountId) ?? 0) - ownFetched;
-          if (left > 0) fetched.set(accountId, left);
-          else fetched.delete(accountId);
+          if (ownGrown === 0) return;
+          const left = (grown.get(accountId) ?? 0) - ownGrown;
+          if (left > 0) grown.set(accountId, left);
+          else grown.delete(accountId);
         },
       };
     },

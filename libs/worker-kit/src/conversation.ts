@@ -4,7 +4,7 @@ import type { Clock } from '@signalbox/kernel/clock';
 import type { Fault } from '@signalbox/kernel/fault';
 import type { CallInfo, Emitter } from '@signalbox/rpc/call';
 import type { Usage } from '@signalbox/wires/canonical';
-import { Attempt, type AttemptSinks, type ChunkEvent, type Ending } from './attempt.js';
+import { Attempt, type AttemptOptions, type AttemptSinks, type ChunkEvent, type Ending } from './attempt.js';
 import { Gatherer } from '@signalbox/wires/gather';
 import { BYTES_PER_TOKEN, estimatedTokens, heldPrompt, outputTokensMax } from './charge.js';
 import type { HoldGrowth } from './hold-growth.js';
@@ -34,6 +34,7 @@ export interface ConversationOptions {
   readonly call: CallInfo;
   readonly emit: Emitter<DispatchEvent>;
   readonly growth?: HoldGrowth | undefined;
+  readonly grow?: AttemptOptions['grow'];
   /** Called once, when the stream's first content arrives. */
   readonly onBegun?: (() => void) | undefined;
 }
@@ -54,11 +55,11 @@ export class Conversation implements AttemptSinks {
   private checkpointBytes = 0;
 
   constructor(private readonly options: ConversationOptions) {
-    const { adapter, upstream, clock, request, upstreamRequest, place, growth, onBegun } = options;
+    const { adapter, upstream, clock, request, upstreamRequest, place, growth, grow, onBegun } = options;
     this.onBegun = onBegun;
     this.gatherer = request.gather ? new Gatherer() : undefined;
     this.checkpointAt = clock.monotonicMs();
-    this.attempt = new Attempt({ adapter, upstream, clock, request, upstreamRequest, place, sinks: this, growth });
+    this.attempt = new Attempt({ adapter, upstream, clock, request, upstreamRequest, place, sinks: this, growth, grow });
   }
 
   /** Resolves once the exchange with the provider is over, which may be after the caller left. */

@@ -266,7 +266,7 @@ export function createDispatcher(options: DispatchOptions): Dispatcher {
     const place = hasLeft ? undefined : upstream.enter?.(upstreamRequest, request.accountId);
     try {
       const hasCaller = place?.turn === undefined || (await hasWaited(place, place.turn, call));
-      await send(asking, hasCaller ? upstreamRequest : UNSENT, place, breakers, probe);
+      await send(asking, hasCaller ? upstreamRequest : UNSENT, place, breakers, probe, room);
     } finally {
       place?.leave();
       probe?.end();
@@ -290,13 +290,13 @@ export function createDispatcher(options: DispatchOptions): Dispatcher {
     });
 
   /** Sends the request and follows the attempt to its end. */
-  const send = async (asking: Asking, upstreamRequest: UpstreamRequest, place: Place | undefined, breakers: EndpointBreakers | undefined, probe: Probe | undefined): Promise<void> => {
+  const send = async (asking: Asking, upstreamRequest: UpstreamRequest, place: Place | undefined, breakers: EndpointBreakers | undefined, probe: Probe | undefined, room: Room): Promise<void> => {
     const { request, call, emit, terms, own, adapter } = asking;
     const startedAt = clock.monotonicMs();
     const quoted = cardsAt(terms.steps, request.promptTokens);
     await journal.start(startRecord(asking, quoted, clock.nowMs()));
     if (request.tended) journal.tend(request.requestId, request.attempt);
-    const conversation = new Conversation({ adapter, upstream, journal, clock, drains, request, upstreamRequest, place, call, emit, growth: HoldGrowth.of(request, options.extendHold ?? NEVER_EXTENDS, clock), onBegun: probe?.begun });
+    const conversation = new Conversation({ adapter, upstream, journal, clock, drains, request, upstreamRequest, place, call, emit, growth: HoldGrowth.of(request, options.extendHold ?? NEVER_EXTENDS, clock), grow: (bytes) => room.grow(bytes), onBegun: probe?.begun });
     const ending = await (request.clientStream ? holdStream(nameOf(request), conversation) : conversation.hold());
     const pool = learn(asking, ending);
     const seen = seenOf(ending, conversation, request, own?.isAtOwnAddress === true);
