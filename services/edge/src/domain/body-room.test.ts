@@ -19,5 +19,6 @@ test('a body counts as it arrives, once it is no longer small; small bodies are 
   const room = createBodyRoom(200 * KIB);
   expect(Array.from({ length: 100 }, () => room.enter('acct_1').take(64 * KIB)).every(Boolean)).toBe(true);
   const slow = room.enter('acct_1');
-  expect([slow.take(64 * KIB), slow.take(36 * KIB), slow.take(1)]).toEqual([true, true, false]);
+  expect([slow.take(64 * KIB), slow.isCounted()]).toEqual([true, false]);
+  expect([slow.take(36 * KIB), slow.isCounted(), slow.take(1)]).toEqual([true, true, false]);
 });

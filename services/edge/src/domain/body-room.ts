@@ -8,6 +8,8 @@ const LEFT_TO_OTHERS = 2;
 export interface BodyPlace {
   /** Counts further bytes of the body; false = there is no room to keep them. */
   take(bytes: number): boolean;
+  /** True if bytes are counted here, which those of small bodies are not. */
+  isCounted(): boolean;
   /** To be called when the request is over. */
   leave(): void;
 }
@@ -41,6 +43,7 @@ export function createBodyRoom(bytesMax: number): BodyRoom {
           counted = bytes;
           return true;
         },
+        isCounted: () => counted > 0,
         leave: () => {
           if (counted > 0) count(accountId, -counted);
           counted = 0;

@@ -9,6 +9,7 @@ import { runAttempt, type Activity, type AttemptResult, type Healing } from './d
 import { dispatchRequest, estimateOf } from './dispatch-request.js';
 import { healingTermsOf } from './healing.js';
 import type { Neighbours } from './neighbours.js';
+import { ownCredentialsOf } from './own-credentials.js';
 import { attemptsLeft } from './present-lists.js';
 import { tending, writtenAsGiven } from './tellings.js';
 import type { Conducted, RoundStart } from './tool-rounds.js';
@@ -83,6 +84,8 @@ async function tryPlan(neighbours: Neighbours, turn: Turn, plan: DecideResponse_
       decisionId: plan.decisionId,
       besides: queue.replicaToAvoid(planned),
       healing: healingOf(neighbours, turn, start === undefined && !outcomes.hasReserve() ? queue : undefined),
+      // The account decides how large an answer from its own address is, and how long it lies here unread. Others are paid for.
+      takeRoom: byok && ownCredentialsOf(turn.caller).ownAddressProviders.includes(provider) ? turn.takeRoom : undefined,
       // Told at once: if this edge and the worker crash before the end, the log shows which of the two answers was given.
       onCommitted: outcomes.hasReserve() ? () => outcomes.supersedeAll() : undefined,
       onJournaled: () => {

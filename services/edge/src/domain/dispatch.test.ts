@@ -17,7 +17,7 @@ interface Attempt {
 
 const newRoute = (): Route => ({ provider: 'a', model: 'm', decisionId: 'dec_1', attempts: 1, head: undefined, estimate: () => ({ costNanoUsd: asNanoUsd(0n), savingsNanoUsd: asNanoUsd(0n) }) });
 
-function start({ isStream = true, choices = 1, request = {}, activity = { lastSentMs: 0 }, neighbours = createFakeNeighbours(planWith([])), answer = createRecordedAnswer() } = {}): Attempt {
+function start({ isStream = true, choices = 1, request = {}, activity = { lastSentMs: 0 }, neighbours = createFakeNeighbours(planWith([])), answer = createRecordedAnswer(), takeRoom = (_bytes: number): boolean => true } = {}): Attempt {
   neighbours.scripts.set('a', () => undefined);
   const result = runAttempt({
     workers: neighbours.workers,
@@ -31,6 +31,7 @@ function start({ isStream = true, choices = 1, request = {}, activity = { lastSe
     route: newRoute(),
     earlier: [],
     decisionId: '',
+    takeRoom,
     onJournaled: () => undefined,
   });
   const call = neighbours.calls.at(-1);
@@ -247,6 +248,16 @@ describe('whole answer', () => {
     expect(answer.said).toEqual([]);
     call.play(events.end());
     expect(await result).toEqual({ kind: 'complete' });
+  });
+
+  test('without room for it is not given, and counts as failed', async () => {
+    const asked: number[] = [];
+    const { call, answer, result } = start({ isStream: false, takeRoom: (bytes) => asked.push(bytes) > 1 });
+    const body = events.body('x');
+    call.listener.onEvent(body);
+    call.listener.onEvent(events.end());
+    expect(await result).toMatchObject({ kind: 'failed', failed: { class: 'GARBAGE', retryable: true }, trace: 'journaled' });
+    expect([answer.said, asked]).toEqual([[], [body.body?.choices.length]]);
   });
 
   test('without a body counts as failed', async () => {

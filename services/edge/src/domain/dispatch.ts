@@ -62,6 +62,8 @@ export interface AttemptOptions {
   readonly besides?: object | undefined;
   /** Undefined when no JSON was asked for. */
   readonly healing?: Healing | undefined;
+  /** Counts the bytes of a whole answer; false = there is no room for it, and it is not given. Absent = there is room. */
+  readonly takeRoom?: ((bytes: number) => boolean) | undefined;
   /** Called once, when the attempt is known to be in its worker's journal: from now on the worker ends the request's hold. */
   readonly onJournaled: () => void;
   /** Called once, when the first content goes to the client: from then on no other attempt may take its place. */
@@ -288,7 +290,7 @@ class Attempt implements AttemptListener, ClientListener {
   }
 
   private complete(end: End__Output): void {
-    const { answer, route, isStream, healing } = this.options;
+    const { answer, route, isStream, healing, takeRoom } = this.options;
     const settlement = this.settle(end);
     if (isStream && end.cut !== null && end.cut !== undefined) {
       this.onFailed(end.cut, settlement, 'journaled');
@@ -296,6 +298,10 @@ class Attempt implements AttemptListener, ClientListener {
     }
     if (!isStream && this.body === undefined) {
       this.over({ kind: 'failed', failed: end.cut ?? failureOf('EMPTY', true), trace: 'journaled' });
+      return;
+    }
+    if (this.body !== undefined && takeRoom?.(this.body.choices.length) === false) {
+      this.over({ kind: 'failed', failed: failureOf('GARBAGE', true), trace: 'journaled' });
       return;
     }
     if (healing !== undefined) {

@@ -226,11 +226,19 @@ class ChatExchange {
     return this.refuse(this.options.gate.noteInvalid(caller, error), caller);
   }
 
+  /** A large answer is in memory until the client has read it. */
+  private leaveRoom(): void {
+    const { bodyPlace: place, response } = this;
+    if (place === undefined) return;
+    if (place.isCounted() && !response.closed) response.once('close', () => place.leave());
+    else place.leave();
+  }
+
   private end(): void {
     const { options: { places, clock, metrics, accessLog }, response, requestId, accountId, conducted, span } = this;
     if (span !== undefined) endChatSpan(span, response);
     this.leave?.();
-    this.bodyPlace?.leave();
+    this.leaveRoom();
     this.arrived?.();
     if (this.isWorking && accountId !== undefined) places.end(accountId);
     const status = response.headersSent ? response.statusCode : CLIENT_LEFT;
