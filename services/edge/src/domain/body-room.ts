@@ -1,4 +1,4 @@
-/** Bounds the memory of large bodies, in all and for each account (ADR 65). They lie outside the heap, where nothing else limits their sum. */
+/** Bounds the memory of large bodies, in all and for each account (ADR 65, 108). They lie outside the heap, where nothing else limits their sum. */
 
 /** Bodies up to this size are not counted: even many of them need little memory. */
 const SMALL_BYTES = 65_536;
