@@ -7,6 +7,8 @@ const JSON_OBJECT: PromptFacts = { ...BARE, needs: { responseFormat: 'json_objec
 const SCHEMA: PromptFacts = { ...BARE, needs: { responseFormat: 'json_schema' } };
 const CALLED: PromptFacts = { ...BARE, calledToolBytes: 100 };
 
+const at = (provider: string, wireProtocol = 'openai-chat', model = 'm') => ({ provider, wireProtocol, model });
+
 test.each<[string, readonly string[], PromptFacts, number]>([
   ['nothing but text', ['openai'], BARE, 0],
   ['tools', ['anthropic', 'openai'], TOOLS, 600],
@@ -14,7 +16,27 @@ test.each<[string, readonly string[], PromptFacts, number]>([
   ['an image at the provider that counts most', ['xai', 'anthropic'], { ...TOOLS, imageCount: 1 }, 5_600],
   ['an image at an unknown provider', ['anthropic', 'constructor'], { ...BARE, imageCount: 1 }, 50_000],
 ])('%s adds as many tokens to a prompt as its provider may count', (_name, providers, facts, tokens) => {
-  expect(overheadTokensMax(providers.map((provider) => ({ provider, wireProtocol: 'openai-chat' })), facts)).toBe(tokens);
+  expect(overheadTokensMax(providers.map((provider) => at(provider)), facts)).toBe(tokens);
+});
+
+// The largest image of OpenAI's guide: 2,048 by 768 pixels after scaling are 4 × 2 tiles; patches are at most 1,536.
+test.each([
+  ['openai', 'openai/gpt-4o', 85 + 8 * 170],
+  ['azure', 'openai/gpt-4o', 85 + 8 * 170],
+  ['openai', 'openai/gpt-5', 70 + 8 * 140],
+  ['openai', 'openai/o3', 75 + 8 * 150],
+  ['openai', 'openai/gpt-4.1', 1_536],
+  ['openai', 'openai/gpt-4.1-mini', Math.ceil(1_536 * 1.62)],
+  ['openai', 'openai/gpt-5-nano', Math.ceil(1_536 * 2.46)],
+  ['openai', 'openai/o4-mini', Math.ceil(1_536 * 1.72)],
+])('an image at %s and %s is held for with what it may count, and little more', (provider, model, tokens) => {
+  const held = overheadTokensMax([at(provider, 'openai-chat', model)], { ...BARE, imageCount: 1 });
+  expect(held).toBeGreaterThanOrEqual(tokens);
+  expect(held).toBeLessThanOrEqual(2 * tokens);
+});
+
+test.each([['openai', 'openai/gpt-4o-mini'], ['openai', 'openai/gpt-5.6-sol'], ['openai', 'constructor'], ['openrouter', 'openai/gpt-4o']])('an image at %s and %s may count most', (provider, model) => {
+  expect(overheadTokensMax([at('openai', 'openai-chat', 'openai/gpt-4o'), at(provider, 'openai-chat', model)], { ...BARE, imageCount: 1 })).toBe(50_000);
 });
 
 // Wires as the catalog names them. What is added for JSON requested as text or by a setting is covered by the bytes of `response_format`.
@@ -29,7 +51,7 @@ test.each<[string, { readonly schema: number; readonly called: number }]>([
   ['ollama', { schema: 0, called: 0 }],
 ])('%s adds the tokens of the tools that it defines by itself', (wireProtocol, { schema, called }) => {
   // A failover may lead to this wire from any other.
-  for (const attempts of [[{ provider: 'a', wireProtocol }], [{ provider: 'b', wireProtocol: 'openai-chat' }, { provider: 'a', wireProtocol }]]) {
+  for (const attempts of [[at('a', wireProtocol)], [at('b'), at('a', wireProtocol)]]) {
     expect(overheadTokensMax(attempts, BARE)).toBe(0);
     expect(overheadTokensMax(attempts, JSON_OBJECT)).toBe(0);
     expect(overheadTokensMax(attempts, SCHEMA)).toBe(schema);
