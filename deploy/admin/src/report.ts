@@ -1,5 +1,5 @@
-/** Reads a provider's usage report, JSON or CSV with one line per UTC day, for the admin API. */
-import { formatUsd, roundedUsd } from '@signalbox/kernel/money';
+/** Reads a provider's usage report, JSON or CSV, for the admin API. Lines of the same UTC day, such as one for each model, are added up. */
+import { asNanoUsd, formatUsd, roundedUsd, type NanoUsd } from '@signalbox/kernel/money';
 import { UsageError } from './commands.js';
 
 /** The correct form. */
@@ -12,24 +12,40 @@ export interface ReportDay {
   readonly tokens: number;
 }
 
+interface Line {
+  readonly day: string;
+  readonly costNanoUsd: NanoUsd;
+  readonly tokens: number;
+}
+
 const DAY = /^\d{4}-\d{2}-\d{2}/;
 
 /** The amount in whole nano-dollars, rounded half up; text is never converted through a float. */
-function costOf(value: unknown, line: string): string {
+function costOf(value: unknown, line: string): NanoUsd {
   const text = typeof value === 'number' ? String(value) : typeof value === 'string' ? value.trim().replace(/^\$/, '') : '';
   try {
-    return formatUsd(roundedUsd(text));
+    return roundedUsd(text);
   } catch {
     throw wrong(`${line}: cost_usd must be a decimal amount of US dollars, 0 or more.`);
   }
 }
 
-function dayOf(day: unknown, cost: unknown, tokens: unknown, line: string): ReportDay {
+function lineOf(day: unknown, cost: unknown, tokens: unknown, line: string): Line {
   const text = typeof day === 'string' ? day.trim() : '';
   if (!DAY.test(text)) throw wrong(`${line}: day must be a date as 2026-11-21.`);
   const count = tokens === undefined || tokens === '' || tokens === null ? 0 : Number(tokens);
   if (!Number.isSafeInteger(count) || count < 0) throw wrong(`${line}: tokens must be a whole number.`);
-  return { day: text.slice(0, 10), cost_usd: costOf(cost, line), tokens: count };
+  return { day: text.slice(0, 10), costNanoUsd: costOf(cost, line), tokens: count };
+}
+
+/** In the order of their first lines. */
+function daysOf(lines: readonly Line[]): readonly ReportDay[] {
+  const days = new Map<string, Line>();
+  for (const { day, costNanoUsd, tokens } of lines) {
+    const before = days.get(day);
+    days.set(day, { day, costNanoUsd: asNanoUsd((before?.costNanoUsd ?? 0n) + costNanoUsd), tokens: (before?.tokens ?? 0) + tokens });
+  }
+  return [...days.values()].map(({ day, costNanoUsd, tokens }) => ({ day, cost_usd: formatUsd(costNanoUsd), tokens }));
 }
 
 /** Fields of one line of CSV, unquoted. */
@@ -54,10 +70,12 @@ export function parseReport(text: string): readonly ReportDay[] {
     }
     const days: unknown = Array.isArray(parsed) ? parsed : (parsed as { readonly days?: unknown }).days;
     if (!Array.isArray(days) || days.length === 0) throw wrong('The report has no days.');
-    return days.map((entry: unknown, index) => {
-      const { day, cost_usd: cost, tokens } = (typeof entry === 'object' && entry !== null ? entry : {}) as Readonly<Record<string, unknown>>;
-      return dayOf(day, cost, tokens, `days[${index}]`);
-    });
+    return daysOf(
+      days.map((entry: unknown, index) => {
+        const { day, cost_usd: cost, tokens } = (typeof entry === 'object' && entry !== null ? entry : {}) as Readonly<Record<string, unknown>>;
+        return lineOf(day, cost, tokens, `days[${index}]`);
+      }),
+    );
   }
   const [head = '', ...lines] = trimmed.split(/\r?\n/);
   const names = fieldsOf(head).map((name) => name.trim().toLowerCase());
@@ -67,8 +85,8 @@ export function parseReport(text: string): readonly ReportDay[] {
     .filter((line) => line.trim() !== '')
     .map((line, index) => {
       const fields = fieldsOf(line);
-      return dayOf(fields[dayAt], fields[costAt], tokensAt < 0 ? undefined : fields[tokensAt], `line ${index + 2}`);
+      return lineOf(fields[dayAt], fields[costAt], tokensAt < 0 ? undefined : fields[tokensAt], `line ${index + 2}`);
     });
   if (days.length === 0) throw wrong('The report has no days.');
-  return days;
+  return daysOf(days);
 }
