@@ -172,6 +172,20 @@ describe('connections', () => {
     expect((await door.chat(large)).status).toBe(200);
   });
 
+  test.each(['while they run', 'once they are answered'])('with large bodies behind a stream give the room back when the client leaves %s', async (when) => {
+    const held: PlayedCall[] = [];
+    door.neighbours.scripts.set('a', (call) => void held.push(call));
+    const large = { ...hello, messages: [{ role: 'user', content: 'x'.repeat(0.9 * BODY_BYTES_MAX) }] };
+    const socket = door.raw(chatText(door.key, JSON.stringify({ ...hello, stream: true })) + chatText(door.key, JSON.stringify(large)).repeat(2));
+    await until(() => held.length === 3);
+    if (when === 'once they are answered') for (const call of held.slice(1)) answers(call);
+    await until(() => door.metrics.inFlight() === (when === 'once they are answered' ? 1 : 3));
+    socket.destroy();
+    await until(() => door.metrics.inFlight() === 0);
+    door.neighbours.scripts.set('a', answers);
+    expect((await door.chat(large)).status).toBe(200);
+  });
+
   test('that close in the middle of a body leave nothing behind', async () => {
     const socket = door.raw(chatText(door.key, '{"mod', { length: 100 }));
     await until(() => door.metrics.inFlight() === 1);

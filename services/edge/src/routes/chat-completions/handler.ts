@@ -226,11 +226,11 @@ class ChatExchange {
     return this.refuse(this.options.gate.noteInvalid(caller, error), caller);
   }
 
-  /** A large answer is in memory until the client has read it. */
+  /** A large answer is in memory until the client has read it. Node 20 never marks as closed an answer that was broken off while it waited for others on its connection (`breakOff`): no further `close` comes of it. */
   private leaveRoom(): void {
     const { bodyPlace: place, response } = this;
     if (place === undefined) return;
-    if (place.isCounted() && !response.closed) response.once('close', () => place.leave());
+    if (place.isCounted() && !response.destroyed) response.once('close', () => place.leave());
     else place.leave();
   }
 
