@@ -87,6 +87,7 @@ export const PRESETS = {
       takesCacheKey: true,
       breakpointModels: FROM_GPT_5_6,
       tellsCost: true,
+      shortensPrompts: true,
       thoughtFields: ['reasoning', 'reasoning_content', 'reasoning_details'],
       thoughtName: 'reasoning_content',
       thoughtNameModels: WANTING_THOUGHTS,

@@ -75,6 +75,8 @@ export interface ChatQuirks {
   readonly tellsCost: boolean;
   /** OpenAI's models from GPT-5.6 on think by default, and take tools on this wire only where they are told not to: they are, where a client says nothing of it. */
   readonly stillsForTools: boolean;
+  /** The host takes messages out of the middle of a prompt that is too long for a small model, unless it is told not to, which it is. */
+  readonly shortensPrompts: boolean;
 }
 
 /** Sequences that the contract allows. */
@@ -110,6 +112,7 @@ export const NO_QUIRKS: ChatQuirks = {
   inlinesImages: false,
   tellsCost: false,
   stillsForTools: false,
+  shortensPrompts: false,
 };
 /** By the catalog's ids. */
 export const FROM_GPT_5_6 = /^openai\/gpt-(?:5\.(?:[6-9]|\d\d)|[6-9]|\d\d)/;

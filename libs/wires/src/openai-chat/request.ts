@@ -79,6 +79,9 @@ function isThoughtless({ providerModelId, fields }: ChatRequestInput, { stilled 
   return messages !== undefined && lacksThoughts(messages.value, stilled.withoutThoughts);
 }
 
+/** OpenRouter's words: a prompt that is too long is refused, and not shortened. Its default is the opposite for windows of up to 8,192 tokens (its guide to message transforms). */
+const UNSHORTENED = Buffer.from(',"plugins":[{"id":"context-compression","enabled":false}]');
+
 /** The body's bytes. Values are copied once and never re-serialised, the quirks apart. */
 export function composeChatBody(input: ChatRequestInput, quirks: ChatQuirks = NO_QUIRKS): Buffer {
   let head = `{"model":${JSON.stringify(input.providerModelId)},"stream":${String(input.stream)}`;
@@ -93,6 +96,7 @@ export function composeChatBody(input: ChatRequestInput, quirks: ChatQuirks = NO
   if (isStilled(input, quirks)) parts.push(STILL);
   if (isUnthinking) parts.push(UNTHINKING);
   if (hasNoThought) parts.push(THOUGHTLESS[quirks.stilled?.by ?? 'thinking']);
+  if (quirks.shortensPrompts) parts.push(UNSHORTENED);
   parts.push(CLOSING);
   return Buffer.concat(parts);
 }
