@@ -22,3 +22,11 @@ test('a body counts as it arrives, once it is no longer small; small bodies are 
   expect([slow.take(64 * KIB), slow.isCounted()]).toEqual([true, false]);
   expect([slow.take(36 * KIB), slow.isCounted(), slow.take(1)]).toEqual([true, true, false]);
 });
+
+test('what was refused does not count: a smaller answer that comes instead of a large one has room', () => {
+  const room = createBodyRoom(1_000 * KIB);
+  const place = room.enter('acct_1');
+  expect([place.take(10 * KIB), place.take(600 * KIB), place.take(490 * KIB), place.take(1)]).toEqual([true, false, true, false]);
+  place.leave();
+  expect(room.enter('acct_1').take(500 * KIB)).toBe(true);
+});

@@ -6,7 +6,7 @@ const SMALL_BYTES = 65_536;
 const LEFT_TO_OTHERS = 2;
 
 export interface BodyPlace {
-  /** Counts further bytes of the body; false = there is no room to keep them. */
+  /** Counts further bytes of the request; false = there is no room to keep them, and they are not counted. */
   take(bytes: number): boolean;
   /** True if bytes are counted here, which those of small bodies are not. */
   isCounted(): boolean;
@@ -35,12 +35,11 @@ export function createBodyRoom(bytesMax: number): BodyRoom {
       let counted = 0;
       return {
         take: (more) => {
+          const added = bytes + more <= SMALL_BYTES ? 0 : bytes + more - counted;
+          if (added > 0 && (total + added > bytesMax || (byAccount.get(accountId) ?? 0) + added > bytesMax / LEFT_TO_OTHERS)) return false;
           bytes += more;
-          if (bytes <= SMALL_BYTES) return true;
-          const added = bytes - counted;
-          if (total + added > bytesMax || (byAccount.get(accountId) ?? 0) + added > bytesMax / LEFT_TO_OTHERS) return false;
-          count(accountId, added);
-          counted = bytes;
+          if (added > 0) count(accountId, added);
+          counted += added;
           return true;
         },
         isCounted: () => counted > 0,
