@@ -244,6 +244,14 @@ describe('refusals', () => {
       expect(planned(single({ maxOutputTokens: 8_000 }), request({ ...fits, maxTokens: 8_001 }))).toEqual(['context-length-exceeded']);
     });
 
+    test('tries small windows last, whatever the others cost, unless the client gave an order; who pays does not change', () => {
+      const costing = (id: string, contextWindow: number, nano: bigint): Endpoint => sized(id, { contextWindow, prices: pricesOf(`${id}:maker/one`, nano, nano) });
+      const snapshot = among(costing('alpha', 60_000, 1n), costing('beta', 60_000, 1n), costing('gamma', 60_000, 1n), costing('delta', 131_000, 1_000_000n), costing('epsilon', 128_000, 10n));
+      for (let seed = 0; seed < 20; seed += 1) expect(planned(snapshot, request(fits), seed).slice(0, 2)).toEqual(['epsilon:maker/one', 'delta:maker/one']);
+      expect(planned(snapshot, request({ ...fits, provider: { ...NO_WISHES, order: ['beta'] } }))[0]).toBe('beta:maker/one');
+      expect(planned(snapshot, request({ ...fits, byokProviders: ['alpha'] }))).toEqual(['alpha:maker/one']);
+    });
+
     test('leaves it to none that would shorten the prompt unseen', () => {
       expect(planned(single({ wireProtocol: 'ollama' }), request(fits))).toEqual(['context-length-exceeded']);
       expect(planned(among(sized('alpha', { wireProtocol: 'ollama' }), sized('beta', {})), request(fits))).toEqual(['beta:maker/one']);

@@ -127,7 +127,8 @@ function decideFor(promptTokens: number, request: RouteRequest, snapshot: Snapsh
       lists.push([...auto.ordered]);
     } else {
       if (isFirst) reference = listPrice(model, request);
-      lists.push(rankPinned(eligible, request, snapshot, seed));
+      const ranked = rankPinned(eligible, request, snapshot, seed);
+      lists.push(promptTokens < request.promptTokens ? smallWindowsLast(ranked, request) : ranked);
     }
   }
   // An outlier is worse than its peers, but not down: it goes last, if the plan would otherwise have no endpoint to fail over to.
@@ -224,6 +225,16 @@ function refusalOf(pools: readonly Pool[], retired: Model | undefined, request: 
 
 function rankPinned(eligible: readonly Endpoint[], request: RouteRequest, snapshot: Snapshot, seed: number): Candidate[] {
   return orderCandidates(eligible.map((endpoint) => scoreEndpoint(endpoint, request, snapshot)), request, seed);
+}
+
+/** For a prompt that may be too long for each: windows below half of the largest come last, since a plan has few attempts. Neither who pays nor an order that the client gave changes. */
+function smallWindowsLast(ranked: Candidate[], { byokProviders, provider }: RouteRequest): Candidate[] {
+  if (provider.order.length > 0) return ranked;
+  const windowOf = ({ endpoint }: Candidate): number => endpoint.contextWindow ?? 0;
+  const largest = ranked.reduce((most, candidate) => Math.max(most, windowOf(candidate)), 0);
+  const own = ({ endpoint }: Candidate): number => Number(isOnOwnCredential(endpoint, byokProviders));
+  const small = (candidate: Candidate): number => Number(windowOf(candidate) * 2 < largest);
+  return [...ranked].sort((a, b) => own(b) - own(a) || small(a) - small(b));
 }
 
 /**
