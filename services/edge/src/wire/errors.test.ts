@@ -193,6 +193,17 @@ describe('errors', () => {
     expect(allAttemptsFailed([{ byok: false, provider: 'a', failed: failed({ class: 'CONTEXT_LENGTH' }) }], 0, true)).toMatchObject({ status: 503, code: 'all_models_unavailable', headers: { 'Retry-After': '5', 'x-should-retry': 'true' }, metadata: { retryable: true, previous_errors: [{ code: 'context_length' }] } });
   });
 
+  test.each([
+    ['PROVIDER_ERROR', 'b', 503, 'all_models_unavailable'],
+    ['RATE_LIMITED', 'b', 503, 'all_models_unavailable'],
+    ['NOT_FOUND', 'b', 400, 'context_length_exceeded'],
+    ['NO_CREDENTIAL', 'b', 400, 'context_length_exceeded'],
+    ['DISCONNECTED', 'a', 400, 'context_length_exceeded'],
+  ] as const)('a prompt that is too long for the last provider, after %s at %s, is a %d', (kind, provider, status, code) => {
+    const tooLong = { byok: false, provider: 'a', failed: failed({ class: 'CONTEXT_LENGTH', status: 400 }) };
+    expect(allAttemptsFailed([{ byok: false, provider, failed: failed({ class: kind }) }, tooLong])).toMatchObject({ status, code });
+  });
+
   test.each([['BAD_REQUEST', 'invalid_value'], ['CONTEXT_LENGTH', 'context_length_exceeded'], ['CONTENT_POLICY', 'content_policy_violation']] as const)('a stream that %s broke off is reported with that reason, and must not be retried', (kind, code) => {
     expect(cutToApiError(failed({ class: kind, publicMessage: 'Too bad.', publicParam: 'stop' }))).toMatchObject({ type: 'invalid_request_error', code, message: 'Too bad.', param: 'stop', metadata: { retryable: false } });
     expect(cutToApiError(failed({ class: kind }))).toMatchObject({ code, message: expect.stringMatching(/./) as unknown });

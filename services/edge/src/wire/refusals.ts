@@ -197,13 +197,13 @@ export interface FailedAttempt {
  * which keeps own credentials; else 503 with the shortest wait that a provider named, or 5 s. The wait of one credential
  * while another was free (`hintMs`) can only shorten that, since the other may not have to wait. An empty list means that
  * every breaker was open, the first of them for another `retryAfterMs`; 0 = unknown. `isCutShort`: planned attempts were not
- * made, so the request is not blamed.
+ * made, so the request is not blamed. Nor is it for its length where a provider that did not judge it has failed.
  */
 export function allAttemptsFailed(attempts: readonly FailedAttempt[], retryAfterMs = 0, isCutShort = false): ApiError {
   const failures = attempts.flatMap(({ provider, failed, byok }) => (failed === undefined ? [] : [{ provider, failed, byok }]));
   const metadata = { previous_errors: failures.map(({ provider, failed }) => ({ provider, status: failed.status === 0 ? null : failed.status, code: failed.class.toLowerCase() })) };
   const last = failures.at(-1)?.failed;
-  const name = last === undefined || isCutShort ? undefined : clientErrorName(last);
+  const name = last === undefined || isCutShort || mayFitElsewhere(failures) ? undefined : clientErrorName(last);
   if (last !== undefined && name !== undefined) return requestFault(name, last, metadata);
   const isHint = (ms: number): boolean => ms > 0;
   const hints = [...failures.map(({ failed }) => failed.retryAfterMs), retryAfterMs].filter(isHint);
@@ -216,6 +216,16 @@ export function allAttemptsFailed(attempts: readonly FailedAttempt[], retryAfter
   const ownMessage = failures.length > 0 && failures.every(({ byok }) => byok) ? ownFailureMessage(failures) : undefined;
   const message = ownMessage === undefined ? {} : { message: ownMessage };
   return apiError('all_models_unavailable', { ...message, retryAfterMs: waitMs, metadata: { ...metadata, retryable: true } });
+}
+
+/** Failures that pass, as far as is known. */
+const PASSING: ReadonlySet<Failed__Output['class']> = new Set<Failed__Output['class']>(['RATE_LIMITED', 'PROVIDER_ERROR', 'TIMEOUT_FIRST_BYTE', 'TIMEOUT_IDLE', 'CONNECT', 'DISCONNECTED', 'EMPTY', 'GARBAGE']);
+
+/** True for a prompt that was too long for the last provider, while another, whose window may be larger, could not be asked. */
+function mayFitElsewhere(failures: readonly { readonly provider: string; readonly failed: Failed__Output }[]): boolean {
+  if (failures.at(-1)?.failed.class !== 'CONTEXT_LENGTH') return false;
+  const judges = new Set(failures.filter(({ failed }) => failed.class === 'CONTEXT_LENGTH').map(({ provider }) => provider));
+  return failures.some(({ provider, failed }) => PASSING.has(failed.class) && !judges.has(provider));
 }
 
 const OF_CREDENTIAL: ReadonlySet<Failed__Output['class']> = new Set<Failed__Output['class']>(['CREDENTIAL', 'NO_CREDENTIAL', 'ACCOUNTS_AWAY']);
