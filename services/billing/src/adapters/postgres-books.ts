@@ -10,6 +10,7 @@ import type { RunPrepared } from '@signalbox/sql/prepared';
 import { sql } from 'kysely';
 import type { BooksStore, CostChange, ReconcileRow } from '../domain/books.js';
 import { dayOf, FURTHER_FLAG } from '../domain/usage.js';
+import { differingAccounts } from './account-differences.js';
 import { textArray } from './arrays.js';
 import { createRecounter } from './postgres-recount.js';
 import { createRequestReads } from './postgres-requests.js';
@@ -40,6 +41,10 @@ interface WriterRow {
   readonly lost_at_ms: bigint;
 }
 const WRITERS = 'select writer, last_seq, ledger_seq, owed_seq, (cardinality(beyond) / 2)::bigint as gaps, reported_at_ms, open_since_ms, lost_at_ms from writers order by writer';
+/** By the key of each account's totals of months, which are few among those of days and keys. `month:` lies between `month` and `plan` in every collation. */
+export const OPEN_PERIODS = `select substr(period_id, 7) as period from account_heads h cross join lateral
+    (select period_id from totals t where t.account_id = h.account_id and t.scope = 'account' and t.period_id > 'month' and t.period_id < 'plan' and t.period_id like 'month:%' offset 0) t
+  where not exists (select from closed_periods c where c.period = substr(period_id, 7)) group by period_id`;
 const DEAD_WAITING = 'select count(*)::bigint as count from dead_events where resolved_at_ms is null';
 const reportOf = (row: WriterRow) => ({ writer: row.writer, lastSeq: row.last_seq, ledgerSeq: row.ledger_seq, owedSeq: row.owed_seq ?? undefined, gaps: row.gaps, reportedAtMs: Number(row.reported_at_ms), openSinceMs: Number(row.open_since_ms), isDeclaredLost: row.lost_at_ms > 0n });
 
@@ -67,13 +72,8 @@ export function createPostgresBooks(database: Pick<Database<unknown>, 'db' | 'tr
   }
 
   /** Accounts whose usage sums differ from the totals that quota uses. */
-  async function accountRows(): Promise<readonly ReconcileRow[]> {
-    const { rows } = await sql<{ account_id: string; ours: bigint; theirs: bigint }>`select account_id, coalesce(u.sum, 0)::bigint as ours, coalesce(t.charge_nano_usd, 0)::bigint as theirs from
-        (select account_id, sum(charge_nano_usd + adjusted_nano_usd) as sum from usage_days group by account_id) u
-        full join (select account_id, charge_nano_usd from totals where scope = 'account' and period_id = 'total') t using (account_id)
-        where coalesce(u.sum, 0) <> coalesce(t.charge_nano_usd, 0) order by account_id limit ${ACCOUNT_ROWS_MAX}`.execute(db);
-    return rows.map(({ account_id, ours, theirs }): ReconcileRow => ({ kind: 'account', subject: account_id, day: '', oursNanoUsd: ours, theirsNanoUsd: theirs, status: 'differs', gaps: 0n }));
-  }
+  const accountRows = async (): Promise<readonly ReconcileRow[]> =>
+    (await differingAccounts(database, { most: ACCOUNT_ROWS_MAX })).map(({ accountId, usageNanoUsd, totalNanoUsd }): ReconcileRow => ({ kind: 'account', subject: accountId, day: '', oursNanoUsd: usageNanoUsd, theirsNanoUsd: totalNanoUsd, status: 'differs', gaps: 0n }));
 
   /** Books a cost correction inside the transaction of `run`; undefined if there is no such attempt. */
   async function adjust(run: RunPrepared, accountId: string, change: CostChange, openPeriod: string, nowMs: number): Promise<{ readonly seq: bigint; readonly amountNanoUsd: bigint } | undefined> {
@@ -151,8 +151,7 @@ export function createPostgresBooks(database: Pick<Database<unknown>, 'db' | 'tr
         };
       }),
     openPeriods: async () => {
-      const { rows } = await sql<{ period: string }>`select substr(period_id, 7) as period from totals where scope = 'account' and period_id like 'month:%'
-        and not exists (select from closed_periods c where c.period = substr(period_id, 7)) group by period_id`.execute(db);
+      const { rows } = await sql.raw<{ period: string }>(OPEN_PERIODS).execute(db);
       const until = await sql<{ end_ms: bigint | null }>`select max(end_ms) as end_ms from closed_periods`.execute(db);
       return { periods: rows.map(({ period }) => period), closedUntilMs: Number(until.rows[0]?.end_ms ?? 0) };
     },
