@@ -33,7 +33,7 @@ export interface AdminCall {
   /** Text file, sent in the body as `text`. */
   readonly document?: string;
   /** How the answer is formatted for people. */
-  readonly shown?: 'what-if' | 'usage' | 'providers';
+  readonly shown?: 'what-if' | 'usage' | 'providers' | 'reconciled';
   /** Makes the command exit with a failure if the answer has this: a member that is not true, or a list that is not empty. */
   readonly failure?: { readonly unless: string } | { readonly if: string };
 }
@@ -142,7 +142,7 @@ const COMMANDS: Readonly<Record<string, Command>> = {
   },
   'book list': plain('GET', '/admin/sources?corpus=books'),
   'book remove': one('DELETE', (id) => `/admin/sources?corpus=books&key=${id}`),
-  reconcile: plain('POST', '/admin/reconcile'),
+  reconcile: { flags: {}, required: [], takesId: false, build: () => ({ method: 'POST', path: '/admin/reconcile', shown: 'reconciled' }) },
   'reconcile import': {
     flags: { provider: ['text', 'provider'], file: ['text', 'file'] },
     required: ['provider', 'file'], takesId: false, build: ({ provider, file }) => ({ method: 'POST', path: '/admin/provider-usage', body: { provider }, report: String(file) }),

@@ -7,6 +7,7 @@ import { withHint } from './hints.js';
 import { gatherPages } from './pages.js';
 import { providersTable } from './providers-table.js';
 import { harmless, harmlessLines, readable } from './readable.js';
+import { reconciled } from './reconciled.js';
 import { whyRefused } from './refused.js';
 import { parseReport } from './report.js';
 import { readText } from './text-file.js';
@@ -64,7 +65,8 @@ function forPeople(answer: Readonly<Record<string, unknown>>, shown: AdminCall['
   if (shown === 'what-if') return whatIfTable(answer as unknown as Parameters<typeof whatIfTable>[0]);
   if (shown === 'usage') return usageTable(answer as unknown as Parameters<typeof usageTable>[0]);
   if (shown === 'providers') return providersTable(answer as unknown as Parameters<typeof providersTable>[0]);
-  return `${readable(answer).trimStart()}\n`;
+  const told = shown === 'reconciled' ? reconciled(answer as unknown as Parameters<typeof reconciled>[0]) : answer;
+  return `${readable(told).trimStart()}\n`;
 }
 
 async function run(): Promise<void> {
