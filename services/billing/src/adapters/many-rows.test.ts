@@ -9,6 +9,7 @@ import { differingAccounts } from './account-differences.js';
 import { ACCOUNTS } from './account-sums.js';
 import { migrations } from './migrations.js';
 import { OPEN_PERIODS } from './postgres-books.js';
+import { TOTALS } from './postgres-ledger.js';
 
 const ACCOUNT_COUNT = 20;
 /** Days and keys of each account: 30 and 20, in two months. */
@@ -85,4 +86,14 @@ test.each([
   const plan = rows[0]?.['QUERY PLAN'][0]?.Plan;
   if (plan === undefined) throw new Error('no plan');
   expect(rowsRead(plan)).toBeLessThanOrEqual(6 * ACCOUNT_COUNT);
+});
+
+test('the totals of an account are read by its key, however large its part of the table is', async () => {
+  await sql`insert into totals (account_id, scope, period_id, charge_nano_usd, tokens, byok_tokens, updated_at_ms) select 'acct_1', 'key:' || k, 'week:' || k, 1, 1, 0, 0 from generate_series(1, 10000) k`.execute(database.db);
+  await sql`analyze totals`.execute(database.db);
+  const { rows } = await sql.raw<{ 'QUERY PLAN': readonly { readonly Plan: PlanNode }[] }>(`explain (analyze, format json) ${TOTALS.replace('$1', "'acct_1'").replace('$2', '-1').replace('$3', '-1')}`).execute(database.db);
+  const plan = rows[0]?.['QUERY PLAN'][0]?.Plan;
+  const own = (await sql<{ count: bigint }>`select count(*) as count from totals where account_id = 'acct_1'`.execute(database.db)).rows[0]?.count;
+  if (plan === undefined) throw new Error('no plan');
+  expect(rowsRead(plan)).toBeLessThanOrEqual(Number(own) + ACCOUNT_COUNT);
 });
