@@ -20,6 +20,14 @@ test('variables of the file are added, and none that is set is replaced, not eve
   expect(loadEnvFile(environment, join(folder, 'none'))).toBeUndefined();
 });
 
+test('a blank variable counts as absent, with and without a file', () => {
+  const environment = { OPENAI_API_KEY: ' ', PORT: '\t', HOST: ' a ' };
+  expect(loadEnvFile(environment, join(folder, 'none'))).toBeUndefined();
+  expect(environment).toEqual({ OPENAI_API_KEY: '', PORT: '', HOST: ' a ' });
+  expect(loadEnvFile(environment, fileOf('KEY_PEPPER=" "\n'))).toBeUndefined();
+  expect(environment).toMatchObject({ KEY_PEPPER: '' });
+});
+
 test('a byte order mark, which some editors write, does not hide the first variable', () => {
   const environment = {};
   expect(loadEnvFile(environment, fileOf('\uFEFFOPENAI_API_KEY=sk-a\r\nPORT=1\r\n'))).toBeUndefined();

@@ -2,8 +2,17 @@
 import { readFileSync } from 'node:fs';
 import { parseEnv } from 'node:util';
 
-/** Adds the variables of `file` that `environment` lacks; without a file nothing. Returns a line for a person if the file cannot be read, undefined otherwise. */
+/**
+ * Adds the variables of `file` that `environment` lacks; without a file nothing. Then empties what is blank, so that the launchers,
+ * which ask in many places whether a variable is set, take it for absent as the services do. Returns a line for a person if the file cannot be read, undefined otherwise.
+ */
 export function loadEnvFile(environment: Record<string, string | undefined>, file = '.env'): string | undefined {
+  const unread = addVariables(environment, file);
+  for (const [name, value] of Object.entries(environment)) if (value !== undefined && value !== '' && value.trim() === '') environment[name] = '';
+  return unread;
+}
+
+function addVariables(environment: Record<string, string | undefined>, file: string): string | undefined {
   let text: string;
   try {
     text = readFileSync(file, 'utf8');
