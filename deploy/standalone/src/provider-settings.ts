@@ -6,8 +6,9 @@ import { bedrockLack } from '@signalbox/worker-bedrock/config';
 import { GOOGLE_PROVIDERS, googleLack } from '@signalbox/worker-google/config';
 import { lackOf, type Lack, type ProviderVariables } from '@signalbox/worker-kit/config';
 import { isPresetId, PRESETS, presetOf } from '@signalbox/worker-openai-compatible/presets';
-import { misspeltSettings } from './misspelt-settings.js';
-import { possibleWorkers, type Environment } from './wanted-workers.js';
+import { misspeltSettings } from '@signalbox/runtime/misspelt-settings';
+import { SETTING_NAMES } from './service-settings.js';
+import { possibleWorkers, PROVIDER_VARIABLES, type Environment } from './wanted-workers.js';
 
 const OWN: Readonly<Record<string, ProviderVariables>> = {
   ...Object.fromEntries(Object.entries(MESSAGES_PRESETS).map(([provider, { credential, baseUrlVariable, baseUrl }]) => [provider, { credentials: [credential], baseUrl: baseUrlVariable, defaultBaseUrl: baseUrl }])),
@@ -30,6 +31,14 @@ function lackingProviders(environment: Environment): ReadonlyMap<string, Lack> {
   return new Map(lacks.filter((entry): entry is readonly [string, Lack] => entry[1] !== undefined));
 }
 
+/** Settings that the launchers read, for themselves and for each service. */
+const OF_LAUNCHERS: readonly string[] = [
+  ...['ADMIN_PORT', 'ADMIN_TOKEN', 'ADMIN_URL', 'BILLING_PERIOD_SECONDS', 'BYOK_PROVIDERS', 'DASHBOARD_DIR', 'DATABASE_URL', 'DATA_DIR', 'EDGE_REPLICAS', 'GRPC_PORT', 'KEY_PEPPER', 'LOG_LEVEL', 'METRICS_PORT', 'NATS_URL', 'NODE_EXTRA_CA_CERTS',
+    'OTEL_EXPORTER_OTLP_ENDPOINT', 'OTEL_EXPORTER_OTLP_HEADERS', 'OTEL_TRACES_SAMPLER_ARG', 'REDIS_URL', 'RPC_TLS_DIR', 'SECRETS_KEY', 'SERVICE_ROLE', 'SSL_CERT_DIR', 'SSL_CERT_FILE', 'WAL_DIR', 'WORKERS'],
+  ...SETTING_NAMES,
+  ...PROVIDER_VARIABLES,
+];
+
 /** Stores that only the split system uses; in the all-in-one process, counters are in memory and events stay in the process. */
 const STORES_OF_THE_SPLIT = ['REDIS_URL', 'NATS_URL'] as const;
 
@@ -48,5 +57,5 @@ export function checkProviderSettings(environment: Environment, tell: (line: str
   if (!['', 'on', 'off'].includes(environment['OLLAMA'] ?? '')) problems.push('OLLAMA: expected on (it is looked for, the default) or off');
   if (problems.length > 0) throw new ConfigError(problems.join('\n'));
   for (const [provider, { given, missing }] of lackingProviders(environment)) tell(`signalbox: ${provider} stays off: ${given} is set without ${missing}`);
-  for (const [given, meant] of misspeltSettings(environment)) tell(`signalbox: ${given} is set and not used: did you mean ${meant}?`);
+  for (const [given, meant] of misspeltSettings(environment, OF_LAUNCHERS)) tell(`signalbox: ${given} is set and not used: did you mean ${meant}?`);
 }

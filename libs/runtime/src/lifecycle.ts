@@ -3,6 +3,7 @@ import type { Clock, RandomBytes } from '@signalbox/kernel/clock';
 import { systemClock } from './clock.js';
 import type { Environment } from './config.js';
 import { createLog, type Log } from './log.js';
+import { misspeltSettings, settingsReadBy } from './misspelt-settings.js';
 import { tuneProcess } from './process.js';
 import type { Tracer, Tracing } from './span.js';
 import { ENDED_BY_CTRL_C, onStopSignals } from './stop-signals.js';
@@ -70,6 +71,7 @@ export async function runService(name: string, environment: Environment, compose
     process.exit(1);
   }
   const { service, log } = composed;
+  for (const [given, meant] of misspeltSettings(environment, settingsReadBy(name))) log.warn('A variable is set and not used, whose name is nearly that of a setting.', { variable: given, setting: meant });
   let stopping = false;
   const stop = (): void => {
     if (stopping) return;

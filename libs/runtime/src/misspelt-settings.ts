@@ -1,14 +1,11 @@
 /** Finds variables that are nearly a setting, or have the name that LiteLLM gives it: they would otherwise have no effect, and nobody would notice. */
 import { isSlip } from '@signalbox/kernel/slip';
-import { SETTING_NAMES } from './service-settings.js';
-import { PROVIDER_VARIABLES, type Environment } from './wanted-workers.js';
+import type { Environment } from './config.js';
+import { SETTING_NAMES } from './setting-names.js';
 
-/** Those that the launchers, every process or containers read. */
-const OF_LAUNCHERS = [
-  'ADMIN_PORT', 'ADMIN_TOKEN', 'ADMIN_URL', 'BILLING_PERIOD_SECONDS', 'BYOK_PROVIDERS', 'DASHBOARD_DIR', 'DATABASE_URL', 'DATA_DIR', 'EDGE_REPLICAS', 'GRPC_PORT', 'KEY_PEPPER', 'LOG_LEVEL', 'METRICS_PORT', 'NATS_URL', 'NODE_EXTRA_CA_CERTS',
-  'OTEL_EXPORTER_OTLP_ENDPOINT', 'OTEL_EXPORTER_OTLP_HEADERS', 'OTEL_TRACES_SAMPLER_ARG', 'REDIS_URL', 'RPC_TLS_DIR', 'SECRETS_KEY', 'SERVICE_ROLE', 'SSL_CERT_DIR', 'SSL_CERT_FILE', 'WAL_DIR', 'WORKERS',
-] as const;
-const KNOWN: readonly string[] = [...new Set([...OF_LAUNCHERS, ...SETTING_NAMES, ...PROVIDER_VARIABLES])];
+/** Read by processes besides the settings of a schema. */
+const FURTHER = ['OTEL_EXPORTER_OTLP_HEADERS', 'SSL_CERT_DIR', 'SSL_CERT_FILE'] as const;
+const KNOWN: ReadonlySet<string> = new Set([...FURTHER, ...Object.values(SETTING_NAMES).flat()]);
 
 /** LiteLLM's names of settings, besides the rule that an address `…_API_BASE` is `…_BASE_URL` here. */
 const OF_LITELLM: ReadonlyMap<string, string> = new Map([
@@ -19,14 +16,30 @@ const OF_LITELLM: ReadonlyMap<string, string> = new Map([
 const LETTERS_MIN = 7;
 const NAME_CHARS_MAX = 64;
 
+/** What Kubernetes and Docker set for each neighbour of a container. */
+const OF_NEIGHBOURS = /_SERVICE_(?:HOST|PORT(?:_\w+)?)$|_PORT_\d+_(?:TCP|UDP|SCTP)(?:_(?:ADDR|PORT|PROTO))?$/;
+const ADDRESS_OF_NEIGHBOUR = /^(?:tcp|udp|sctp):\/\//;
+
+/** Before the name of each line of a settings' file that a container is shown, but not given: with this prefix none of them is a setting. */
+export const SHOWN_PREFIX = 'SHOWN_';
+
+/** Settings that a service reads; `service` as in the folder `services/`. */
+export const settingsReadBy = (service: string): readonly string[] => [...FURTHER, ...(SETTING_NAMES['process'] ?? []), ...(SETTING_NAMES[service] ?? [])];
+
 const lettersOf = (name: string): string => name.replaceAll(/[_-]/g, '').toUpperCase();
 
-/** Of each variable that is set, is no setting and differs from one by one letter, by `_`, or by upper and lower case, or is LiteLLM's name of one: its name, and the setting's. Nothing of its value. Variables of settings that are set themselves are left out. */
-export function misspeltSettings(environment: Environment): readonly (readonly [given: string, meant: string])[] {
+/**
+ * Of each variable that is set, is no setting and differs from one by one letter, by `_`, or by upper and lower case, or is LiteLLM's name of one:
+ * its name, and the setting's. Nothing of its value. Left out: variables of settings that are set themselves, and those that an
+ * orchestrator sets. `own`: the settings that may be meant, which are those that the process reads.
+ */
+export function misspeltSettings(environment: Environment, own: readonly string[]): readonly (readonly [given: string, meant: string])[] {
   const isSet = (name: string): boolean => (environment[name] ?? '').trim() !== '';
-  const known = new Set(KNOWN);
-  const candidates = KNOWN.filter((name) => lettersOf(name).length >= LETTERS_MIN && !isSet(name));
-  return Object.keys(environment).filter((name) => isSet(name) && !known.has(name) && name.length <= NAME_CHARS_MAX && /^[a-z][\w-]*$/i.test(name)).flatMap((given) => {
+  const candidates = own.filter((name) => lettersOf(name).length >= LETTERS_MIN && !isSet(name));
+  const isForeign = (name: string): boolean => OF_NEIGHBOURS.test(name) || ADDRESS_OF_NEIGHBOUR.test(environment[name] ?? '');
+  return Object.keys(environment).filter((name) => isSet(name) && !isForeign(name)).flatMap((variable) => {
+    const given = variable.startsWith(SHOWN_PREFIX) ? variable.slice(SHOWN_PREFIX.length) : variable;
+    if (KNOWN.has(given) || given.length > NAME_CHARS_MAX || !/^[a-z][\w-]*$/i.test(given)) return [];
     const ofLitellm = OF_LITELLM.get(given) ?? given.replace(/_API_BASE$/, '_BASE_URL');
     const meant = candidates.find((name) => name === ofLitellm) ?? candidates.find((name) => isSlip(lettersOf(name), lettersOf(given)));
     return meant === undefined ? [] : [[given, meant] as const];
