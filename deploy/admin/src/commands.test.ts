@@ -50,6 +50,9 @@ test.each([
   ['key create --account a --name N', 'account_id names no account.', '--account names no account.'],
   ['key create --account a --name N', 'name must not be blank.', '--name must not be blank.'],
   ['key set k --rpm 5', 'limits.requests_per_minute must be a whole number.', '--rpm must be a whole number.'],
+  ['account set a --cost-cap-usd 5', 'cost_caps.1.period: expected one of day, week. cost_caps.0.cap_usd must be a number.', '--cost-cap-period: expected one of day, week. --cost-cap-usd must be a number.'],
+  ['key set k --rpm 5', 'limits.cost_caps: must name each period once.', '--cost-cap-period: must name each period once.'],
+  ['ledger recount', 'account names no account.', '--account names no account.'],
   ['usage --by day', 'The provider must be known.', 'The provider must be known.'],
   ['key rotate k', 'key_id names a key that is revoked.', 'key_id names a key that is revoked.'],
 ])('%s: what the server says of its members is told of the flags', (text, said, told) => {

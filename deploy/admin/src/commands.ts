@@ -218,8 +218,12 @@ function valueOf(flag: string, kind: FlagKind, text: string): unknown {
   return kind === 'list' ? text.split(',').map((part) => part.trim()).filter((part) => part !== '') : text;
 }
 
+/** What the server calls a flag's member elsewhere: in the list that repeated pairs of caps become, and in a query instead of a body. */
+const OTHER_NAMES: Readonly<Record<string, readonly string[]>> = { 'cost-cap-usd': ['cost_caps\\.\\d+\\.cap_usd'], 'cost-cap-period': ['cost_caps\\.\\d+\\.period', 'cost_caps'], account: ['account'] };
+
 /** Replaces members by flags, only at the beginning of a sentence. */
-const inFlags = ({ flags }: Command, sentence: string): string => Object.entries(flags).reduce((told, [flag, [, field]]) => told.replace(new RegExp(`(?<=^|[.] )(?:limits\\.)?${field}(?=:| names?\\b| must\\b| has\\b| is\\b)`, 'g'), `--${flag}`), sentence);
+const inFlags = ({ flags }: Command, sentence: string): string =>
+  Object.entries(flags).reduce((told, [flag, [, field]]) => told.replace(new RegExp(`(?<=^|[.] )(?:limits\\.)?(?:${[field, ...(OTHER_NAMES[flag] ?? [])].join('|')})(?=:| names?\\b| must\\b| has\\b| is\\b)`, 'g'), `--${flag}`), sentence);
 
 export interface Parsed {
   readonly call: AdminCall;
