@@ -5,7 +5,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import { lockFile } from '@signalbox/runtime/file-lock';
-import { isDirectoryInUse, lockDirectory, readIdentity } from './wal-directory.js';
+import { ConfigError } from '@signalbox/runtime/config';
+import { createFakeClock } from '@signalbox/testkit/clock';
+import { ensureIdentity, isDirectoryInUse, lockDirectory, readIdentity } from './wal-directory.js';
 
 let directory: string;
 const children: ChildProcess[] = [];
@@ -84,4 +86,13 @@ onLinux('a killed process whose parent has not asked for its end does not', asyn
 test.each(['', '{"writer":"wrt_1"', 'null', '[]', '{"writer":1,"provider":"p"}'])('an identity file that contains %p is an error that names its path', (text) => {
   writeFileSync(join(directory, 'writer.json'), text);
   expect(() => readIdentity(directory)).toThrow(`${join(directory, 'writer.json')} does not name a writer`);
+});
+
+test('a folder that cannot be made is told by its setting, also where Node would never return', () => {
+  writeFileSync(join(directory, 'file'), '');
+  // Below /proc, Node's recursive mkdir runs forever.
+  for (const wrong of [join(directory, 'file', 'openai'), ...(process.platform === 'linux' ? ['/proc/none/openai'] : [])]) {
+    expect(() => ensureIdentity(wrong, 'openai', createFakeClock(), () => new Uint8Array(16))).toThrow(ConfigError);
+    expect(() => ensureIdentity(wrong, 'openai', createFakeClock(), () => new Uint8Array(16))).toThrow(`WAL_DIR: ${wrong} is not a folder that can be written (`);
+  }
 });

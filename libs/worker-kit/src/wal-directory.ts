@@ -1,10 +1,11 @@
 /** Identity and lock of a log's directory: one permanent writer id, one live process at a time. */
-import { closeSync, existsSync, fsyncSync, linkSync, mkdirSync, openSync, readFileSync, renameSync, unlinkSync, writeFileSync, writeSync } from 'node:fs';
+import { closeSync, existsSync, fsyncSync, linkSync, openSync, readFileSync, renameSync, unlinkSync, writeFileSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Clock, RandomBytes } from '@signalbox/kernel/clock';
 import { Fault } from '@signalbox/kernel/fault';
 import { createIdSource } from '@signalbox/kernel/ids';
 import { lockFile, type FileLock } from '@signalbox/runtime/file-lock';
+import { makeFolder } from '@signalbox/runtime/folder';
 import { syncDirectory } from './directory-sync.js';
 
 const IDENTITY = 'writer.json';
@@ -37,9 +38,9 @@ function identityIn(text: string): Partial<WriterIdentity> | undefined {
   }
 }
 
-/** The directory's writer; created at first use, and durable before this returns. */
+/** The directory's writer; created at first use, and durable before this returns. Throws a ConfigError if the directory is not one that can be written. */
 export function ensureIdentity(directory: string, provider: string, clock: Clock, randomBytes: RandomBytes): WriterIdentity {
-  mkdirSync(directory, { recursive: true, mode: 0o700 });
+  makeFolder(directory, 'WAL_DIR', 0o700);
   const known = readIdentity(directory);
   if (known !== undefined) return known;
   const identity: WriterIdentity = { writer: createIdSource(clock, randomBytes)('writer'), provider };
