@@ -124,10 +124,10 @@ const SHARED = {
   GRPC_PORT: 'Port for other services; 0 = any free port.',
   METRICS_PORT: 'Port of `/livez`, `/readyz` and `/metrics`; 0 = any free port. `npm start`: one port for all services, none unless set.',
   LOG_LEVEL: 'Level of the JSON log on stderr, which never contains a secret, a prompt or a completion. Default of `npm start`: `warn`.',
-  NATS_URL: 'Event bus. May contain a password: never logged. Not used by `npm start`.',
+  NATS_URL: 'Event bus, several servers with commas. May contain a password: never logged. Without it, routing hears nothing of the attempts of others. Not used by `npm start`, plugins and sandbox.',
   BILLING_PERIOD_SECONDS: 'Length of month and plan periods, for tests; absent = calendar months.',
 };
-const everywhere = EVERYWHERE.map((name) => ({ ...described.get(name), name, fallback: name === 'NATS_URL' ? '`nats://127.0.0.1:4222`' : (described.get(name)?.fallback ?? 'none'), text: SHARED[name] }));
+const everywhere = EVERYWHERE.map((name) => ({ ...described.get(name), name, fallback: name === 'NATS_URL' ? '**required** by accounts, edge and quota; none at routing; `nats://127.0.0.1:4222` at billing and workers' : (described.get(name)?.fallback ?? 'none'), text: SHARED[name] }));
 
 /** Settings that only the launchers and the admin command line read. */
 const launchers = [
