@@ -1,5 +1,5 @@
 /** What NATS_URL says: where the servers are, and as whom they are asked. */
-import { ConfigError } from '@signalbox/runtime/config';
+import { ConfigError, ENCODING_HINT, hasReadableUser } from '@signalbox/runtime/config';
 
 export interface NatsIdentity {
   readonly user?: string;
@@ -18,6 +18,7 @@ export function hostsOf(url: string): readonly string[] {
       // Told below.
     }
     if (parsed === undefined || parsed.host === '' || !/^(nats|tls):$/.test(parsed.protocol)) throw new ConfigError('NATS_URL: must be nats://host:port, several with commas');
+    if (!hasReadableUser(server.trim())) throw new ConfigError(`NATS_URL: ${ENCODING_HINT}`);
     return parsed.host;
   });
 }

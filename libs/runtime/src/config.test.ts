@@ -2,7 +2,7 @@ import { createServer } from 'node:net';
 import { once } from 'node:events';
 import { expect, test } from '@jest/globals';
 import { z } from 'zod';
-import { addressesField, ConfigError, hostInUrl, loadConfig, portField, wholeNumberField } from './config.js';
+import { addressesField, ConfigError, emptyBlanks, hasReadableUser, hostInUrl, loadConfig, portField, wholeNumberField } from './config.js';
 import { createHealthServer } from './health.js';
 import { createMetrics } from './metrics.js';
 
@@ -52,7 +52,7 @@ test('of one setting only the first problem is told', () => {
 
 const neighbours = (fallback: string | undefined, text: string | undefined) => loadConfig(z.object({ BILLING_ADDRS: addressesField(fallback) }), { BILLING_ADDRS: text }).BILLING_ADDRS;
 
-test.each(['billing', 'billing:', 'billing:grpc', 'http://billing:9100', 'a:1,b', 'billing:123456'])('a neighbour at %s is refused by its setting, not waited for', (text) => {
+test.each(['billing', 'billing:', 'billing:grpc', 'http://billing:9100', 'a:1,b', 'billing:123456', 'billing:65536', 'billing:0', '[::1]:99999'])('a neighbour at %s is refused by its setting, not waited for', (text) => {
   for (const fallback of [undefined, '', '127.0.0.1:9104']) expect(() => neighbours(fallback, text)).toThrow('BILLING_ADDRS: expected host:port, several separated by commas');
 });
 
@@ -62,4 +62,14 @@ test('neighbours are listed; whether there must be one is said by the fallback',
   expect(neighbours('127.0.0.1:9104', undefined)).toEqual(['127.0.0.1:9104']);
   expect(() => neighbours(undefined, undefined)).toThrow('BILLING_ADDRS: is required, and is not set');
   expect(() => neighbours(undefined, ',')).toThrow('BILLING_ADDRS: expected host:port');
+});
+
+test('a blank is emptied for whoever only asks whether a variable is set', () => {
+  const environment = { OPENAI_API_KEY: ' ', OPENAI_BASE_URL: '\t', HOST: ' a ', PORT: '' };
+  emptyBlanks(environment);
+  expect(environment).toEqual({ OPENAI_API_KEY: '', OPENAI_BASE_URL: '', HOST: ' a ', PORT: '' });
+});
+
+test.each([['redis://quota:50%25@127.0.0.1:6379', true], ['nats://127.0.0.1:4222', true], ['no URL', true], ['redis://quota:50%@127.0.0.1:6379', false], ['nats://a%zz:b@127.0.0.1:4222', false]])('a user and a password of %s can be decoded: %s', (url, can) => {
+  expect(hasReadableUser(url)).toBe(can);
 });

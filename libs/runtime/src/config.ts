@@ -73,15 +73,41 @@ export const optionalWholeNumberField = (minimum: number, maximum: number) => nu
 /** Share (0 to 1) from text. */
 export const shareField = (fallback: number) => numberBetween(0, 1, 'a number', DECIMAL).default(fallback);
 
+/** Empties what is blank, for code that only asks whether a variable is set: blank counts as absent, as in `loadConfig`. */
+export function emptyBlanks(environment: Record<string, string | undefined>): void {
+  for (const [name, value] of Object.entries(environment)) if (value !== undefined && value !== '' && value.trim() === '') environment[name] = '';
+}
+
+/** True for `host:port` and `[address]:port`, with a port that can be connected to. */
+export function isAddress(text: string): boolean {
+  const port = Number(/^(?:[^\s:]+|\[[0-9a-f:]+\]):(\d{1,5})$/i.exec(text)?.[1] ?? 0);
+  return port > 0 && port < 65_536;
+}
+
 /** `host:port`, or `[address]:port`, several separated by commas. Required without a fallback; an empty fallback permits an empty value. */
 export const addressesField = (fallback?: string) => {
   const text = fallback === undefined ? z.string() : z.string().default(fallback);
   return text
     .transform((list) => list.split(',').map((part) => part.trim()).filter((part) => part !== ''))
-    .refine((list) => (list.length > 0 || fallback === '') && list.every((address) => /^[^\s:]+:\d{1,5}$|^\[[0-9a-f:]+\]:\d{1,5}$/i.test(address)), 'expected host:port, several separated by commas');
+    .refine((list) => (list.length > 0 || fallback === '') && list.every(isAddress), 'expected host:port, several separated by commas');
 };
 
 export const secretField = () => z.string().min(1, 'must not be empty').transform((value) => new Secret(value));
+
+/** What to write instead of the characters that a URL gives a meaning of their own. */
+export const ENCODING_HINT = 'cannot be read as a URL; a user and a password write / as %2F, # as %23, ? as %3F, @ as %40 and % as %25';
+
+/** False for a URL whose user or password has a `%` that encodes nothing: clients of stores decode both, and throw an error that names nothing. */
+export function hasReadableUser(url: string): boolean {
+  if (!URL.canParse(url)) return true;
+  const { username, password } = new URL(url);
+  try {
+    decodeURIComponent(username + password);
+    return true;
+  } catch {
+    return false;
+  }
+}
 
 /** As the driver reads it: blanks are fine, and so is no host behind a user. */
 const isPostgresUrl = (text: string): boolean => URL.canParse(text.replaceAll(' ', '%20').replace('@/', '@host/'));
@@ -90,7 +116,7 @@ const isPostgresUrl = (text: string): boolean => URL.canParse(text.replaceAll(' 
 export const postgresUrlField = () =>
   secretField()
     .refine((url) => /^(?:postgres(?:ql)?:\/\/|socket:|\/)/i.test(url.unwrap()), 'must begin with postgres:// (or postgresql://)')
-    .refine((url) => !/^postgres/i.test(url.unwrap()) || isPostgresUrl(url.unwrap()), 'cannot be read as a URL; a user and a password write / as %2F, # as %23, ? as %3F, @ as %40 and % as %25');
+    .refine((url) => !/^postgres/i.test(url.unwrap()) || isPostgresUrl(url.unwrap()), ENCODING_HINT);
 
 const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const;
 

@@ -1,6 +1,7 @@
 /** The file `.env`, which the launchers and the admin command line read. */
 import { readFileSync } from 'node:fs';
 import { parseEnv } from 'node:util';
+import { emptyBlanks } from './config.js';
 
 /**
  * Adds the variables of `file` that `environment` lacks; without a file nothing. Then empties what is blank, so that the launchers,
@@ -8,7 +9,7 @@ import { parseEnv } from 'node:util';
  */
 export function loadEnvFile(environment: Record<string, string | undefined>, file = '.env'): string | undefined {
   const unread = addVariables(environment, file);
-  for (const [name, value] of Object.entries(environment)) if (value !== undefined && value !== '' && value.trim() === '') environment[name] = '';
+  emptyBlanks(environment);
   return unread;
 }
 

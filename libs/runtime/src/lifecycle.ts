@@ -1,7 +1,7 @@
 /** Lifecycle of a composed service: start, readiness, stop. */
 import type { Clock, RandomBytes } from '@signalbox/kernel/clock';
 import { systemClock } from './clock.js';
-import type { Environment } from './config.js';
+import { emptyBlanks } from './config.js';
 import { createLog, type Log } from './log.js';
 import { misspeltSettings, settingsReadBy } from './misspelt-settings.js';
 import { tuneProcess } from './process.js';
@@ -57,8 +57,9 @@ const complain = (name: string, error: unknown): void => {
  * drains when the launcher is gone, so that no process is left behind. Under a launcher, SIGINT is ignored here: Ctrl-C
  * reaches all processes of the terminal, and if all services stopped together, running streams would be cut.
  */
-export async function runService(name: string, environment: Environment, compose: (commons: ProcessCommons) => { readonly service: Service; readonly log: Log }): Promise<void> {
+export async function runService(name: string, environment: Record<string, string | undefined>, compose: (commons: ProcessCommons) => { readonly service: Service; readonly log: Log }): Promise<void> {
   tuneProcess();
+  emptyBlanks(environment);
   let composed: ReturnType<typeof compose>;
   let tracing: Tracing | undefined;
   try {

@@ -1,5 +1,5 @@
 /** Settings of edge. */
-import { addressesField, loadConfig, logLevelField, optionalWholeNumberField, portField, secretField, wholeNumberField, type Environment } from '@signalbox/runtime/config';
+import { addressesField, isAddress, loadConfig, logLevelField, optionalWholeNumberField, portField, secretField, wholeNumberField, type Environment } from '@signalbox/runtime/config';
 import { z } from 'zod';
 
 /** `provider=host:port` list; a provider may occur several times (replicas). */
@@ -7,8 +7,8 @@ const workersField = () =>
   z.string().transform((text, context) => {
     const workers = new Map<string, string[]>();
     for (const part of text.split(',').map((entry) => entry.trim()).filter((entry) => entry !== '')) {
-      const match = /^([a-z0-9-]+)=(\S+:\d{1,5})$/.exec(part);
-      if (match === null) {
+      const match = /^([a-z0-9-]+)=(\S+)$/.exec(part);
+      if (match === null || !isAddress(match[2] ?? '')) {
         context.addIssue({ code: 'custom', message: 'expected provider=host:port, several separated by commas' });
         return z.NEVER;
       }

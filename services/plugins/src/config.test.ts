@@ -30,3 +30,7 @@ test.each(['WEB_SEARCH_URL', 'GUTENDEX_URL'])('%s takes no user name, which woul
   for (const given of ['http://user:secret@search.internal', 'https://user@search.internal/x']) expect(() => loadPluginsConfig({ ...NEEDED, [name]: given })).toThrow(new RegExp(`^${name}: must hold no user name and no password$`));
   expect(loadPluginsConfig({ ...NEEDED, [name]: 'http://127.0.0.1:8080/search?who=a@b' })).toMatchObject({ [name]: 'http://127.0.0.1:8080/search?who=a@b' });
 });
+
+test('a worker at a port that cannot be connected to is refused by the setting', () => {
+  expect(() => loadPluginsConfig({ ...NEEDED, WORKERS: 'openai=a:99999' })).toThrow('WORKERS: expected provider=host:port, several separated by commas');
+});

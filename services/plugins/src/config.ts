@@ -1,7 +1,7 @@
 /** Settings of plugins. */
 import { parseUsd } from '@signalbox/kernel/money';
 import { allowListField } from '@signalbox/net-guard/allow-list-field';
-import { addressesField, ConfigError, loadConfig, logLevelField, portField, postgresUrlField, secretField, wholeNumberField, type Environment } from '@signalbox/runtime/config';
+import { addressesField, ConfigError, isAddress, loadConfig, logLevelField, portField, postgresUrlField, secretField, wholeNumberField, type Environment } from '@signalbox/runtime/config';
 import { z } from 'zod';
 
 const MEBIBYTE = 1_024 * 1_024;
@@ -39,8 +39,8 @@ const feesField = () =>
 function workersOf(text: string, context: z.RefinementCtx): ReadonlyMap<string, readonly string[]> {
   const workers = new Map<string, string[]>();
   for (const part of text.split(',').map((entry) => entry.trim()).filter((entry) => entry !== '')) {
-    const [, provider = '', address = ''] = /^([a-z0-9-]+)=(\S+:\d{1,5})$/.exec(part) ?? [];
-    if (provider === '') {
+    const [, provider = '', address = ''] = /^([a-z0-9-]+)=(\S+)$/.exec(part) ?? [];
+    if (provider === '' || !isAddress(address)) {
       context.addIssue({ code: 'custom', message: 'expected provider=host:port, several separated by commas' });
       return z.NEVER;
     }

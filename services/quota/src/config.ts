@@ -1,5 +1,5 @@
 /** Settings of quota. */
-import { addressesField, ConfigError, loadConfig, logLevelField, optionalWholeNumberField, portField, wholeNumberField, type Environment } from '@signalbox/runtime/config';
+import { addressesField, ConfigError, ENCODING_HINT, hasReadableUser, loadConfig, logLevelField, optionalWholeNumberField, portField, wholeNumberField, type Environment } from '@signalbox/runtime/config';
 import { z } from 'zod';
 
 function isRedisUrl(text: string): boolean {
@@ -22,7 +22,7 @@ const schema = z.object({
   /** `memory` works with one replica only and is lost at exit. */
   QUOTA_STORE: z.enum(['redis', 'memory']).default('redis'),
   /** Such as redis://127.0.0.1:6379; required for the Redis store. May hold a password: never logged. */
-  REDIS_URL: z.string().refine(isRedisUrl, 'must be redis://host:port, or rediss://host:port').optional(),
+  REDIS_URL: z.string().refine(isRedisUrl, 'must be redis://host:port, or rediss://host:port').refine(hasReadableUser, ENCODING_HINT).optional(),
   /** Longest wait for Redis after a command is sent, not counting stalls of this process (at most twice as long in total): bounds the delay of a request when Redis is frozen. */
   REDIS_TIMEOUT_MS: wholeNumberField(10, 10_000, 50),
   /** Addresses of billing, separated by commas; empty = no ledger, and totals start at zero. */

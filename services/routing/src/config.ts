@@ -1,5 +1,5 @@
 /** Settings of the routing service. */
-import { loadConfig, logLevelField, portField, shareField, wholeNumberField, type Environment } from '@signalbox/runtime/config';
+import { ENCODING_HINT, hasReadableUser, loadConfig, logLevelField, portField, shareField, wholeNumberField, type Environment } from '@signalbox/runtime/config';
 import { z } from 'zod';
 
 const listField = () =>
@@ -53,7 +53,7 @@ const schema = z.object({
   /** The built-in provider: `auto` = only when PROVIDERS names no other. */
   SIMULATOR: z.enum(['on', 'off', 'auto']).default('auto'),
   /** Event bus; empty = no live statistics unless a bus is handed in. */
-  NATS_URL: z.string().refine((text) => text === '' || isNatsUrl(text), 'must be nats://host:port, several with commas').default(''),
+  NATS_URL: z.string().refine((text) => text === '' || isNatsUrl(text), 'must be nats://host:port, several with commas').refine((text) => text.split(',').every((server) => hasReadableUser(server.trim())), ENCODING_HINT).default(''),
 });
 
 export type RoutingConfig = Readonly<z.infer<typeof schema>>;
