@@ -174,6 +174,9 @@ provider refuses is taken out of use for a while. Not in the table: OpenAI (\`OP
 or \`VERTEX_BASE_URL\`), Azure (\`AZURE_API_KEY\` with \`AZURE_RESOURCE_NAME\` or \`AZURE_BASE_URL\`), Bedrock (\`AWS_BEARER_TOKEN_BEDROCK\` or a key
 pair; \`BEDROCK_BASE_URL\`), Ollama (\`OLLAMA_BASE_URL\`). An address of \`…_BASE_URL\` replaces the provider's own.
 
+worker-anthropic, worker-google and worker-openai-compatible serve one of several providers: started by themselves, they read its id
+from \`PROVIDER\` (worker-anthropic: \`anthropic\` by default). The launchers, compose and Kubernetes set it.
+
 ${providers}
 
 ## Launchers and the admin command line
