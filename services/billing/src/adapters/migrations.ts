@@ -237,6 +237,15 @@ const WRITERS_END = [
   `create trigger writers_report before update of seen_at_ms on writers for each row execute function name_report()`,
 ];
 
+/**
+ * Spans of time are read by time. `ledger_requests_by_time` has the rows with a charge, nearly all; this has the others, so that an
+ * ordinary request costs nothing here. Days of all accounts are read by day.
+ */
+const SPANS_BY_TIME = [
+  `create index ledger_others_by_time on ledger_entries (account_id, at_ms) where kind <> 'charge' and charge_hash is null`,
+  `create index usage_days_day on usage_days (day)`,
+];
+
 const run = (name: string, statements: readonly string[]): Migration => ({
   name,
   up: async (transaction) => {
@@ -244,6 +253,6 @@ const run = (name: string, statements: readonly string[]): Migration => ({
   },
 });
 
-export const migrations: readonly Migration[] = [run('0001_ledger', LEDGER), run('0002_rows_are_the_state', ROWS_ARE_THE_STATE), run('0003_quiet_vacuum', QUIET_VACUUM), run('0004_books', BOOKS), run('0005_writers_seen', WRITERS_SEEN), run('0006_decisions', DECISIONS), run('0007_writers_lost', WRITERS_LOST), run('0008_latency', LATENCY), run('0009_terms_at_the_boundary', TERMS_AT_THE_BOUNDARY), run('0010_terms_with_digests', TERMS_WITH_DIGESTS), run('0011_corrections_counted', CORRECTIONS_COUNTED), run('0012_writers_owe', WRITERS_OWE), run('0013_fees_apart', FEES_APART), run('0014_writers_end', WRITERS_END)];
+export const migrations: readonly Migration[] = [run('0001_ledger', LEDGER), run('0002_rows_are_the_state', ROWS_ARE_THE_STATE), run('0003_quiet_vacuum', QUIET_VACUUM), run('0004_books', BOOKS), run('0005_writers_seen', WRITERS_SEEN), run('0006_decisions', DECISIONS), run('0007_writers_lost', WRITERS_LOST), run('0008_latency', LATENCY), run('0009_terms_at_the_boundary', TERMS_AT_THE_BOUNDARY), run('0010_terms_with_digests', TERMS_WITH_DIGESTS), run('0011_corrections_counted', CORRECTIONS_COUNTED), run('0012_writers_owe', WRITERS_OWE), run('0013_fees_apart', FEES_APART), run('0014_writers_end', WRITERS_END), run('0015_spans_by_time', SPANS_BY_TIME)];
 
 export const SCHEMA: SchemaPlan = { schema: 'billing', migrations, appendOnly: ['ledger_entries', 'closed_periods', 'closed_terms', 'writer_losses'] };

@@ -6,6 +6,7 @@ import type { Database } from '@signalbox/sql/database';
 import { CompiledQuery, sql } from 'kysely';
 import type { LedgerRowView, LedgerStore, WriterMarkRow } from '../domain/ports.js';
 import { isSettled } from '../domain/request.js';
+import { placesFrom } from './ledger-places.js';
 import { commitBatch, readRequests, type KnownPeriods } from './postgres-commit.js';
 
 /** Latest rows of an account whose requests are named when quota rebuilds its counters. This is about as many requests, since most have a single row. */
@@ -125,10 +126,11 @@ export function createPostgresLedger(database: Pick<Database<unknown>, 'db' | 't
     },
     ledger: async ({ accountId, fromMs, toMs, after, limit }) => {
       const most = Math.min(Math.max(limit, 1), LEDGER_LIMIT);
+      const seqs = await placesFrom(db, { accountId, fromMs, toMs, after, most: most + 1 });
       // The row at `after` may contain the charge row that follows it. `prev_hash` is the hash of the preceding row. An attempt is
       // charged if the newest row about its request's charge says so, and never if it used the account's own credential.
       const { rows } = await sql<LedgerRow>`with e as (
-          select * from ledger_entries where account_id = ${accountId} and seq >= ${after}::bigint and at_ms >= ${fromMs}::bigint and (${toMs}::bigint = 0 or at_ms < ${toMs}::bigint) order by seq limit ${most + 1}),
+          select * from ledger_entries where account_id = ${accountId} and seq = any(${seqs}::bigint[])),
         r as (
           select seq, kind, request_id, attempt, amount_nano_usd, source, flags, provider, period, at_ms, applies_to, tokens, byok_tokens, card_id, hash,
             coalesce((select coalesce(p.charge_hash, p.hash) from ledger_entries p where p.account_id = e.account_id and p.seq < e.seq order by p.seq desc limit 1), ${CHAIN_START}) as prev_hash,

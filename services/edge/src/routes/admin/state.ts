@@ -13,6 +13,8 @@ import { ANSWER_OPTIONS, digits, send, text } from './answers.js';
 import type { AdminChecks } from './checks.js';
 
 const LEDGER_PAGE_ROWS = 1_000;
+/** The first and the last page of a span look through the whole span by time: some seconds for each ten million rows. */
+const LEDGER_OPTIONS = { deadlineMs: 60_000 } as const;
 
 export interface AdminStateDeps {
   readonly quota: RpcClient;
@@ -45,7 +47,7 @@ export function createAdminStateRouter({ quota, billing, routing, clock, periodS
     const [fromMs, toMs, after] = [digits(request, 'from_ms'), digits(request, 'to_ms'), digits(request, 'after')];
     if (toMs !== '0' && Number(fromMs) > Number(toMs)) throw new QueryError('from_ms', 'from_ms must not be after to_ms.');
     if (!(await isAccount(accountId, response))) return;
-    const page = await billing.unary<object, LedgerResponse__Output>('Ledger', { accountId, fromMs, toMs, after, limit: LEDGER_PAGE_ROWS }, ANSWER_OPTIONS);
+    const page = await billing.unary<object, LedgerResponse__Output>('Ledger', { accountId, fromMs, toMs, after, limit: LEDGER_PAGE_ROWS }, LEDGER_OPTIONS);
     const rows = page.rows.map((row) => ({
       seq: Number(row.seq), kind: row.kind, request_id: row.requestId, attempt: row.attempt, amount_nano_usd: row.amountNanoUsd, source: row.source, charged: row.charged, flags: row.flags,
       provider: row.provider, period: row.period, at: Number(row.atMs), prev_hash: row.prevHash, hash: row.hash, applies_to: row.appliesTo === '' ? undefined : row.appliesTo,

@@ -1,0 +1,119 @@
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { silentLog } from '@signalbox/runtime/log';
+import { Secret } from '@signalbox/runtime/secret';
+import { openDatabase, type Database } from '@signalbox/sql/database';
+import { migrate } from '@signalbox/sql/migrate';
+import { stopTestStores, testPostgresUrl } from '@signalbox/testkit/stores';
+import { CompiledQuery, sql } from 'kysely';
+import { CHAIN, FIRST, placesFrom, WITHIN } from './ledger-places.js';
+import { migrations } from './migrations.js';
+import { createPostgresLedger } from './postgres-ledger.js';
+import { createRequestReads } from './postgres-requests.js';
+
+const REQUESTS = 20_000;
+const HOUR_MS = 3_600_000;
+const START_MS = Date.parse('2026-01-01');
+/** A request a minute; of each hundred the last three are booked late, half a day, three days and a month. */
+const AT_MS = `${START_MS} + i * 60000::bigint - case i % 100 when 97 then 43200000 when 98 then 259200000 when 99 then 2592000000 else 0 end`;
+let database: Database<unknown>;
+
+beforeAll(async () => {
+  database = openDatabase<unknown>({ url: new Secret(await testPostgresUrl()), poolMax: 2, log: silentLog, statementTimeoutMs: 20_000, schema: 'billing', pipelined: true });
+  await migrate(database.db, migrations, { schema: 'billing' });
+  const columns = 'account_id, seq, kind, charge_hash, applies_to, at_ms, request_id, detail, amount_nano_usd, tokens, byok_tokens, attempt, source, provider, period, card_id, key_id, flags, hash';
+  const rest = `'r' || i, '{"charged":[]}', 0, 0, 0, 1, '', 'p', '', '', '', '{}', 'h'`;
+  // Nine of ten requests are one row of the table; of the others each row is one of its own.
+  const fill = [
+    `insert into ledger_entries (${columns}) select 'big', 3 * i - 2, 'attempt', case when i % 10 > 0 then 'c' end, '', ${AT_MS}, ${rest} from generate_series(1, ${REQUESTS}) i`,
+    `insert into ledger_entries (${columns}) select 'big', 3 * i - 1, 'charge', null, '', ${AT_MS}, ${rest} from generate_series(10, ${REQUESTS}, 10) i`,
+    `insert into ledger_entries (${columns}) select 'big', 3 * i, 'adjustment', null, 'charge', ${AT_MS}, ${rest} from generate_series(10, ${REQUESTS}, 10) i`,
+    `insert into usage_days (account_id, day, period, provider, key_id, model, requests, tokens, byok_tokens, prompt_tokens, completion_tokens, cost_nano_usd, charge_nano_usd, adjusted_nano_usd, savings_nano_usd)
+      select 'acct_' || a, to_char(date '2026-01-01' + d, 'YYYY-MM-DD'), 'p', 'p', 'key', 'm', 1, 1, 0, 1, 1, 1, 3, 0, 0 from generate_series(0, 199) d, generate_series(1, 100) a`,
+    'analyze ledger_entries',
+    'analyze usage_days',
+  ];
+  for (const statement of fill) await sql.raw(statement).execute(database.db);
+}, 60_000);
+afterAll(async () => {
+  await database.close();
+  await stopTestStores();
+}, 30_000);
+
+const hours = (count: number): bigint => BigInt(START_MS + count * HOUR_MS);
+
+test.each([
+  ['an hour in the middle', hours(150), hours(151)],
+  ['two days in the middle', hours(100), hours(148)],
+  ['from a time on', hours(300), 0n],
+  ['up to a time', 0n, hours(20)],
+  ['before the first row', 1n, 2n],
+  ['behind the last row', hours(2_000), 0n],
+  ['within a month that has rows only late', hours(-700), hours(-5)],
+])('pages of a span of time have each row of it once, in the order of the chain, also those that were booked late: %s', async (_what, fromMs, toMs) => {
+  const store = createPostgresLedger(database);
+  const pagesOf = async (limit: number) => {
+    const rows = [];
+    for (let after = 0n; ; ) {
+      const page = await store.ledger({ accountId: 'big', fromMs, toMs, after, limit });
+      rows.push(...page.map(({ seq, kind }) => [seq, kind]));
+      if (page.length < limit) return rows;
+      after = page.at(-1)?.seq ?? 0n;
+    }
+  };
+  const { rows } = await sql<{ seq: bigint; kind: string }>`select seq, kind from ledger_rows where account_id = 'big' and at_ms >= ${fromMs}::bigint and (${toMs}::bigint = 0 or at_ms < ${toMs}::bigint) order by seq`.execute(database.db);
+  const right = rows.map(({ seq, kind }) => [seq, kind]);
+  expect(await pagesOf(1_000)).toEqual(right);
+  expect(await pagesOf(299)).toEqual(right);
+}, 60_000);
+
+interface PlanNode {
+  readonly 'Relation Name'?: string;
+  readonly 'Actual Rows': number;
+  readonly 'Actual Loops': number;
+  readonly 'Rows Removed by Filter'?: number;
+  readonly Plans?: readonly PlanNode[];
+}
+
+/** Rows that the nodes of a plan read from tables. */
+function rowsIn(node: PlanNode): number {
+  const own = node['Relation Name'] === undefined ? 0 : node['Actual Loops'] * (node['Actual Rows'] + (node['Rows Removed by Filter'] ?? 0));
+  return (node.Plans ?? []).reduce((sum, each) => sum + rowsIn(each), own);
+}
+
+/** A database that notes how many rows its queries read. */
+function counting(): { readonly db: Database<unknown>['db']; read(): number } {
+  let read = 0;
+  const executeQuery = async (query: CompiledQuery) => {
+    const { rows } = await database.db.executeQuery<{ 'QUERY PLAN': readonly { readonly Plan: PlanNode }[] }>(CompiledQuery.raw(`explain (analyze, format json) ${query.sql}`, [...query.parameters]));
+    const plan = rows[0]?.['QUERY PLAN'][0]?.Plan;
+    if (plan !== undefined) read += rowsIn(plan);
+    return database.db.executeQuery(query);
+  };
+  return { db: { executeQuery } as unknown as Database<unknown>['db'], read: () => read };
+}
+
+test.each([
+  ['first', 1n],
+  ['one in the middle', 3n * 6_030n],
+  ['last', 3n * 6_050n],
+])('a page of an hour reads the hour and some rows of the chain, however many the account has: the %s', async (_what, after) => {
+  const { db, read } = counting();
+  const places = await placesFrom(db, { accountId: 'big', fromMs: hours(100), toMs: hours(101), after, most: 20 });
+  expect(places.length).toBeGreaterThan(0);
+  expect(read()).toBeLessThan(400);
+});
+
+test('each statement is served by an index that begins with what it asks for', async () => {
+  for (const [text, values] of [[CHAIN, ['big', '40000', 10]], [FIRST, ['big', String(hours(100))]], [WITHIN, ['big', String(hours(100)), String(hours(101)), '59000', 10]]] as const) {
+    const { rows } = await database.db.executeQuery<{ 'QUERY PLAN': string }>(CompiledQuery.raw(`explain ${text}`, [...values]));
+    expect(rows.map((row) => row['QUERY PLAN']).join('\n')).not.toMatch(/Seq Scan/);
+  }
+});
+
+test('sums of some days of all accounts are read by the day', async () => {
+  const found = await createRequestReads(database).usage({ accountId: '', fromDay: '2026-03-01', toDay: '2026-03-02', groupBy: 'account', model: '', provider: '', keyId: '', after: '', limit: 1_000, dearestFirst: false });
+  expect(found.rows).toHaveLength(100);
+  expect(found.rows[0]?.requests).toBe(2n);
+  const { rows } = await sql<{ 'QUERY PLAN': string }>`explain select account_id, sum(requests) from usage_days where true and day >= '2026-03-01' and day <= '2026-03-02' group by 1`.execute(database.db);
+  expect(rows.map((row) => row['QUERY PLAN']).join('\n')).toMatch(/usage_days_day/);
+});

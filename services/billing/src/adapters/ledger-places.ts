@@ -1,0 +1,53 @@
+/** Finds the rows of an account's ledger within a span of time, in the order of its chain. */
+import type { Database } from '@signalbox/sql/database';
+import { CompiledQuery } from 'kysely';
+
+/** Rows of the chain that are looked at for one that is asked for, before rows are looked for by their time. */
+const LOOKED_AT_FOR_ONE = 4;
+/** A day of an account that makes a hundred requests a second is read within the time-out of a statement. */
+const SLICE_MS = 86_400_000n;
+/** 2^63 - 1. */
+const NO_END_MS = 9_223_372_036_854_775_807n;
+
+/** $2 = first place, $3 = rows. Rows out of the span are returned too, so that nothing but the chain's own key serves. */
+export const CHAIN = 'select seq, at_ms from ledger_entries where account_id = $1 and seq >= $2::bigint order by seq limit $3';
+
+/** By the two indexes by time, which have each row of the table in one of them. */
+const PARTS = [`(kind = 'charge' or charge_hash is not null)`, `kind <> 'charge' and charge_hash is null`];
+/** Time of the first row at $2 or later. */
+export const FIRST = `select least(${PARTS.map((part) => `(select at_ms from ledger_entries where account_id = $1 and ${part} and at_ms >= $2::bigint order by at_ms limit 1)`).join(', ')}) as at_ms`;
+/** The first $5 places from $4 on within the span from $2 to $3. The sum keeps Postgres from reading the chain instead of the span. */
+export const WITHIN = `select seq from (${PARTS.map((part) => `(select seq from ledger_entries where account_id = $1 and ${part} and at_ms >= $2::bigint and at_ms < $3::bigint and seq + 0 >= $4::bigint offset 0)`).join(' union all ')}) s order by seq limit $5`;
+
+export interface Places {
+  readonly accountId: string;
+  readonly fromMs: bigint;
+  /** Exclusive; 0 = no end. */
+  readonly toMs: bigint;
+  /** The first place that counts. */
+  readonly after: bigint;
+  readonly most: number;
+}
+
+/**
+ * The first `most` places of the chain, ascending, from `after` on, whose rows are of the span. Rows are booked nearly in the order of
+ * their times: where the chain goes through the span, a page is full after a few rows. Before and behind the span, and where late rows
+ * stand apart, the whole span is looked through by time, whatever else the account has.
+ */
+export async function placesFrom(db: Database<unknown>['db'], { accountId, fromMs, toMs, after, most }: Places): Promise<readonly bigint[]> {
+  const ask = async <Row>(text: string, ...values: readonly unknown[]): Promise<readonly Row[]> => (await db.executeQuery<Row>(CompiledQuery.raw(text, [accountId, ...values]))).rows;
+  const isBounded = fromMs > 0n || toMs > 0n;
+  const endMs = toMs === 0n ? NO_END_MS : toMs;
+  const lookedAt = isBounded ? LOOKED_AT_FOR_ONE * most : most;
+  const chain = await ask<{ seq: bigint; at_ms: bigint }>(CHAIN, after, lookedAt);
+  const near = chain.filter(({ at_ms }) => at_ms >= fromMs && at_ms < endMs).map(({ seq }) => seq);
+  if (near.length >= most || chain.length < lookedAt) return near.slice(0, most);
+  let found: bigint[] = [];
+  for (let sliceMs = fromMs; ; ) {
+    const firstMs = (await ask<{ at_ms: bigint | null }>(FIRST, sliceMs))[0]?.at_ms ?? endMs;
+    if (firstMs >= endMs) return found;
+    sliceMs = firstMs + SLICE_MS < endMs ? firstMs + SLICE_MS : endMs;
+    const within = await ask<{ seq: bigint }>(WITHIN, firstMs, sliceMs, after, most);
+    found = [...found, ...within.map(({ seq }) => seq)].sort((a, b) => (a < b ? -1 : 1)).slice(0, most);
+  }
+}
