@@ -4,7 +4,7 @@ import { text as readAll } from 'node:stream/consumers';
 import { parseCommand, usageFor, UsageError, type AdminCall } from './commands.js';
 import { baseOf, Refusal, tokenOf } from './door.js';
 import { withHint } from './hints.js';
-import { gatherPages } from './pages.js';
+import { gatherPages, writePages } from './pages.js';
 import { providersTable } from './providers-table.js';
 import { harmless, harmlessLines, readable } from './readable.js';
 import { reconciled } from './reconciled.js';
@@ -49,16 +49,21 @@ async function withStdin({ bodyFromStdin, ...call }: AdminCall): Promise<AdminCa
   return { ...call, body: { ...call.body, [bodyFromStdin]: given } };
 }
 
-async function gather(base: string, token: string, call: AdminCall): Promise<string> {
+/** Fetches what a call answers; undefined if it was written already, page by page. */
+async function gather(base: string, token: string, call: AdminCall, json: boolean): Promise<string | undefined> {
   const report = call.report === undefined ? {} : { days: parseReport(readText(call.report)) };
   const document = call.document === undefined ? {} : { text: readText(call.document) };
   const first = await ask(base, token, call.body === undefined ? call : { ...call, body: { ...call.body, ...report, ...document } });
   if (call.paged === undefined) return first;
-  return gatherPages(first, call.paged, (after) => {
+  const next = (after: string): Promise<string> => {
     const url = new URL(call.path, base);
     url.searchParams.set('after', after);
     return ask(base, token, { ...call, path: url.pathname + url.search });
-  });
+  };
+  if (call.paged !== 'rows' || !json) return gatherPages(first, call.paged, next);
+  await writePages(first, call.paged, next, (text) => void process.stdout.write(harmless(text)));
+  process.stdout.write('\n');
+  return undefined;
 }
 
 function forPeople(answer: Readonly<Record<string, unknown>>, shown: AdminCall['shown']): string {
@@ -73,9 +78,10 @@ async function run(): Promise<void> {
   const { call: parsed, json, inFlags } = parseCommand(process.argv.slice(2));
   const call = await withStdin(parsed);
   const base = baseOf(process.env);
-  const text = await gather(base, tokenOf(process.env), call).catch((error: unknown) => {
+  const text = await gather(base, tokenOf(process.env), call, json).catch((error: unknown) => {
     throw error instanceof Refusal ? new Refusal(withHint(inFlags(error.message))) : error;
   });
+  if (text === undefined) return;
   if (call.isText === true) {
     process.stdout.write(text);
     return;
