@@ -81,6 +81,27 @@ test('makes the streams and the consumer again on a server that lost its state',
   await second.stop();
 }, 60_000);
 
+test.each(['stream', 'consumer'] as const)('goes on consuming where the %s was deleted while a batch was handled, on the same connection', async (what) => {
+  const server = await startNats();
+  const bus = await connectJetStreamBus({ url: server.url, clock: systemClock, log: silentLog, name: 'deleted' });
+  const administrator = await connect({ servers: server.url });
+  const manager = await administrator.jetstreamManager();
+  const seen: string[] = [];
+  await bus.consume({ durable: 'd', subject: 'usage.v1.>', batchMessagesMax: 10, batchWaitMs: 5 }, async (messages) => {
+    // No request for messages is open now, which the server could end.
+    if (seen.length === 0) await (what === 'stream' ? manager.streams.delete('USAGE') : manager.consumers.delete('USAGE', 'd'));
+    seen.push(...messages.map((message) => Buffer.from(message.payload).toString()));
+    return messages.map(() => 'done');
+  });
+  await bus.publish('usage.v1.a', Buffer.from('before'));
+  await until(() => seen.includes('before'));
+  while (!(await bus.publish('usage.v1.a', Buffer.from('after')).then(() => true, () => false))) await new Promise<void>((resolve) => setImmediate(resolve));
+  await until(() => seen.includes('after'));
+  await bus.close();
+  await administrator.close();
+  await server.stop();
+}, 60_000);
+
 test('delivers what is to come again a sixth time too: a store that is away makes no dead letters', async () => {
   const bus = await connectJetStreamBus({ url: await testNatsUrl(), clock: systemClock, log: silentLog, name: 'away' });
   const subject = `usage.v1.away-${process.pid}`;

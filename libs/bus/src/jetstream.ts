@@ -307,8 +307,8 @@ class JetStreamBus implements Bus {
       },
     });
     void source.closed.then(() => end());
-    // A server that went away answers nothing.
-    let limit = this.#clock.setTimer((expiresMs ?? 0) + ANSWER_MS, () => end(), { unref: true });
+    // A server answers each request of a consumer that it has, at its end at the latest. Of one that is gone it says nothing, for as long as it is asked.
+    let limit = this.#clock.setTimer((expiresMs ?? 0) + ANSWER_MS, () => end(new Fault('store_unavailable', 'The bus did not answer.')), { unref: true });
     const forget = this.onConnectionChange((isConnected) => isConnected || end());
     const leave = (): void => {
       limit.cancel();
