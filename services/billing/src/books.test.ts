@@ -251,6 +251,31 @@ describe('closing', () => {
     await expect(sql`update closed_terms set terms = '{}'`.execute(database.db)).rejects.toThrow(/append-only/);
     await expect(sql`delete from closed_periods`.execute(database.db)).rejects.toThrow(/append-only/);
   });
+
+  test('a ledger that was restored to a time before a close takes what comes again into its period, without a restart, and closes another under the same id', async () => {
+    const own = openDatabase<unknown>({ url: new Secret(await testPostgresUrl()), poolMax: 2, log: silentLog, statementTimeoutMs: 20_000, schema: 'billing', pipelined: true });
+    await migrate(own.db, migrations, { schema: 'billing' });
+    const running = createPostgresLedger(own);
+    const restored = createPostgresBooks(own, { graceMs: 0 });
+    const take = createConsumer({ store: running, clock, log: silentLog, metrics: createBillingMetrics(false), announce: () => undefined });
+    const periodOf = async (id: string, seq: number, month: string): Promise<unknown> => {
+      expect(await take([message({ writer: `w-${id}`, firstSeq: String(seq), lastSeq: String(seq + 1), ended: [ended({ id, account: 'z', month })], outcomes: [outcome({ id, account: 'z' })] })])).toEqual(['done']);
+      return (await running.ledger({ accountId: 'z', fromMs: 0n, toMs: 0n, after: 0n, limit: 100 })).filter(({ requestId, kind }) => requestId === id && kind === 'charge').map(({ period }) => period);
+    };
+    const close = (id: string, startMs: number, endMs: number) => restored.close({ id, startMs, endMs }, new Map(), Date.UTC(2026, 6, 1));
+    expect(await close('2026-01', JANUARY, FEBRUARY)).toBe('closed');
+    expect(await periodOf('z1', 1, '2026-01')).toEqual(['2026-02']);
+    const goBack = ['alter table closed_periods disable trigger all', 'delete from closed_periods', 'alter table closed_periods enable trigger all', 'alter table closed_periods alter column id restart with 1'];
+    for (const statement of goBack) await sql.raw(statement).execute(own.db);
+    expect(await periodOf('z2', 1, '2026-01')).toEqual(['2026-01']);
+    expect(await close('2025-12', JANUARY - 1, JANUARY)).toBe('closed');
+    expect(await periodOf('z3', 1, '2025-12')).toEqual(['2026-02']);
+    for (const statement of goBack) await sql.raw(statement).execute(own.db);
+    expect(await close('2026-01', JANUARY, FEBRUARY)).toBe('closed');
+    expect(await periodOf('z4', 1, '2026-01')).toEqual(['2026-02']);
+    expect(await periodOf('z5', 1, '2025-12')).toEqual(['2025-12']);
+    await own.close();
+  });
 });
 
 describe('comparing', () => {

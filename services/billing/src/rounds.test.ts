@@ -60,6 +60,21 @@ test('after a close another round runs, for periods that are left after a long p
   expect(await rounds('nothing')).toEqual([-50_500, 0]);
 });
 
+test('periods are looked for with each comparison, for a ledger that was restored to a time before a close', async () => {
+  const clock = createFakeClock(NOVEMBER);
+  const at: number[] = [];
+  const begun = startRounds({
+    books: { reconcile: () => Promise.resolve([]), deadWaiting: () => Promise.resolve(0), lastReconciled: () => Promise.resolve([]) },
+    ...QUIET,
+    keeper: { bill: () => Promise.resolve(undefined), closePeriods: (nowMs) => (at.push(nowMs - NOVEMBER), Promise.resolve({ closed: [], waiting: [] })) },
+    reread: () => Promise.resolve(), clock, ledgerNow: () => Promise.resolve(clock.nowMs()), log: silentLog, metrics: createBillingMetrics(false), everyMs: 60 * MINUTE, periodSeconds: undefined, unreconciledOf: () => 0n,
+  });
+  begun.begin();
+  await clock.advanceAsync(125 * MINUTE);
+  await begun.stop();
+  expect(at).toEqual([20_000, 20_000 + 60 * MINUTE, 20_000 + 120 * MINUTE]);
+});
+
 test('each round first retries unread messages and then counts the waiting ones', async () => {
   const clock = createFakeClock(NOVEMBER);
   const did: string[] = [];

@@ -67,8 +67,9 @@ export function startRounds({ books, writers, hearing, keeper, reread, clock, le
     metrics.writersSilent(silentWriters(await writers(), hearing.until(nowMs)));
     const period = periodAt(nowMs, periodSeconds).id;
     let hasClosed = false;
-    // Nothing can be due while the period is the same and none is waiting. After a long pause, a round closes only some periods, so try again.
-    if (hasWaiting || period !== lastPeriod) {
+    const isHourly = clock.monotonicMs() - comparedAtMs >= everyMs;
+    // Nothing can be due while the period is the same and none is waiting, but in a ledger that was restored from a backup. After a long pause, a round closes only some periods, so try again.
+    if (hasWaiting || period !== lastPeriod || isHourly) {
       const { closed, waiting } = await keeper.closePeriods(nowMs);
       lastPeriod = period;
       hasWaiting = waiting.length > 0 || closed.length > 0;
@@ -76,7 +77,7 @@ export function startRounds({ books, writers, hearing, keeper, reread, clock, le
       metrics.periodsClosed(closed.length);
       metrics.periodsWaiting(new Set(waiting.map((each) => each.period)).size);
     }
-    if (hasClosed || clock.monotonicMs() - comparedAtMs >= everyMs) await compare();
+    if (hasClosed || isHourly) await compare();
     // Another replica or an operator may have reconciled since: show that result instead of our own for the rest of the hour.
     else metrics.reconciled(unreconciledOf(await books.lastReconciled()));
   }

@@ -93,10 +93,17 @@ export async function readRequests(run: RunPrepared, requestIds: readonly string
 
 /** Closed periods that this process knows. They never open again, so only new ones are read. */
 export interface KnownPeriods {
+  /** The latest close, by which a ledger that went back is known. */
   lastId: bigint;
+  lastPeriod: string;
   readonly closed: Set<string>;
   /** The open period to which facts of closed periods are booked at that time. */
   openAt(nowMs: number, closed: ReadonlySet<string>): string;
+}
+
+interface ClosedRow {
+  readonly id: bigint;
+  readonly period: string;
 }
 
 interface Opened {
@@ -110,10 +117,18 @@ async function open(run: RunPrepared, writers: readonly string[], accountIds: re
   const names = [textArray(writers)];
   const ids = [textArray(accountIds)];
   const lockAndRead = async (): Promise<Opened> => {
-    const [, closed, known, heads, rows] = await Promise.all([run(SHARE_PERIODS, []), run<{ id: bigint; period: string }>(READ_CLOSED, [periods.lastId]), run<WriterRow>(LOCK_WRITERS, names), run<HeadRow>(LOCK_HEADS, ids), run<KnownRow>(READ_ROWS, [textArray(requestIds)])]);
+    const [, since, known, heads, rows] = await Promise.all([run(SHARE_PERIODS, []), run<ClosedRow>(READ_CLOSED, [periods.lastId]), run<WriterRow>(LOCK_WRITERS, names), run<HeadRow>(LOCK_HEADS, ids), run<KnownRow>(READ_ROWS, [textArray(requestIds)])]);
+    // A ledger that was restored from a backup has closed less, and closes other periods under the same ids.
+    const [latest] = since;
+    const isBack = periods.lastId > 0n && (latest?.id !== periods.lastId || latest.period !== periods.lastPeriod);
+    const closed = isBack ? await run<ClosedRow>(READ_CLOSED, [0n]) : since;
+    if (isBack) {
+      periods.closed.clear();
+      periods.lastId = 0n;
+    }
     for (const { id, period } of closed) {
       periods.closed.add(period);
-      if (id > periods.lastId) periods.lastId = id;
+      if (id > periods.lastId) [periods.lastId, periods.lastPeriod] = [id, period];
     }
     return { writers: known, heads, rows };
   };

@@ -52,6 +52,7 @@ export function createPostgresLedger(database: Pick<Database<unknown>, 'db' | 't
   const { db } = database;
   const periods: KnownPeriods = {
     lastId: 0n,
+    lastPeriod: '',
     closed: new Set(),
     openAt: (nowMs, closed) => {
       let open = periodAt(nowMs, periodSeconds);

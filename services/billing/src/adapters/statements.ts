@@ -113,8 +113,8 @@ export const MEND = {
 const PERIODS_LOCK = 7_203_551_946_012_341n;
 export const SHARE_PERIODS: Prepared = { name: 'billing_share_periods', text: `select pg_advisory_xact_lock_shared(${PERIODS_LOCK})` };
 export const OWN_PERIODS: Prepared = { name: 'billing_own_periods', text: `select pg_advisory_xact_lock(${PERIODS_LOCK})` };
-/** Periods closed since the latest known one. */
-export const READ_CLOSED: Prepared = { name: 'billing_read_closed', text: 'select id, period from closed_periods where id > $1::bigint order by id' };
+/** The latest known closed period and those closed since. */
+export const READ_CLOSED: Prepared = { name: 'billing_read_closed', text: 'select id, period from closed_periods where id >= $1::bigint order by id' };
 
 export const ADD_OUTCOMES: Prepared = {
   name: 'billing_add_outcomes',
