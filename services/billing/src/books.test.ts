@@ -252,6 +252,23 @@ describe('closing', () => {
     await expect(sql`delete from closed_periods`.execute(database.db)).rejects.toThrow(/append-only/);
   });
 
+  test('terms of a great many accounts are written in parts, before the period is locked to close it', async () => {
+    const own = openDatabase<unknown>({ url: new Secret(await testPostgresUrl()), poolMax: 2, log: silentLog, statementTimeoutMs: 20_000, schema: 'billing', pipelined: true });
+    await migrate(own.db, migrations, { schema: 'billing' });
+    const statements: string[] = [];
+    const transactPrepared: typeof own.transactPrepared = (work) => own.transactPrepared((run, conclude) => work((statement, values) => (statements.push(statement.name), run(statement, values)), conclude));
+    const many = createPostgresBooks({ db: own.db, transactPrepared }, { graceMs: 0 });
+    const terms = new Map(Array.from({ length: 1_201 }, (_, index) => [`acct_${index}`, team.terms]));
+    await many.writeTerms('2026-01', terms);
+    expect(statements.filter((name) => name === 'billing_add_terms')).toHaveLength(3);
+    statements.length = 0;
+    // One more account, which was made before the end and is known only now.
+    expect(await many.close({ id: '2026-01', startMs: JANUARY, endMs: FEBRUARY }, new Map([...terms, ['acct_new', team.terms]]), FEBRUARY)).toBe('closed');
+    expect(statements.filter((name) => name === 'billing_add_terms')).toHaveLength(1);
+    expect((await sql`select from closed_terms where period = '2026-01'`.execute(own.db)).rows).toHaveLength(1_202);
+    await own.close();
+  });
+
   test('a ledger that was restored to a time before a close takes what comes again into its period, without a restart, and closes another under the same id', async () => {
     const own = openDatabase<unknown>({ url: new Secret(await testPostgresUrl()), poolMax: 2, log: silentLog, statementTimeoutMs: 20_000, schema: 'billing', pipelined: true });
     await migrate(own.db, migrations, { schema: 'billing' });

@@ -12,6 +12,7 @@ import type { BooksStore, CostChange, ReconcileRow } from '../domain/books.js';
 import { dayOf, FURTHER_FLAG } from '../domain/usage.js';
 import { differingAccounts } from './account-differences.js';
 import { textArray } from './arrays.js';
+import { nextTurn } from './event-loop.js';
 import { createRecounter } from './postgres-recount.js';
 import { createRequestReads } from './postgres-requests.js';
 import { createVerifier } from './postgres-verify.js';
@@ -48,13 +49,21 @@ export const OPEN_PERIODS = `select substr(period_id, 7) as period from account_
 const DEAD_WAITING = 'select count(*)::bigint as count from dead_events where resolved_at_ms is null';
 const reportOf = (row: WriterRow) => ({ writer: row.writer, lastSeq: row.last_seq, ledgerSeq: row.ledger_seq, owedSeq: row.owed_seq ?? undefined, gaps: row.gaps, reportedAtMs: Number(row.reported_at_ms), openSinceMs: Number(row.open_since_ms), isDeclaredLost: row.lost_at_ms > 0n });
 
-/** Inserts in the order of the accounts, so that replicas cannot deadlock. Terms that exist are kept. */
+/** Accounts whose terms are written by one statement: a piece of some milliseconds, here and there. */
+const TERMS_AT_ONCE = 500;
+
+/** Inserts in the order of the accounts, so that replicas cannot deadlock. Terms that exist are kept. Yields between parts, since there may be a great many accounts. */
 async function addTerms(run: RunPrepared, period: string, terms: ReadonlyMap<string, BillingTerms>): Promise<void> {
-  const accounts = [...terms];
-  await run(
-    { name: 'billing_add_terms', text: 'insert into closed_terms (account_id, period, terms, digest) select account_id, $1::text, terms::jsonb, digest from unnest($2::text[], $3::text[], $4::text[]) as n(account_id, terms, digest) order by account_id on conflict do nothing' },
-    [period, textArray(accounts.map(([accountId]) => accountId)), textArray(accounts.map(([, each]) => termsText(each))), textArray(accounts.map(([accountId, each]) => termsDigest(accountId, period, each)))],
-  );
+  const known = new Set((await run<{ account_id: string }>({ name: 'billing_known_terms', text: 'select account_id from closed_terms where period = $1' }, [period])).map(({ account_id }) => account_id));
+  const missing = [...terms].filter(([accountId]) => !known.has(accountId)).sort(([a], [b]) => (a < b ? -1 : 1));
+  for (let first = 0; first < missing.length; first += TERMS_AT_ONCE) {
+    await nextTurn();
+    const accounts = missing.slice(first, first + TERMS_AT_ONCE);
+    await run(
+      { name: 'billing_add_terms', text: 'insert into closed_terms (account_id, period, terms, digest) select account_id, $1::text, terms::jsonb, digest from unnest($2::text[], $3::text[], $4::text[]) as n(account_id, terms, digest) order by account_id on conflict do nothing' },
+      [period, textArray(accounts.map(([accountId]) => accountId)), textArray(accounts.map(([, each]) => termsText(each))), textArray(accounts.map(([accountId, each]) => termsDigest(accountId, period, each)))],
+    );
+  }
 }
 
 /** `graceMs`: how long after the end of a period a request that was held before it may still be on its way to a writer. */
