@@ -110,10 +110,32 @@ test('each statement is served by an index that begins with what it asks for', a
   }
 });
 
-test('sums of some days of all accounts are read by the day', async () => {
-  const found = await createRequestReads(database).usage({ accountId: '', fromDay: '2026-03-01', toDay: '2026-03-02', groupBy: 'account', model: '', provider: '', keyId: '', after: '', limit: 1_000, dearestFirst: false });
-  expect(found.rows).toHaveLength(100);
-  expect(found.rows[0]?.requests).toBe(2n);
-  const { rows } = await sql<{ 'QUERY PLAN': string }>`explain select account_id, sum(requests) from usage_days where true and day >= '2026-03-01' and day <= '2026-03-02' group by 1`.execute(database.db);
+test('sums of all accounts are read a week at a time, by the day, and no more weeks than were asked for; the pages are those of one statement', async () => {
+  let statements = 0;
+  const counted = database.db.withPlugin({
+    transformQuery: ({ node }) => node,
+    transformResult: ({ result }) => {
+      statements += 1;
+      return Promise.resolve(result);
+    },
+  });
+  const reads = createRequestReads({ db: counted });
+  const query = { accountId: '', fromDay: '', toDay: '', groupBy: 'account', model: '', provider: '', keyId: '', after: '', limit: 1_000, dearestFirst: false } as const;
+  const few = await reads.usage({ ...query, fromDay: '2026-03-01', toDay: '2026-03-02' });
+  expect(few.rows.map(({ requests }) => requests)).toEqual(Array.from({ length: 100 }, () => 2n));
+  expect(statements).toBe(4);
+  statements = 0;
+  const all = await reads.usage(query);
+  expect(statements).toBe(2 + 2 * Math.ceil(200 / 7));
+  const { rows: names } = await sql<{ name: string }>`select distinct account_id as name from usage_days order by 1`.execute(database.db);
+  expect(all.rows.map(({ group, requests, chargeNanoUsd }) => [group, requests, chargeNanoUsd])).toEqual(names.map(({ name }) => [name, 200n, 600n]));
+  const first = await reads.usage({ ...query, limit: 60 });
+  const rest = await reads.usage({ ...query, limit: 60, after: first.rows.at(-1)?.group ?? '' });
+  expect([first.hasMore, rest.hasMore]).toEqual([true, false]);
+  expect([...first.rows, ...rest.rows]).toEqual(all.rows);
+  const days = await reads.usage({ ...query, groupBy: 'day', limit: 3 });
+  expect(days.rows.map(({ group, requests }) => [group, requests])).toEqual([['2026-07-19', 100n], ['2026-07-18', 100n], ['2026-07-17', 100n]]);
+  expect((await reads.usage({ ...query, fromDay: '2027-01-01' })).rows).toEqual([]);
+  const { rows } = await sql<{ 'QUERY PLAN': string }>`explain select account_id, sum(requests) from usage_days where day >= '2026-03-01' and day <= '2026-03-07' group by 1`.execute(database.db);
   expect(rows.map((row) => row['QUERY PLAN']).join('\n')).toMatch(/usage_days_day/);
 });
