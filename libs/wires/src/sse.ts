@@ -33,7 +33,7 @@ function firstWord(bytes: Buffer): number {
 }
 
 /**
- * LF and CRLF end lines; a byte order mark before one is skipped; comments, `event`, `id` and `retry` fields are skipped; several `data` lines join with LF.
+ * LF, CRLF or CR alone end lines, the same throughout a stream: its first line says which. A byte order mark before one is skipped; comments, `event`, `id` and `retry` fields are skipped; several `data` lines join with LF.
  * A body that begins with a bracket is JSON in the place of a stream, an error as a rule: it comes as one event.
  */
 export function createSseParser(onData: OnData): SseParser {
@@ -46,6 +46,10 @@ export function createSseParser(onData: OnData): SseParser {
   let dataBytes = 0;
   /** undefined while only blanks came. */
   let isJson: boolean | undefined;
+  /** Lines end with CR alone; undefined while no line has ended. */
+  let isByCr: boolean | undefined;
+  /** The last byte was a CR. */
+  let isAfterCr = false;
 
   const dispatch = (): void => {
     if (data === undefined) return;
@@ -99,6 +103,43 @@ export function createSseParser(onData: OnData): SseParser {
     return whole.length <= SSE_EVENT_BYTES_MAX && line(whole, 0, whole.length);
   };
 
+  /** Decides by the first line, from the bytes that end it. */
+  const learnEnds = (bytes: Buffer): void => {
+    const lf = bytes.indexOf(LF);
+    const cr = isAfterCr ? -1 : bytes.indexOf(CR);
+    if (!isAfterCr && cr === -1) {
+      if (lf !== -1) isByCr = false;
+    } else if (cr + 1 < bytes.length) isByCr = (lf === -1 || lf > cr) && bytes[cr + 1] !== LF;
+    else if (lf !== -1) isByCr = false;
+    else isAfterCr = true;
+  };
+
+  /** A copy in which LF ends each line. */
+  const withLf = (bytes: Buffer): Buffer => {
+    const copy = Buffer.allocUnsafe(bytes.length);
+    let length = 0;
+    for (const byte of bytes) {
+      const isSecond = byte === LF && isAfterCr;
+      isAfterCr = byte === CR;
+      if (isSecond) continue;
+      copy[length] = isAfterCr ? LF : byte;
+      length += 1;
+    }
+    return copy.subarray(0, length);
+  };
+
+  const inLines = (bytes: Buffer): boolean => {
+    let from = 0;
+    for (;;) {
+      const end = bytes.indexOf(LF, from);
+      if (end === -1) return from === bytes.length || keep(from === 0 ? bytes : bytes.subarray(from));
+      if (pieces.bytes > 0) {
+        if (!joined(bytes.subarray(from, end))) return false;
+      } else if (end - from > SSE_EVENT_BYTES_MAX || !line(bytes, from, end)) return false;
+      from = end + 1;
+    }
+  };
+
   return {
     push: (raw) => {
       const bytes = Buffer.isBuffer(raw) ? raw : Buffer.from(raw.buffer, raw.byteOffset, raw.length);
@@ -107,15 +148,15 @@ export function createSseParser(onData: OnData): SseParser {
         if (first !== undefined) isJson = first === OPEN_OBJECT || first === OPEN_ARRAY;
       }
       if (isJson === true) return keep(bytes);
-      let from = 0;
-      for (;;) {
-        const end = bytes.indexOf(LF, from);
-        if (end === -1) return from === bytes.length || keep(from === 0 ? bytes : bytes.subarray(from));
-        if (pieces.bytes > 0) {
-          if (!joined(bytes.subarray(from, end))) return false;
-        } else if (end - from > SSE_EVENT_BYTES_MAX || !line(bytes, from, end)) return false;
-        from = end + 1;
+      if (isByCr === undefined) {
+        learnEnds(bytes);
+        if (isByCr === true && pieces.bytes > 0) {
+          isAfterCr = false;
+          pieces.push(bytes);
+          return inLines(withLf(pieces.take()));
+        }
       }
+      return inLines(isByCr === true ? withLf(bytes) : bytes);
     },
     close: () => {
       if (isJson === true) {

@@ -1,0 +1,37 @@
+import { describe, expect, test } from '@jest/globals';
+import { createSseParser } from './sse.js';
+import { everySplit } from './testing/replay.js';
+
+/** What comes of `parts`. */
+function dataOf(parts: readonly Uint8Array[]): readonly string[] {
+  const events: string[] = [];
+  const parser = createSseParser((bytes, from, to) => events.push(bytes.toString('utf8', from, to)));
+  for (const part of parts) expect(parser.push(part)).toBe(true);
+  expect(parser.close()).toBe(true);
+  return events;
+}
+
+const LINES = [': begun', '', 'event: chunk', 'data: {"a":1}', '', 'data:one', 'data: two', 'id: 7', '', '', 'data: Größe', '', 'data: last'];
+const EVENTS = ['{"a":1}', 'one\ntwo', 'Größe', 'last'];
+
+describe.each([['LF', '\n'], ['CRLF', '\r\n'], ['CR', '\r']])('lines that end with %s', (_name, end) => {
+  test.each([
+    ['', LINES.join(end)],
+    [', the last one too', `${LINES.join(end)}${end}${end}`],
+    [', behind blank ones', `${end}${end}${LINES.join(end)}`],
+  ])('give the same events however the bytes are split%s', (_what, text) => {
+    const bytes = Buffer.from(text);
+    expect(dataOf([bytes])).toEqual(EVENTS);
+    for (const parts of everySplit(bytes)) expect(dataOf(parts)).toEqual(EVENTS);
+  });
+});
+
+test('an event whose lines CR alone ends is given when it has come, not at the end of the stream', () => {
+  const events: string[] = [];
+  const parser = createSseParser((bytes, from, to) => events.push(bytes.toString('utf8', from, to)));
+  parser.push(Buffer.from('data: one\r'));
+  parser.push(Buffer.from('\rdata: two\r'));
+  expect(events).toEqual(['one']);
+  parser.push(Buffer.from('\r'));
+  expect(events).toEqual(['one', 'two']);
+});
