@@ -1,5 +1,5 @@
 /** Builds a whole canonical answer for wires other than OpenAI's. */
-import { CALLS_MAX, failure, isGarbage, parsedObject, type AnswerResult, type FinishReason, type JsonObject, type Usage } from './canonical.js';
+import { CALLS_MAX, failure, isGarbage, modelsFault, parsedObject, type AnswerResult, type FinishReason, type JsonObject, type Usage } from './canonical.js';
 import { isOtherJson } from './call-arguments.js';
 import { callBytes, callObject, finishWithCalls, madeCallId, type CallParts } from './choice-parts.js';
 
@@ -16,6 +16,8 @@ export interface ChoiceParts {
   /** Canonical `logprobs`; null = none. */
   readonly logprobs: unknown;
   readonly reason: FinishReason;
+  /** The reason is an error, and the model's own. */
+  readonly isModelsFault?: boolean;
 }
 
 export interface TotalUsage {
@@ -65,7 +67,8 @@ export function answerOf(choices: readonly ChoiceParts[], { usage, isUnreadable 
   if (first === undefined) return { ok: false, failure: failure('EMPTY', true, 200), usage };
   // Nobody can answer a call without a name, or read one whose arguments are no object.
   if (choices.some(({ calls }) => calls.length > CALLS_MAX || calls.some(({ name, arguments: text }) => name === '' || isOtherJson(text)))) return { ok: false, failure: failure('GARBAGE', true, 200), usage };
-  if (choices.some((choice) => choice.reason === 'error')) return { ok: false, failure: failure('PROVIDER_ERROR', true, 200), usage };
+  const broken = choices.filter(({ reason }) => reason === 'error');
+  if (broken.length > 0) return { ok: false, failure: broken.every(({ isModelsFault }) => isModelsFault === true) ? modelsFault('PROVIDER_ERROR') : failure('PROVIDER_ERROR', true, 200), usage };
   if (choices.every((choice) => choice.reason === 'content_filter' && !hasContent(choice))) {
     return { ok: false, failure: { ...failure('CONTENT_POLICY', false, 200), publicMessage: 'The provider refused to answer for reasons of its content policy.' }, usage };
   }

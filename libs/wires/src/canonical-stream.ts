@@ -1,5 +1,5 @@
 /** Builds canonical chunks for wires other than OpenAI's: a wire reports what came, and this puts it into OpenAI's shape, each thing once and in order. */
-import { CALLS_MAX, emptiedByPolicy, failure, Garbage, promptOf, type Failure, type FinishReason, type JsonObject, type StreamEvent, type StreamSummary, type Usage } from './canonical.js';
+import { CALLS_MAX, emptiedByPolicy, failure, Garbage, modelsFault, promptOf, type Failure, type FinishReason, type JsonObject, type StreamEvent, type StreamSummary, type Usage } from './canonical.js';
 import { isObjectText, isOtherJson } from './call-arguments.js';
 import { callBytes, callObject, finishWithCalls, isCutShort, madeCallId, type CallParts } from './choice-parts.js';
 import { withEnds } from './ended-choices.js';
@@ -24,6 +24,8 @@ interface Choice {
   bare: number[];
   /** The last finish reason that the provider gave. */
   reason: FinishReason | undefined;
+  /** The reason is an error, and the model's own. */
+  isModelsFault: boolean;
   /** It has a finish reason, and nothing was generated after it. */
   isFinished: boolean;
   /** Its finish was sent to the client. */
@@ -50,8 +52,8 @@ export interface CanonicalStream {
   endCall(choice: number, position: number): void;
   /** Puts everything since the last flush into one chunk; to be called once for each frame of the provider. */
   flush(): void;
-  /** Held until `end`, since more may follow. Calls without arguments get `{}`, except the last one of an answer that was cut off. */
-  finish(choice: number, reason: FinishReason): void;
+  /** Held until `end`, since more may follow. Calls without arguments get `{}`, except the last one of an answer that was cut off. `isModelsFault`: an error that is the model's own, not the provider's. */
+  finish(choice: number, reason: FinishReason, isModelsFault?: boolean): void;
   /** Final usage. The last one counts, and none that output followed; undefined = the figures cannot be token counts. */
   usage(read: Usage | undefined): void;
   /** Usage in the middle of the output: only its input counts are kept, and final usage given before is void. undefined = the figures cannot be token counts. */
@@ -93,7 +95,7 @@ export function createCanonicalStream(seed: string, choicesAsked = 1): Canonical
     let choice = choices.get(index);
     if (choice === undefined) {
       if (!Number.isInteger(index) || index < 0 || index >= CHOICES_MAX) return undefined;
-      choice = { hasRole: false, calls: [], bare: [], reason: undefined, isFinished: false, isClosed: false, pending: undefined };
+      choice = { hasRole: false, calls: [], bare: [], reason: undefined, isModelsFault: false, isFinished: false, isClosed: false, pending: undefined };
       choices.set(index, choice);
       known.isFinished = false;
     }
@@ -172,6 +174,9 @@ export function createCanonicalStream(seed: string, choicesAsked = 1): Canonical
 
   const ended = (): readonly (readonly [number, Choice])[] => [...choices].filter(([, { isFinished, isClosed, reason, calls }]) => isFinished && !isClosed && reason !== 'error' && !calls.some(isOtherJson));
 
+  /** Of choices that ended in an error. */
+  const broken = (): Failure => ([...choices.values()].some(({ reason, isModelsFault }) => reason === 'error' && !isModelsFault) ? failure('PROVIDER_ERROR', true, 200) : modelsFault('PROVIDER_ERROR'));
+
   const areFinished = (): boolean => choices.size > 0 && [...choices.values()].every((choice) => choice.isFinished || choice.isClosed);
 
   /** A policy that stops an answer in the middle ends it, unless a call is only half told: nobody can say what it would have been. */
@@ -198,7 +203,7 @@ export function createCanonicalStream(seed: string, choicesAsked = 1): Canonical
     if (all.length === 0) fail(failure('EMPTY', true, 200));
     else if (all.some((choice) => choice.reason === undefined && !choice.isClosed)) fail(failure('DISCONNECTED', true, 200));
     else if (all.some(({ calls }) => calls.some(isOtherJson))) fail(failure('GARBAGE', true, 200));
-    else if (all.some((choice) => choice.reason === 'error')) fail(failure('PROVIDER_ERROR', true, 200));
+    else if (all.some((choice) => choice.reason === 'error')) fail(broken());
     else if (!known.contentSeen && all.every((choice) => choice.reason === 'content_filter')) fail(emptiedByPolicy());
     else {
       const last = closing(({ reason }) => reason ?? 'stop');
@@ -266,12 +271,13 @@ export function createCanonicalStream(seed: string, choicesAsked = 1): Canonical
       if (choice?.calls[position] === '') choice.bare.push(position);
     },
     flush,
-    finish: (index, reason) => {
+    finish: (index, reason, isModelsFault = false) => {
       const choice = choiceOf(index);
       if (choice === undefined) return;
       choice.bare = [...choice.calls.keys()].slice(0, isCutShort(reason) ? -1 : undefined);
       giveNothing(choice);
       choice.reason = reason;
+      choice.isModelsFault = isModelsFault;
       choice.isFinished = true;
       if (index === 0 || known.finishReason === '') known.finishReason = finishWithCalls(reason, choice.calls.length);
       known.isFinished = areFinished() && choices.size >= choicesAsked && !isFinishEarly;
@@ -305,7 +311,7 @@ export function createCanonicalStream(seed: string, choicesAsked = 1): Canonical
       events = [];
       return choicesAsked > 1 ? withEnds(taken, ended().map(([index, { reason, calls }]) => [index, finishWithCalls(reason ?? 'stop', calls.length)]), Math.max(choices.size, choicesAsked)) : taken;
     },
-    finishOpen: (reason) => ([...choices.values()].some((choice) => choice.reason === 'error') ? { type: 'failed', failure: failure('PROVIDER_ERROR', true, 200) } : closing((choice) => (choice.isFinished ? choice.reason : undefined) ?? reason)),
+    finishOpen: (reason) => ([...choices.values()].some((choice) => choice.reason === 'error') ? { type: 'failed', failure: broken() } : closing((choice) => (choice.isFinished ? choice.reason : undefined) ?? reason)),
     finishEnded: () => {
       const all = ended().map(([, choice]) => choice);
       return all.length < Math.max(choices.size, choicesAsked) ? closing((choice) => (all.includes(choice) ? choice.reason : undefined)) : undefined;

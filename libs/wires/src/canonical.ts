@@ -33,6 +33,10 @@ export interface Failure {
   readonly publicParam: string;
   /** True when another endpoint may succeed. */
   readonly retryable: boolean;
+  /** The endpoint works, so that nothing counts against it: its model wrote what nobody can use, or it refuses one kind of request. Absent = `class` says. */
+  readonly isEndpointWell?: boolean;
+  /** It refuses streams to the credential's owner, and answers other requests. */
+  readonly refusesStreams?: boolean;
 }
 
 /** 10 min: a hint beyond that says no more than "not now". */
@@ -41,6 +45,11 @@ export const RETRY_AFTER_MS_MAX = 600_000;
 /** A failure without a status, hint or message. */
 export function failure(failureClass: FailureClass, retryable = true, status = 0): Failure {
   return { class: failureClass, status, retryAfterMs: 0, publicMessage: '', publicParam: '', retryable };
+}
+
+/** The model wrote nothing, or what nobody can use. The endpoint works, and another attempt may do better. */
+export function modelsFault(failureClass: 'PROVIDER_ERROR' | 'EMPTY'): Failure {
+  return { ...failure(failureClass, true, 200), isEndpointWell: true };
 }
 
 /** The provider's content policy left nothing of an answer. */

@@ -32,6 +32,37 @@ test('calls a provider that cuts its streams no more than its breaker allows: fi
   expect(rig.provider.requests.length).toBe(8);
 });
 
+test('an endpoint that refuses streams to its organization answers other calls, and no stream is sent to it for half a minute', async () => {
+  rig.use(rig.clock);
+  const refused = { status: 400, body: { error: { message: 'Your organization must be verified to stream this model.', type: 'invalid_request_error', param: 'stream', code: 'unsupported_value' } } };
+  const whole = { body: { choices: [{ index: 0, message: { role: 'assistant', content: 'Hello' }, finish_reason: 'stop' }], usage: USAGE } };
+  const nth = (n: number, stream = true): DispatchRequest__Output => requestOf({ requestId: `chatcmpl-${String(n)}`, stream });
+  rig.provider.enqueue(refused);
+  expect(await rig.run(nth(1))).toMatchObject([{ failed: { class: 'NOT_FOUND', retryable: true, publicMessage: '' } }]);
+  for (let n = 2; n < 8; n += 1) expect(await rig.run(nth(n))).toMatchObject([{ failed: { class: 'RATE_LIMITED', status: 0, retryable: true, retryAfterMs: 30_000 } }]);
+  expect(rig.provider.requests.length).toBe(1);
+  rig.provider.enqueue(whole);
+  expect((await rig.run(nth(8, false))).at(-1)).toMatchObject({ end: { finishReason: 'stop' } });
+  for (let n = 9; n < 15; n += 1) {
+    rig.clock.advance(30_000);
+    rig.provider.enqueue(refused);
+    expect(await rig.run(nth(n))).toMatchObject([{ failed: { class: 'NOT_FOUND' } }]);
+  }
+  rig.provider.enqueue(whole);
+  expect((await rig.run(nth(15, false))).at(-1)).toMatchObject({ end: { finishReason: 'stop' } });
+  // Routing counts them as refused requests, too.
+  expect(rig.observed.filter(({ ok }) => ok === false).map(({ failure }) => failure)).toEqual(Array.from({ length: 7 }, () => 'BAD_REQUEST'));
+});
+
+test('what a model wrote wrongly does not shut its endpoint off for others', async () => {
+  rig.use(rig.clock);
+  const miswritten = { chunks: [chunk([{ index: 0, delta: { role: 'assistant', content: '' }, finish_reason: 'error', native_finish_reason: 'MALFORMED_FUNCTION_CALL' }]), sse('[DONE]')] };
+  rig.provider.enqueue(...Array.from({ length: 12 }, () => miswritten));
+  for (let n = 0; n < 12; n += 1) expect(await rig.run(requestOf({ requestId: `chatcmpl-${String(n)}` }))).toMatchObject([{ failed: { class: 'PROVIDER_ERROR', status: 200, retryable: true } }]);
+  expect(rig.observed.map(({ ok, failure }) => [ok, failure])).toEqual(Array.from({ length: 12 }, () => [false, 'BAD_REQUEST']));
+  expect(rig.ends.map(({ failure }) => failure)).toEqual(Array.from({ length: 12 }, () => 'PROVIDER_ERROR'));
+});
+
 test.each([
   [
     { status: 429, headers: { 'retry-after': '2' }, body: { error: { message: 'slow down' } } },

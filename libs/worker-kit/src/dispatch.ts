@@ -16,7 +16,7 @@ import type { CredentialPool } from './credentials.js';
 import { endRecord, failedMessage, failureOf, lastEvents, startRecord, type Asking } from './dispatch-records.js';
 import { readTerms } from './dispatch-terms.js';
 import { isOwed, seenOf, unwritten } from './endings.js';
-import { saysNothing, type EndpointBreakers } from './endpoint-breakers.js';
+import { countedAs, saysNothing, type EndpointBreakers } from './endpoint-breakers.js';
 import { HoldGrowth, type ExtendHold } from './hold-growth.js';
 import type { AttemptEnd, Journal } from './journal.js';
 import { fieldBytes, isLarge, othersTurn } from './large-request.js';
@@ -192,12 +192,13 @@ export function createDispatcher(options: DispatchOptions): Dispatcher {
     const reason = failureOf(ending);
     // One event closes many connections, as it breaks off many answers.
     const isCut = reason !== undefined && (ending.kind === 'stream' || (ending.kind === 'failed' && ending.isStale === true));
-    breakers?.record(request.endpointId, reason?.class, (pool?.retryAfterMs ?? 0) > 0, isCut ? ended.totalMs : undefined);
+    if (reason?.refusesStreams === true) breakers?.refusesStreams(request.endpointId);
+    breakers?.record(request.endpointId, reason === undefined ? undefined : countedAs(reason), (pool?.retryAfterMs ?? 0) > 0, isCut ? ended.totalMs : undefined);
     probe?.judged();
     observations.observe({
       endpointId: request.endpointId,
       ok: reason === undefined,
-      failure: ended.failure,
+      failure: reason === undefined ? ended.failure : countedAs(reason),
       stream: request.stream,
       ttftMs: ended.ttftMs,
       totalMs: ended.totalMs,
@@ -256,7 +257,7 @@ export function createDispatcher(options: DispatchOptions): Dispatcher {
     }
     // Breakers are not for accounts' own credentials: these neither wait because of others' failures nor count towards them.
     const breakers = own === undefined ? options.breakers : undefined;
-    const admission = breakers?.admit(request.endpointId);
+    const admission = breakers?.admit(request.endpointId, request.stream);
     if (admission !== undefined && admission.waitMs > 0) {
       // Not observed: the failures that opened the breaker have been, and this refusal is not one of them.
       refuse(emit, { ...failure('RATE_LIMITED'), retryAfterMs: admission.waitMs });

@@ -9,7 +9,7 @@ import type { AttemptsObserved__Output } from '@signalbox/contracts/events';
 import type { Clock } from '@signalbox/kernel/clock';
 import { createBreaker, type Breaker } from '@signalbox/router-core/breaker';
 import type { BreakerState } from '@signalbox/router-core/catalog';
-import type { FailureClass } from '@signalbox/wires/canonical';
+import type { Failure, FailureClass } from '@signalbox/wires/canonical';
 
 /** Most endpoints with a breaker; beyond that the one created first is dropped. */
 const ENDPOINTS_MAX = 10_000;
@@ -17,6 +17,9 @@ const ENDPOINTS_MAX = 10_000;
 const REQUEST_FAULTS: ReadonlySet<string> = new Set<FailureClass>(['BAD_REQUEST', 'CONTEXT_LENGTH', 'CONTENT_POLICY']);
 /** Failures that concern the credential. */
 const OF_THE_KEY: ReadonlySet<string> = new Set<FailureClass>(['CREDENTIAL', 'RATE_LIMITED']);
+
+/** How long no stream is sent to an endpoint that refuses them. */
+const STREAMS_MS = 30_000;
 
 /** Head start of each replica over the next in trying an endpoint again; far longer than messages between them take. */
 const LEAD_MS = 250;
@@ -42,7 +45,9 @@ export type ProbeStep = 'sent' | 'begun' | 'void';
 
 export interface EndpointBreakers {
   /** While a breaker is half open, one call passes at a time. */
-  admit(endpointId: string): Admission;
+  admit(endpointId: string, isStream?: boolean): Admission;
+  /** The endpoint refuses streams: none passes for half a minute, and then the next finds out. Other calls do. */
+  refusesStreams(endpointId: string): void;
   /** The first content of a probe arrived: the next call may try. */
   begun(endpointId: string): void;
   /** A probe ended before that without telling anything: the next call may try at once. */
@@ -65,6 +70,11 @@ export interface EndpointBreakersOptions {
   readonly onProbe: (endpointId: string, step: ProbeStep) => void;
 }
 
+/** What breakers and statistics are told of a failure: one of an endpoint that works counts as a refused request does. */
+export function countedAs({ class: failureClass, isEndpointWell }: Failure): FailureClass {
+  return isEndpointWell === true && !REQUEST_FAULTS.has(failureClass) ? 'BAD_REQUEST' : failureClass;
+}
+
 /** Whether a failure tells nothing about the endpoint, because it is ours or concerns the account's own key. */
 export function saysNothing(failure: string | undefined, isByok: boolean): boolean {
   return failure === 'QUOTA_AWAY' || (isByok && failure !== undefined && OF_THE_KEY.has(failure));
@@ -72,6 +82,8 @@ export function saysNothing(failure: string | undefined, isByok: boolean): boole
 
 export function createEndpointBreakers({ clock, origin, pool = 0, onProbe }: EndpointBreakersOptions): EndpointBreakers {
   const breakers = new Map<string, Breaker>(); // kept: by endpoint.
+  /** Until when streams are not tried, by endpoint that refuses them. */
+  const streamsAtMs = new Map<string, number>(); // kept: by endpoint.
   /** When each other replica was last heard from; the one heard longest ago comes first. */
   const heardAtMs = new Map<string, number>(); // kept: by replica.
 
@@ -112,15 +124,22 @@ export function createEndpointBreakers({ clock, origin, pool = 0, onProbe }: End
   };
 
   return {
-    admit: (endpointId) => {
+    admit: (endpointId, isStream = false) => {
       const breaker = breakers.get(endpointId);
       const nowMs = clock.monotonicMs();
+      const streamsInMs = isStream ? (streamsAtMs.get(endpointId) ?? nowMs) - nowMs : 0;
+      if (streamsInMs > 0) return { waitMs: Math.ceil(streamsInMs), isProbe: false };
       if (breaker === undefined || breaker.state(nowMs) === 'closed') return PASS;
       const waitMs = breaker.waitMs(nowMs - leadsMs(nowMs));
       if (waitMs > 0) return { waitMs: Math.ceil(waitMs), isProbe: false };
       breaker.noteProbe(nowMs);
       onProbe(endpointId, 'sent');
       return PROBE;
+    },
+    refusesStreams: (endpointId) => {
+      streamsAtMs.set(endpointId, clock.monotonicMs() + STREAMS_MS);
+      const first = streamsAtMs.size > ENDPOINTS_MAX ? streamsAtMs.keys().next().value : undefined;
+      if (first !== undefined) streamsAtMs.delete(first);
     },
     begun: (endpointId) => {
       breakers.get(endpointId)?.noteBegun(hereFirst());

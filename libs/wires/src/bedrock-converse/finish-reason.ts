@@ -15,6 +15,11 @@ const REASONS: Readonly<Record<string, FinishReason>> = {
   malformed_tool_use: 'error',
 };
 
+/** Errors that are the model's own. */
+export function isModelsFault(reason: unknown): boolean {
+  return reason === 'malformed_model_output' || reason === 'malformed_tool_use';
+}
+
 /** Unknown reasons are `stop`. */
 export function mapStopReason(reason: string): FinishReason {
   return (Object.hasOwn(REASONS, reason) ? REASONS[reason] : undefined) ?? 'stop';

@@ -121,6 +121,10 @@ describe('stream', () => {
     expect(brokenInvariants(whole)).toEqual([]);
   });
 
+  test('a malformed call or answer is the model’s fault, and its endpoint works', () => {
+    expect(run(START, TEXT, stopped('malformed_model_output'), USAGE).events.at(-1)).toMatchObject({ failure: { class: 'PROVIDER_ERROR', retryable: true, isEndpointWell: true } });
+  });
+
   test.each<[string, readonly Buffer[]]>([
     ['missing', []],
     ['cut off', [USAGE.subarray(0, 30)]],
@@ -203,6 +207,10 @@ describe('whole answer', () => {
   test('a JSON answer is unwrapped and finishes as stop', () => {
     const result = read(answer([{ toolUse: { toolUseId: 'x', name: 'signalbox_json_answer', input: { c: 4 } } }], 'tool_use'), true);
     expect(result.ok && JSON.parse(String(result.answer.choices))).toEqual([{ index: 0, message: { role: 'assistant', content: '{"c":4}', refusal: null }, logprobs: null, finish_reason: 'stop' }]);
+  });
+
+  test('a malformed call is the model’s fault, and its endpoint works', () => {
+    expect(read(answer([{ text: 'a' }], 'malformed_tool_use'))).toMatchObject({ failure: { class: 'PROVIDER_ERROR', retryable: true, isEndpointWell: true } });
   });
 
   test.each<[unknown, FailureClass]>([

@@ -7,7 +7,7 @@ import { isCutShort, type CallParts } from '../choice-parts.js';
 import { elementsOf, sourceOf } from '../json-source.js';
 import { JSON_TOOL } from '../json-tool.js';
 import { classifyConverseException } from './errors.js';
-import { mapStopReason } from './finish-reason.js';
+import { isModelsFault, mapStopReason } from './finish-reason.js';
 import type { ConverseReading } from './stream.js';
 import { readUsage } from './usage.js';
 
@@ -70,7 +70,7 @@ function readBody(body: Uint8Array, { seed, isUnwrapped, isClaude }: ConverseRea
   });
   const { content, reasoning, calls, details } = gathered;
   return answerOf(
-    [{ content, reasoning, calls, images: [], reasoningDetails: details, extra: undefined, logprobs: null, reason }],
+    [{ content, reasoning, calls, images: [], reasoningDetails: details, extra: undefined, logprobs: null, reason, isModelsFault: isModelsFault(parsed['stopReason']) }],
     { usage, isUnreadable: usage === undefined && isObject(parsed['usage']) },
     seed,
   );

@@ -9,7 +9,7 @@ import { EVENT_BOUNDS, isWithin } from '../json-bounds.js';
 import { sourceOf } from '../json-source.js';
 import { JSON_TOOL } from '../json-tool.js';
 import { classifyConverseException } from './errors.js';
-import { mapStopReason } from './finish-reason.js';
+import { isModelsFault, mapStopReason } from './finish-reason.js';
 import { readUsage } from './usage.js';
 
 interface OpenBlock {
@@ -117,7 +117,7 @@ export function createConverseTransducer({ seed, isUnwrapped, isClaude, isOpenAi
     const mapped = mapStopReason(reason);
     if (hasBareAnswer && !isCutShort(mapped)) stream.content(0, '{}');
     stream.flush();
-    stream.finish(0, mapped);
+    stream.finish(0, mapped, isModelsFault(reason));
   };
 
   const onEvent = (type: string, event: JsonObject, text: string): void => {

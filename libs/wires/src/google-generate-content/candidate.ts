@@ -1,9 +1,9 @@
 /** One candidate, of a whole answer or of one event of a stream: both have the same shape. */
-import { CALLS_MAX, isObject, type FinishReason, type JsonObject } from '../canonical.js';
+import { CALLS_MAX, isObject, type FinishReason, type JsonObject, type Usage } from '../canonical.js';
 import { argumentsOf } from '../call-arguments.js';
 import type { CallParts } from '../choice-parts.js';
 import { elementsOf, sourceOf } from '../json-source.js';
-import { mapFinishReason } from './finish-reason.js';
+import { isModelsFault, mapFinishReason } from './finish-reason.js';
 
 export interface Candidate {
   readonly index: number;
@@ -16,6 +16,8 @@ export interface Candidate {
   readonly logprobs: object | undefined;
   /** undefined while it goes on. */
   readonly reason: FinishReason | undefined;
+  /** The reason is an error, and the model's own. */
+  readonly isModelsFault: boolean;
 }
 
 function extraOf(part: JsonObject): JsonObject | undefined {
@@ -96,6 +98,7 @@ function readCandidate(raw: JsonObject, position: number, textOf: () => string, 
     extra,
     logprobs: logprobsOf(raw['logprobsResult']),
     reason: mapFinishReason(raw['finishReason']),
+    isModelsFault: isModelsFault(raw['finishReason']),
   };
 }
 
@@ -104,6 +107,11 @@ export function candidatesOf(response: JsonObject, text: string, names: Readonly
   let sources: readonly string[] | undefined;
   const textOf = (position: number): string => (sources ??= elementsOf(text, ['candidates']))[position] ?? '{}';
   return listOf(response['candidates']).flatMap((raw, position) => (isObject(raw) ? [readCandidate(raw, position, () => textOf(position), names)] : []));
+}
+
+/** Nothing said, by a model that had come to its end: Google's models do so at times, and say more when they are asked again. Where tokens are counted it was said and left out, such as a stop sequence. */
+export function isNothing(isSaid: boolean, reason: FinishReason | '' | undefined, usage: Usage | undefined): boolean {
+  return !isSaid && reason === 'stop' && (usage?.tokens.outputText ?? 0) === 0;
 }
 
 /** True when the prompt itself was refused: there are no candidates then. */

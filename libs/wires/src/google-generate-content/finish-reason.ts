@@ -26,6 +26,13 @@ const REASONS: Readonly<Record<string, FinishReason>> = {
   OTHER: 'error',
 };
 
+/** Errors that are the model's: it wrote a call that is none, called what it may not, or drew nothing. */
+const MODELS_FAULTS: ReadonlySet<unknown> = new Set(['MALFORMED_FUNCTION_CALL', 'MALFORMED_RESPONSE', 'UNEXPECTED_TOOL_CALL', 'TOO_MANY_TOOL_CALLS', 'MISSING_THOUGHT_SIGNATURE', 'NO_IMAGE', 'IMAGE_OTHER']);
+
+export function isModelsFault(reason: unknown): boolean {
+  return MODELS_FAULTS.has(reason);
+}
+
 /** undefined while the candidate goes on. Reasons that are not known are `stop`. */
 export function mapFinishReason(reason: unknown): FinishReason | undefined {
   if (typeof reason !== 'string' || reason === '' || reason === 'FINISH_REASON_UNSPECIFIED') return undefined;

@@ -3,6 +3,7 @@ import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { asNanoUsd, asPrice } from '@signalbox/kernel/money';
 import { completionTokens, costOf, NO_TOKENS, promptTokens } from '@signalbox/kernel/tokens';
+import type { Failure } from '../canonical.js';
 import { brokenCuts, brokenInvariants, everySplit, gather, replay, type Replayed } from '../testing/replay.js';
 import { classifyGoogleRefusal } from './errors.js';
 import { readGenerateContentAnswer } from './response.js';
@@ -99,6 +100,37 @@ describe('stream', () => {
     const whole = run(...frames);
     expect(whole.events.at(-1)).toMatchObject({ type: 'failed', failure: { class: expected } });
     expect(brokenInvariants(whole)).toEqual([]);
+  });
+
+  test.each([
+    ['MALFORMED_FUNCTION_CALL', true], ['UNEXPECTED_TOOL_CALL', true], ['TOO_MANY_TOOL_CALLS', true], ['MALFORMED_RESPONSE', true], ['NO_IMAGE', true], ['OTHER', undefined],
+  ])('%s: whether the endpoint works is known', (finishReason, isEndpointWell) => {
+    const candidate = { candidates: [{ content: { parts: [] }, finishReason }] };
+    expect(run(candidate).events).toEqual([{ type: 'failed', failure: expect.objectContaining({ class: 'PROVIDER_ERROR', retryable: true }) }]);
+    const failures = [run(candidate).events[0], readGenerateContentAnswer(Buffer.from(JSON.stringify(candidate)), 's')].map((told) => (told as { failure: Failure }).failure.isEndpointWell);
+    expect(failures).toEqual([isEndpointWell, isEndpointWell]);
+  });
+
+  describe('a model that comes to its end and has said nothing', () => {
+    const ended = (usage: object, finishReason = 'STOP'): object => ({ candidates: [{ content: { role: 'model' }, finishReason, index: 0 }], usageMetadata: { promptTokenCount: 9, ...usage } });
+    const both = (answer: object): unknown[] => {
+      const whole = readGenerateContentAnswer(Buffer.from(JSON.stringify(answer)), 's');
+      return [run(answer).events.at(-1), whole.ok ? { type: 'done' } : { type: 'failed', failure: whole.failure }];
+    };
+    const empty = { type: 'failed', failure: { class: 'EMPTY', retryable: true, isEndpointWell: true } };
+
+    test.each([['no tokens are told', {}], ['none are counted', { candidatesTokenCount: 0 }], ['it only thought', { thoughtsTokenCount: 70, totalTokenCount: 79 }]])('may say more when it is asked again, and its endpoint works: %s', (_what, usage) => {
+      expect(both(ended(usage))).toMatchObject([empty, empty]);
+    });
+
+    test('has answered where what it said was left out, or a limit ended it', () => {
+      expect(both(ended({ candidatesTokenCount: 1 }))).toEqual([{ type: 'done' }, { type: 'done' }]);
+      expect(both(ended({}, 'MAX_TOKENS'))).toEqual([{ type: 'done' }, { type: 'done' }]);
+    });
+
+    test('has answered with thoughts that it shows', () => {
+      expect(run(said([{ text: 'Hm.', thought: true }]), ended({})).events.at(-1)).toEqual({ type: 'done' });
+    });
   });
 
   test('words beside a block of the prompt are given, and filtered', () => {

@@ -1,7 +1,7 @@
 /** A whole answer of generateContent to canonical choices. */
-import { failure, isObject, type AnswerResult } from '../canonical.js';
+import { failure, isObject, modelsFault, type AnswerResult } from '../canonical.js';
 import { answerOf, readAnswerJson, readSafely } from '../canonical-answer.js';
-import { candidatesOf, isPromptBlocked, type Candidate } from './candidate.js';
+import { candidatesOf, isNothing, isPromptBlocked, type Candidate } from './candidate.js';
 import { classifyErrorFrame, promptBlocked } from './errors.js';
 import { readUsage } from './usage.js';
 
@@ -10,8 +10,8 @@ export function readGenerateContentAnswer(body: Uint8Array, seed: string, names:
   return readSafely(() => readBody(body, seed, names));
 }
 
-function isBlank({ content, reasoning, calls, images, reason }: Candidate): boolean {
-  return reason === undefined && content === '' && reasoning === '' && calls.length === 0 && images.length === 0;
+function isSaid({ content, reasoning, calls, images }: Candidate): boolean {
+  return content !== '' || reasoning !== '' || calls.length > 0 || images.length > 0;
 }
 
 function readBody(body: Uint8Array, seed: string, names: ReadonlyMap<string, string>): AnswerResult {
@@ -23,7 +23,8 @@ function readBody(body: Uint8Array, seed: string, names: ReadonlyMap<string, str
   const candidates = candidatesOf(parsed, text, names);
   if (candidates.length === 0 && isPromptBlocked(parsed)) return { ok: false, failure: promptBlocked(), usage };
   // Neither words nor a reason for there being none.
-  if (candidates.every(isBlank)) return { ok: false, failure: failure('EMPTY', true, 200), usage };
+  if (candidates.every((candidate) => candidate.reason === undefined && !isSaid(candidate))) return { ok: false, failure: failure('EMPTY', true, 200), usage };
+  if (candidates.every((candidate) => isNothing(isSaid(candidate), candidate.reason, usage))) return { ok: false, failure: modelsFault('EMPTY'), usage };
   const choices = candidates.map((candidate) => ({ ...candidate, logprobs: candidate.logprobs ?? null, reason: candidate.reason ?? 'stop' }));
   return answerOf(choices, { usage, isUnreadable: usage === undefined && isObject(parsed['usageMetadata']) }, seed);
 }

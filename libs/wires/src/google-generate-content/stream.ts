@@ -1,8 +1,8 @@
 /** The stream of streamGenerateContent?alt=sse: events in the shape of whole answers, ended by the connection's end. */
-import { isObject, type JsonObject, type StreamTransducer, type Usage } from '../canonical.js';
+import { isObject, modelsFault, type JsonObject, type StreamTransducer, type Usage } from '../canonical.js';
 import { createCanonicalStream } from '../canonical-stream.js';
 import { createSseJsonTransducer } from '../sse-json.js';
-import { candidatesOf, isPromptBlocked, type Candidate } from './candidate.js';
+import { candidatesOf, isNothing, isPromptBlocked, type Candidate } from './candidate.js';
 import { classifyErrorFrame, promptBlocked } from './errors.js';
 import { readUsage } from './usage.js';
 
@@ -26,7 +26,7 @@ export function createGenerateContentTransducer(seed: string, names: ReadonlyMap
     if (candidate.extra !== undefined) stream.extra(index, candidate.extra);
     if (candidate.logprobs !== undefined) stream.logprobs(index, candidate.logprobs);
     for (const call of candidate.calls) stream.openCall(index, call);
-    if (candidate.reason !== undefined) stream.finish(index, candidate.reason);
+    if (candidate.reason !== undefined) stream.finish(index, candidate.reason, candidate.isModelsFault);
   };
 
   const onFrame = (frame: JsonObject, text: string): void => {
@@ -43,5 +43,11 @@ export function createGenerateContentTransducer(seed: string, names: ReadonlyMap
     else if (isBlocked) stream.fail(promptBlocked());
   };
 
-  return createSseJsonTransducer(stream, { onFrame, onClose: stream.close });
+  const onClose = (): void => {
+    const { contentSeen, finishReason } = stream.summary();
+    if (stream.areFinished() && isNothing(contentSeen, finishReason, told?.usage)) stream.fail(modelsFault('EMPTY'));
+    else stream.close();
+  };
+
+  return createSseJsonTransducer(stream, { onFrame, onClose });
 }

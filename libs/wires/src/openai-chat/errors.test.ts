@@ -185,6 +185,13 @@ describe('refusals as hosts write them', () => {
     expect(refusal(400, body)).toMatchObject({ class: 'BAD_REQUEST', retryable: isRetryable });
   });
 
+  test('openai: streams that it refuses to one organization say nothing against the endpoint', () => {
+    const told = { error: { message: 'Your organization must be verified to stream this model. Please go to: https://platform.openai.com/settings/organization/general', type: 'invalid_request_error', param: 'stream', code: 'unsupported_value' } };
+    const others = { error: { ...told.error, message: 'Your organization must be verified to use this model.' } };
+    for (const body of [told, relayed(400, JSON.stringify(told))]) expect(refusal(400, body)).toMatchObject({ class: 'NOT_FOUND', retryable: true, publicMessage: '', isEndpointWell: true, refusesStreams: true });
+    expect(refusal(400, others)).toEqual(expect.not.objectContaining({ isEndpointWell: true }));
+  });
+
   test('openai: a request too large for a minute tells the client no organization and no wait', () => {
     const message = 'Request too large for gpt-4.1 in organization org-abcdefgh on tokens per min (TPM): Limit 30000, Requested 37313.';
     const failure = classifyRefusal({ status: 429, headers: { 'retry-after': '30' }, body: Buffer.from(JSON.stringify({ error: { message, type: 'tokens', code: 'rate_limit_exceeded' } })), nowMs: 0 });

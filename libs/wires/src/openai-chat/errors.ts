@@ -47,6 +47,8 @@ const NO_MODEL = /model[ _]not[ _](?:found|exist)|deploymentnotfound|does not ex
 const NO_MODEL_CODE = /\b(?:invalid_model|model_decommissioned|model_terms_required|model_not_available|OperationNotSupported)\b/;
 /** The same as whole sentences of OpenAI and OpenRouter: one that only holds such words may repeat a client's. */
 const NO_MODEL_SENTENCE = /^(?:Your organization must be verified to (?:stream|use|generate)\b|\S+ is not a valid model ID$)/;
+/** OpenAI streams some models only to organizations that it has verified, and answers the others in one piece. */
+const STREAMS_WAIT = /^Your organization must be verified to stream\b/;
 
 const PUBLIC_CLASSES: ReadonlySet<FailureClass> = new Set(['BAD_REQUEST', 'CONTEXT_LENGTH', 'CONTENT_POLICY']);
 const FINAL_CLASSES: ReadonlySet<FailureClass> = new Set(['BAD_REQUEST', 'CONTENT_POLICY']);
@@ -179,6 +181,7 @@ function isOfOne({ text, code, param }: ErrorFacts): boolean {
 
 function build(failureClass: FailureClass, status: number, retryAfterMs: number, facts: ErrorFacts | undefined): Failure {
   const told = failureOf(failureClass, status, retryAfterMs, facts?.message ?? '', facts?.param ?? '');
+  if (failureClass === 'NOT_FOUND' && STREAMS_WAIT.test(facts?.message ?? '')) return { ...told, isEndpointWell: true, refusesStreams: true };
   return failureClass === 'BAD_REQUEST' && facts !== undefined && isOfOne(facts) ? { ...told, retryable: true } : told;
 }
 

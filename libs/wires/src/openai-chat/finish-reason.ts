@@ -1,5 +1,5 @@
 /** Finish reasons of hosts that speak the OpenAI wire, as ours. */
-import type { FinishReason } from '../canonical.js';
+import { labelOf, type FinishReason, type JsonObject } from '../canonical.js';
 import { finishWithCalls } from '../choice-parts.js';
 
 /** In small letters: gateways before Google's models give its own words, in capitals. */
@@ -28,7 +28,11 @@ const REASONS: Readonly<Record<string, FinishReason>> = {
   // DeepSeek.
   insufficient_system_resource: 'error',
   error: 'error',
+  // Google's, from gateways before its models.
   malformed_function_call: 'error',
+  malformed_response: 'error',
+  unexpected_tool_call: 'error',
+  too_many_tool_calls: 'error',
   // vLLM and SGLang, where the host stopped the generation.
   abort: 'error',
   aborted: 'error',
@@ -37,6 +41,14 @@ const REASONS: Readonly<Record<string, FinishReason>> = {
 /** False for none: some hosts write the text `null`, or nothing, in each chunk. */
 export function isFinishReason(raw: unknown): raw is string {
   return typeof raw === 'string' && raw !== '' && raw !== 'null';
+}
+
+/** Errors that are the model's own: a call that is none, or of what it may not call. OpenRouter tells them beside its own word. */
+const MODELS_FAULTS: ReadonlySet<string> = new Set(['malformed_function_call', 'malformed_response', 'unexpected_tool_call', 'too_many_tool_calls']);
+
+/** Whether a choice that ended in an error did so by the model's fault. */
+export function isModelsFault(choice: JsonObject): boolean {
+  return ['finish_reason', 'native_finish_reason'].some((name) => MODELS_FAULTS.has(labelOf(choice[name]).toLowerCase()));
 }
 
 /** Unknown reasons are `stop`; `stop` after tool calls is `tool_calls` (some hosts say stop for both), and `tool_calls` without any is `stop`. */

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { isDeepStrictEqual } from 'node:util';
 import { describe, expect, test } from '@jest/globals';
-import type { StreamEvent, StreamSummary } from '../canonical.js';
+import type { Failure, StreamEvent, StreamSummary } from '../canonical.js';
 import { everySplit, gather, replay } from '../testing/replay.js';
 import { readChatAnswer } from './response.js';
 import { createChatTransducer } from './stream.js';
@@ -203,6 +203,20 @@ describe('streams as hosts write them', () => {
     const parts = [chunk({ role: 'assistant', content: 'Half' }, null), ...end];
     expect(told(parts)).toMatchObject({ content: 'Half', finishes: [], last: { type: 'failed', failure: { class: 'PROVIDER_ERROR' } }, summary: { usage: { tokens: { inputUncached: 9, outputText: 3 } } } });
     expect(told([Buffer.concat(parts)])).toEqual(told(parts));
+  });
+
+  test.each([
+    ['openrouter, of a call that its host found to be none', { finish_reason: 'error', native_finish_reason: 'MALFORMED_FUNCTION_CALL' }, true],
+    ['openrouter, with an error beside it', { finish_reason: 'error', native_finish_reason: 'UNEXPECTED_TOOL_CALL', error: { code: 502, message: 'Upstream error' } }, true],
+    ['openrouter, of a host that failed', { finish_reason: 'error', native_finish_reason: 'error', error: { code: 502, message: 'Upstream error' } }, undefined],
+    ["a gateway before Google's models", { finish_reason: 'UNEXPECTED_TOOL_CALL' }, true],
+    ['a host that stopped', { finish_reason: 'abort' }, undefined],
+  ])('an error finish says whose fault it is: %s', (_host, ending, isEndpointWell) => {
+    const stream = replay(() => createChatTransducer('s'), [Buffer.from(`data: ${JSON.stringify({ choices: [{ index: 0, delta: { role: 'assistant', content: '' }, ...ending }] })}\n\ndata: [DONE]\n\n`)]).events.at(-1);
+    const whole = readChatAnswer(Buffer.from(JSON.stringify({ choices: [{ index: 0, message: { role: 'assistant', content: '' }, ...ending }] })), 's');
+    const failures = [stream, whole].map((told) => (told as { failure: Failure }).failure);
+    expect(failures).toMatchObject([{ class: 'PROVIDER_ERROR', retryable: true }, { class: 'PROVIDER_ERROR', retryable: true }]);
+    expect(failures.map((failure) => failure.isEndpointWell)).toEqual([isEndpointWell, isEndpointWell]);
   });
 
   test('after an error finish without usage the stream fails at its end, or when nobody waits for it any more', () => {

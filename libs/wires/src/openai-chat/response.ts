@@ -1,11 +1,11 @@
 /** A whole answer of the OpenAI wire to canonical choices. */
-import { CALLS_MAX, emptiedByPolicy, failure, Garbage, isObject, labelOf, type Answer, type AnswerResult, type FinishReason, type JsonObject, type Usage } from '../canonical.js';
+import { CALLS_MAX, emptiedByPolicy, failure, Garbage, isObject, labelOf, modelsFault, type Answer, type AnswerResult, type FinishReason, type JsonObject, type Usage } from '../canonical.js';
 import { isObjectText } from '../call-arguments.js';
 import { readAnswerJson, readSafely, type AnswerJson } from '../canonical-answer.js';
 import { INSTEAD_OF_CONTENT, isCutShort } from '../choice-parts.js';
 import { sourceOf } from '../json-source.js';
 import { classifyErrorFrame, errorIn } from './errors.js';
-import { isFinishReason, mapFinishReason } from './finish-reason.js';
+import { isFinishReason, isModelsFault, mapFinishReason } from './finish-reason.js';
 import { argumentsText, keptFields, readContent, textBytes, thoughtBytes, toldCallBytes, withArgumentTexts, type ToldCall } from './message.js';
 import { readPlainAnswer } from './plain-answer.js';
 import { sourcesOf } from './sources.js';
@@ -98,7 +98,7 @@ function readBody(bytes: Uint8Array, seed: string, tellsCost: boolean): AnswerRe
   if (fields === undefined) return { ok: false, failure: failure('GARBAGE', true, 200), usage: undefined };
   const usage = readUsage(fields['usage'], tellsCost);
   const error = errorIn(fields);
-  const failing = error === undefined ? undefined : classifyErrorFrame(error);
+  const failing = error === undefined ? undefined : hasModelsFault(fields) ? modelsFault('PROVIDER_ERROR') : classifyErrorFrame(error);
   if (failing !== undefined && failing.class !== 'CONTENT_POLICY') return { ok: false, failure: failing, usage };
   const sources = sourcesOf(fields);
   if (plain !== undefined && sources === undefined && failing === undefined) return answerOf(fields, usage, plain);
@@ -107,6 +107,12 @@ function readBody(bytes: Uint8Array, seed: string, tellsCost: boolean): AnswerRe
   // A policy stopped it in the middle: what there is of it, unless a call is only half told.
   const filtered = readChoices(fields, said.map((choice) => ({ ...choice, finish_reason: 'content_filter' })), usage, seed, sources);
   return filtered.ok && said.every(areCallsWhole) ? filtered : { ok: false, failure: failing, usage };
+}
+
+/** Whether each choice that ended in an error did so by the model's fault. */
+function hasModelsFault({ choices }: JsonObject): boolean {
+  const broken = Array.isArray(choices) ? (choices as readonly unknown[]).filter(isObject).filter((choice) => isFinishReason(choice['finish_reason']) && mapFinishReason(choice['finish_reason'], false) === 'error') : [];
+  return broken.length > 0 && broken.every(isModelsFault);
 }
 
 function saidChoices(json: AnswerJson | undefined): readonly JsonObject[] {
@@ -129,7 +135,7 @@ function readChoices(fields: JsonObject, choices: readonly JsonObject[], usage: 
   if (choices.length === 0) return { ok: false, failure: failure('EMPTY', true, 200), usage };
   const read = choices.map((choice, position) => readChoice(choice, position, seed, sources));
   if (read.some((choice) => choice.isNameless)) return { ok: false, failure: failure('GARBAGE', true, 200), usage };
-  if (read.some((choice) => choice.finishReason === 'error')) return { ok: false, failure: failure('PROVIDER_ERROR', true, 200), usage };
+  if (read.some((choice) => choice.finishReason === 'error')) return { ok: false, failure: hasModelsFault(fields) ? modelsFault('PROVIDER_ERROR') : failure('PROVIDER_ERROR', true, 200), usage };
   // Without a message, or a policy that left none, it is no answer of nothing.
   if (!choices.some(({ message }) => isObject(message)) && read[0]?.finishReason !== 'content_filter') return { ok: false, failure: failure('EMPTY', true, 200), usage };
   // The host never says that it had come to an end.

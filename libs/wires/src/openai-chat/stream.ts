@@ -1,5 +1,5 @@
 /** The OpenAI wire's stream: bytes in, canonical chunks out. Ordinary content chunks pass without being parsed. */
-import { emptiedByPolicy, failure, Garbage, isGarbage, isObject, labelOf, promptOf, type Failure, type FinishReason, type JsonObject, type StreamEvent, type StreamSummary, type StreamTransducer } from '../canonical.js';
+import { emptiedByPolicy, failure, Garbage, isGarbage, isObject, labelOf, modelsFault, promptOf, type Failure, type FinishReason, type JsonObject, type StreamEvent, type StreamSummary, type StreamTransducer } from '../canonical.js';
 import { finishWithCalls, isCutShort } from '../choice-parts.js';
 import { withEnds, type ChoiceEnd } from '../ended-choices.js';
 import { EVENT_BOUNDS, isWithin } from '../json-bounds.js';
@@ -7,7 +7,7 @@ import { sourceOf } from '../json-source.js';
 import { createSseParser, type SseParser } from '../sse.js';
 import { Envelope, recognise, type TextPiece } from './envelope.js';
 import { classifyErrorFrame, errorIn } from './errors.js';
-import { isFinishReason, mapFinishReason } from './finish-reason.js';
+import { isFinishReason, isModelsFault, mapFinishReason } from './finish-reason.js';
 import { decodedBytes } from './json-text.js';
 import { keptFields, readContent, textBytes, thoughtBytes, toldCallBytes, withArgumentTexts, type ToldCall } from './message.js';
 import { sourcesOf } from './sources.js';
@@ -300,9 +300,10 @@ class ChatTransducer implements StreamTransducer {
       told.promptUsage = promptOf(read) ?? told.promptUsage;
       this.usageAtBytes = told.outputBytes;
     }
-    const isErrorFinish = raw.some((choice) => isFinishReason(choice['finish_reason']) && mapFinishReason(choice['finish_reason'], false) === 'error');
+    const broken = raw.filter((choice) => isFinishReason(choice['finish_reason']) && mapFinishReason(choice['finish_reason'], false) === 'error');
+    const isErrorFinish = broken.length > 0;
     const error = errorIn(frame);
-    if (error !== undefined || isErrorFinish) this.failing ??= classifyErrorFrame(error ?? {});
+    if (error !== undefined || isErrorFinish) this.failing ??= isErrorFinish && broken.every(isModelsFault) ? modelsFault('PROVIDER_ERROR') : classifyErrorFrame(error ?? {});
     if (this.failing !== undefined) {
       // Usage comes with the finish or behind it; an error without a finish is the last that comes, but for that of a policy.
       if (read !== undefined || (error !== undefined && !isErrorFinish && !this.isFiltered())) this.failAs(this.failing);
