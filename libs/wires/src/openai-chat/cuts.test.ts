@@ -102,6 +102,30 @@ describe('a finish', () => {
     expect(replay(create, [chunk({ content: 'Half' }), chunk({}, reason), DONE]).events.at(-1)).toMatchObject(failed('PROVIDER_ERROR'));
   });
 
+  describe('that never came, where the host says that the stream is over', () => {
+    const call = (text: string): Buffer => chunk({ tool_calls: [{ index: 0, id: 'a', type: 'function', function: { name: 'f', arguments: text } }] });
+    const usage = frame({ choices: [], usage: { prompt_tokens: 9, completion_tokens: 0 } });
+
+    test.each([['a role', [chunk({ role: 'assistant', content: '' })]], ['a role and usage', [chunk({ role: 'assistant', content: '' }), usage]], ['nothing in a choice', [chunk({})]]])('behind nothing said is no answer: %s', (_what, parts) => {
+      const whole = replay(create, [...parts, DONE]);
+      expect(whole.events.at(-1)).toMatchObject({ type: 'failed', failure: { class: 'EMPTY', retryable: true } });
+      expect(brokenInvariants(whole)).toEqual([]);
+    });
+
+    test('behind a call that is half told is a break, for no limit ended it', () => {
+      expect(replay(create, [call('{"city":"Os'), DONE]).events.at(-1)).toMatchObject(failed('DISCONNECTED'));
+    });
+
+    test('behind words or a whole call is an end, as some hosts give no other', () => {
+      expect(said(replay(create, [chunk({ role: 'assistant', content: 'All' }), chunk({ content: '.' }), DONE]))).toEqual([['All.', ['stop']]]);
+      for (const text of ['{"city":"Oslo"}', '{}', '']) expect(said(replay(create, [call(text), DONE]))).toEqual([['', ['tool_calls']]]);
+    });
+
+    test('and a finish behind nothing said is an answer of nothing', () => {
+      expect(said(replay(create, [chunk({ role: 'assistant', content: '' }), chunk({}, 'stop'), DONE]))).toEqual([['', ['stop']]]);
+    });
+  });
+
   test('goes out once, behind all that was said, and is known at once', () => {
     const transducer = create();
     transducer.push(chunk({ role: 'assistant', content: 'a' }));

@@ -173,7 +173,13 @@ class ChatTransducer implements StreamTransducer {
       this.fail('EMPTY');
       return;
     }
-    if (this.hasOddFrame && !this.areAllFinished()) {
+    const open = [...this.choices.values()].filter(({ reason }) => reason === undefined);
+    // vLLM says that a stream is over whatever became of it, and so do some gateways: that it said nothing is no answer.
+    if (open.length === this.choices.size && !this.told.contentSeen && !open.some(({ calls }) => calls?.hasUntold() === true)) {
+      this.fail('EMPTY');
+      return;
+    }
+    if ((this.hasOddFrame && !this.areAllFinished()) || open.some(({ calls }) => calls?.isCutShort() === true)) {
       this.fail('DISCONNECTED');
       return;
     }
