@@ -196,7 +196,7 @@ export function requestOf({ stream, maxTokens, promptBytes, plugins, wantsJson }
   return {
     model: 'auto', models: [], stream, includeUsage: false, maxTokens, choices: 1,
     fields: [{ name: 'messages', value: Buffer.from(JSON.stringify([{ role: 'user', content: 'p'.repeat(promptBytes) }])) }, ...format],
-    needs: wantsJson ? { responseFormat: 'json_object' } : {}, messageCount: 1, imageCount: 0, calledToolBytes: 0, promptBytes, inlineImageBytes: 0, promptTokens: promptTokensOf(promptBytes), mediaTokens: 0, hasUnboundedParts: false, dataCollection: '', zdr: false, preferredMaxLatency: undefined,
+    needs: wantsJson ? { responseFormat: 'json_object' } : {}, messageCount: 1, imageCount: 0, calledToolBytes: 0, promptBytes, inlineImageBytes: 0, inlineSoundBytes: 0, soundTokensMax: 0, promptTokens: promptTokensOf(promptBytes), mediaTokens: 0, hasUnboundedParts: false, dataCollection: '', zdr: false, preferredMaxLatency: undefined,
     preferredMinThroughput: undefined, minQuantization: '', maxQuantization: '', provider: undefined, pluginIds: plugins === undefined ? [] : ['web-search'], pluginOptions: {}, user: undefined, ignoredParams: [],
     session: 'c',
     promptText: '',

@@ -91,6 +91,12 @@ test('an image in the body is held for like one by address: by the tokens of an 
   expect(inBody).toEqual(byAddress);
 });
 
+test('sound of a known length is held for by the tokens of that length, not by its bytes', async () => {
+  const { run, neighbours } = world([CHEAP], [ADMITTED], { promptBytes: 3_840_400, inlineSoundBytes: 3_840_000, soundTokensMax: 4_500 });
+  await run();
+  expect(neighbours.asked.map(({ tokens }) => tokens)).toEqual([String(416 + 4_500 + 100)]);
+});
+
 test('the estimate for a file, whose tokens are unbounded, is kept', async () => {
   const { neighbours, run } = story({ cheap: answersWith('x') }, { request: { promptBytes: 400, promptTokens: 1_100, mediaTokens: 1_000, hasUnboundedParts: true } });
   await run();

@@ -52,7 +52,7 @@ export async function admit(neighbours: Neighbours, turn: Turn, plan: DecideResp
   const byok = isOwn(plan);
   const holding = (attempts: readonly PlannedAttempt__Output[]): HoldQuestion => ({
     attempts,
-    promptTokensMax: promptTokensMax(request.promptBytes - request.inlineImageBytes, request.messageCount) + overheadTokensMax(attempts, request),
+    promptTokensMax: promptTokensMax(request.promptBytes - request.inlineImageBytes - request.inlineSoundBytes, request.messageCount) + request.soundTokensMax + overheadTokensMax(attempts, request),
     maxTokens: request.maxTokens,
     choices: request.choices,
     isLimited: isWatched(caller, byok),

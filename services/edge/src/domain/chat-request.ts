@@ -33,6 +33,9 @@ export interface ChatRequest {
   readonly promptBytes: number;
   /** The part of `promptBytes` that is images: they are bounded by their number (prompt-overheads.ts), and their bytes are no text. */
   readonly inlineImageBytes: number;
+  /** The part of `promptBytes` that is sound of a known length, whose bytes are no text either, and the most tokens that it counts as. */
+  readonly inlineSoundBytes: number;
+  readonly soundTokensMax: number;
   /** Estimated tokens of the prompt, for routing and estimates; not a bound. */
   readonly promptTokens: number;
   /** The part of `promptTokens` guessed for images, sound and files. */

@@ -87,6 +87,8 @@ export function requestWith(over: Partial<ChatRequest> = {}): ChatRequest {
     calledToolBytes: 0,
     promptBytes: 400,
     inlineImageBytes: 0,
+    inlineSoundBytes: 0,
+    soundTokensMax: 0,
     promptTokens: 100,
     mediaTokens: 0,
     hasUnboundedParts: false,

@@ -17,7 +17,7 @@ const LETTER_U = 0x75;
 /** `"`, `\`, `/`, `b`, `f`, `n`, `r` and `t`. */
 const PLAIN_ESCAPES = [0x22, 0x5c, 0x2f, 0x62, 0x66, 0x6e, 0x72, 0x74];
 
-/** Prefix of the text that replaces media. Random, so that no client can write it. */
+/** Prefix of the text that replaces media, before a number, a semicolon and their beginning. Random, so that no client can write it. */
 export const OMITTED = `data:${randomBytes(16).toString('hex')}`;
 
 export type LongStringKind = 'text' | 'media';
@@ -44,6 +44,11 @@ export const ALL_WHOLE: WholeLengths = { texts: new Map(), media: new Map() };
 
 export function lengthOf(text: string, shortened: ReadonlyMap<string, number>): number {
   return shortened.size === 0 ? text.length : (shortened.get(text) ?? text.length);
+}
+
+/** The beginning of media, also of those that were left out: at least 80 characters without an escape, or as many as stand before the first. */
+export function headOf(text: string): string {
+  return text.startsWith(OMITTED) ? text.slice(text.indexOf(';') + 1) : text.slice(0, 96);
 }
 
 function isHex(byte: number): boolean {

@@ -7,6 +7,11 @@ import { OMITTED, type LongString, type WholeLengths } from './json-long-text.js
  */
 export const PIECE_BYTES = 49_152;
 
+/** Of media, which may tell what they are. */
+const MEDIA_HEAD_BYTES = 96;
+/** No escape, nor part of one. */
+const PLAIN = /^[\w:;,+/=-]*/;
+
 export interface ByteRange {
   /** First byte of the value. */
   readonly start: number;
@@ -58,7 +63,8 @@ class Reader {
 
   private shortened({ kind, start, end, headEnd, tailStart, units }: LongString): string {
     if (kind === 'media') {
-      const omitted = `${OMITTED}${String(this.media.size)}`;
+      const head = this.raw(start, start + MEDIA_HEAD_BYTES);
+      const omitted = `${OMITTED}${String(this.media.size)};${PLAIN.exec(head)?.[0] ?? ''}`;
       this.media.set(omitted, units);
       return omitted;
     }

@@ -1,6 +1,7 @@
 /** Checks of `messages`. */
-import { ALL_WHOLE, lengthOf, type WholeLengths } from '../../wire/json-long-text.js';
+import { ALL_WHOLE, headOf, lengthOf, type WholeLengths } from '../../wire/json-long-text.js';
 import { asArray, asObject, asOneOf, asString, isAbsent, isObject, missing, own, required, withoutNulls, wrongType, wrongValue, type JsonObject } from './checks.js';
+import { soundTokensMax } from './sound.js';
 
 export interface MessageFacts {
   readonly count: number;
@@ -13,6 +14,9 @@ export interface MessageFacts {
   readonly inlineMediaChars: number;
   /** The part of `inlineMediaChars` that is images, whose tokens are bounded by their number. */
   readonly inlineImageChars: number;
+  /** The part of `inlineMediaChars` that is sound of a known length, and the most tokens that it counts as. */
+  readonly inlineSoundChars: number;
+  readonly soundTokensMax: number;
   /** Number of parts that are not text. */
   readonly mediaParts: number;
   /** Text that identifies the conversation: beginnings and ends of the system messages and of the first user turn; at most 1,024 characters. */
@@ -51,6 +55,8 @@ interface Findings {
   hasUnboundedParts: boolean;
   inlineMediaChars: number;
   inlineImageChars: number;
+  inlineSoundChars: number;
+  soundTokensMax: number;
   mediaParts: number;
   opening: string;
   hasUnsendable: boolean;
@@ -64,7 +70,7 @@ interface Findings {
 export function checkMessages(value: unknown, wholeLengths: WholeLengths = ALL_WHOLE): MessageFacts {
   const messages = asArray(required(value, 'messages'), 'messages');
   if (messages.length === 0) throw wrongValue('messages', 'at least one message');
-  const found: Findings = { wholeLengths, count: messages.length, vision: false, imageCount: 0, fileInput: false, audioInput: false, hasUnboundedParts: false, inlineMediaChars: 0, inlineImageChars: 0, mediaParts: 0, opening: '', hasUnsendable: false, storedParam: undefined, calledTools: undefined, calls: undefined };
+  const found: Findings = { wholeLengths, count: messages.length, vision: false, imageCount: 0, fileInput: false, audioInput: false, hasUnboundedParts: false, inlineMediaChars: 0, inlineImageChars: 0, inlineSoundChars: 0, soundTokensMax: 0, mediaParts: 0, opening: '', hasUnsendable: false, storedParam: undefined, calledTools: undefined, calls: undefined };
   let hasUser = false;
   for (let index = 0; index < messages.length; index += 1) {
     const item = messages[index];
@@ -223,10 +229,17 @@ function checkImage(image: JsonObject, param: string, found: Findings): void {
 }
 
 function checkAudio(audio: JsonObject, param: string, found: Findings): void {
-  found.inlineMediaChars += lengthOf(asString(required(own(audio, 'data'), `${param}.data`), `${param}.data`, { min: 1 }), found.wholeLengths.media);
+  const data = asString(required(own(audio, 'data'), `${param}.data`), `${param}.data`, { min: 1 });
+  const chars = lengthOf(data, found.wholeLengths.media);
+  found.inlineMediaChars += chars;
   found.mediaParts += 1;
-  asString(required(own(audio, 'format'), `${param}.format`), `${param}.format`, { min: 1 });
+  const format = asString(required(own(audio, 'format'), `${param}.format`), `${param}.format`, { min: 1 });
   found.audioInput = true;
+  const tokens = soundTokensMax(format, headOf(data), chars);
+  // Its bytes bound it as well.
+  if (tokens === undefined || tokens >= chars) return;
+  found.inlineSoundChars += chars;
+  found.soundTokensMax += tokens;
 }
 
 function checkFile(file: JsonObject, param: string, found: Findings): void {

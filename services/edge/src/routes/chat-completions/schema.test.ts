@@ -106,6 +106,19 @@ describe('chat request', () => {
     expect(textOf(of('https://x', 'QUJD'.repeat(length)))).toBe(textOf(none) + 4 * length - 4);
   });
 
+  test.each([['short', 6_000], ['long', 2_880_000]])('a %s recording whose header tells its length is told apart from text, with the tokens of that length', (_what, bytes) => {
+    const header = Buffer.from('52494646ffffffff57415645666d74201000000001000100c05d000080bb00000200100064617461ffffffff', 'hex');
+    const data = Buffer.concat([header, Buffer.alloc(bytes, 3)]).toString('base64');
+    const of = (format: string, sound: string): ChatRequest => requestOf({ messages: [{ role: 'user', content: [{ type: 'text', text: 'What?' }, { type: 'input_audio', input_audio: { data: sound, format } }] }] });
+    const [told, mp3] = [of('wav', data), of('mp3', data)];
+    const seconds = bytes / 48_000;
+    expect([told.inlineSoundBytes, Math.floor(told.soundTokensMax / 50)]).toEqual([data.length, Math.floor(30 + seconds)]);
+    expect(told.soundTokensMax).toBeGreaterThan(50 * (30 + seconds));
+    // Nothing tells how long it is.
+    expect([mp3.inlineSoundBytes, mp3.soundTokensMax]).toEqual([0, 0]);
+    expect([told.promptBytes, told.promptTokens]).toEqual([mp3.promptBytes, mp3.promptTokens]);
+  });
+
   test('a prompt counts the same whether its client escapes non-ASCII text or not', () => {
     const body = JSON.stringify({ ...base, messages: [{ role: 'user', content: 'Привет, мир! 🚂'.repeat(100) }] });
     const escaped = body.replace(/[\u0080-\uffff]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`);

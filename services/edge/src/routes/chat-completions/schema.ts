@@ -258,6 +258,8 @@ function read(body: Buffer, { object, fields: ranges, wholeLengths }: ParsedJson
     calledToolBytes: calledToolBytes(messages.calledTools),
     promptBytes,
     inlineImageBytes: messages.inlineImageChars,
+    inlineSoundBytes: messages.inlineSoundChars,
+    soundTokensMax: messages.soundTokensMax,
     promptTokens: estimatedTokens(promptBytes, messages),
     mediaTokens: mediaTokens(messages),
     hasUnboundedParts: messages.hasUnboundedParts,

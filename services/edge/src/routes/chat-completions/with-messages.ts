@@ -24,6 +24,8 @@ export function withMessages(request: ChatRequest, messages: Buffer): ChatReques
     calledToolBytes: calledToolBytes(facts.calledTools),
     promptBytes,
     inlineImageBytes: facts.inlineImageChars,
+    inlineSoundBytes: facts.inlineSoundChars,
+    soundTokensMax: facts.soundTokensMax,
     promptTokens: estimatedTokens(promptBytes, facts),
     mediaTokens: mediaTokens(facts),
     hasUnboundedParts: facts.hasUnboundedParts,
