@@ -9,9 +9,9 @@ import { endOfText } from './json-text.js';
  * `choices` is a flat field and none is an error, so the match is at top level. Groups: the choices array, index, role, text, what follows the array.
  */
 const ORDINARY =
-  /^\{(?:"(?!error":[^n])[a-z_]+":(?:"[^"\\]*"|[0-9.]+|null),)*"choices":(\[\{"index":(0|[1-9]\d?),"delta":\{("role":"assistant",)?"content":"([^"\\\x00-\x1f]*(?:\\["\\/bfnrtu][^"\\\x00-\x1f]*)*)"(?:,"refusal":null)?\},(?:"logprobs":null,)?"finish_reason":null\}\])((?:,"(?:usage|error)":null|,"(?:obfuscation|system_fingerprint|service_tier|id|object|model)":"[^"\\]*"|,"service_tier":null|,"created":\d+)*\})$/;
-/** What may follow the choices array; changes from chunk to chunk at hosts that pad. */
-const REST = /^(?:,"(?:usage|error)":null|,"(?:obfuscation|system_fingerprint|service_tier|id|object|model)":"[^"\\]*"|,"service_tier":null|,"created":\d+)*\}$/;
+  /^\{(?:"(?!error":[^n])[a-z_]+":(?:"[^"\\]*"|[0-9.]+|null),)*"choices":(\[\{"index":(0|[1-9]\d?),"delta":\{("role":"assistant",)?"content":"([^"\\\x00-\x1f]*(?:\\["\\/bfnrtu][^"\\\x00-\x1f]*)*)"(?:,"refusal":null)?\},(?:"logprobs":null,)?"finish_reason":null\}\])((?:,"(?:usage|error)":null|,"(?:obfuscation|p|system_fingerprint|service_tier|id|object|model)":"[^"\\]*"|,"service_tier":null|,"created":\d+)*\})$/;
+/** What may follow the choices array; changes from chunk to chunk at hosts that pad (OpenAI with `obfuscation`, Mistral with `p`). */
+const REST = /^(?:,"(?:usage|error)":null|,"(?:obfuscation|p|system_fingerprint|service_tier|id|object|model)":"[^"\\]*"|,"service_tier":null|,"created":\d+)*\}$/;
 /** Longer chunks are parsed: a pattern over megabytes would hold the loop. */
 const ORDINARY_BYTES_MAX = 8_192;
 

@@ -8,6 +8,7 @@ import { SSE_EVENT_BYTES_MAX } from '../sse.js';
 import { publicSentence, readRetryAfter } from './errors.js';
 import { NO_QUIRKS, OPENAI, type ChatQuirks } from './quirks.js';
 import { composeChatBody } from './request.js';
+import { Envelope, recognise } from './envelope.js';
 import { readChatAnswer } from './response.js';
 import { createChatTransducer } from './stream.js';
 import { readUsage } from './usage.js';
@@ -60,7 +61,7 @@ describe('openai-chat stream', () => {
   });
 
   // What hosts put around text: padding, a time that moves on, usage that says nothing, several choices.
-  const around = fc.record({ created: fc.constantFrom(1, 2), rest: fc.constantFrom({}, { usage: null }, { usage: null, obfuscation: 'a' }, { obfuscation: 'bcd' }), logprobs: fc.boolean(), index: fc.constantFrom(0, 0, 0, 1) });
+  const around = fc.record({ created: fc.constantFrom(1, 2), rest: fc.constantFrom({}, { usage: null }, { usage: null, obfuscation: 'a' }, { obfuscation: 'bcd' }, { p: 'abcdefg' }, { p: 'ab' }), logprobs: fc.boolean(), index: fc.constantFrom(0, 0, 0, 1) });
   const word = fc.oneof(fc.string({ unit: 'binary' }), fc.constantFrom('', '"', '\\', '\n', '\u0000', '😀', '\ud83d', '\ude00', '東京', '\\u12', '"}]}', 'data: '));
   const pieceOf = fc.record({ text: word, around, isEscaped: fc.boolean() });
   const escaped = (json: string): string => json.replace(/[\u0080-\uffff]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`);
@@ -90,6 +91,14 @@ describe('openai-chat stream', () => {
     const { events, summary } = replay([text('a'), Buffer.concat([text('b'), text('c'), text('d'), text('', 'length')]), Buffer.from('data: [DONE]\n\n')]);
     expect(events.map((event) => (event as { choices?: { delta: object }[] }).choices?.[0]?.delta)).toEqual([{ role: 'assistant', content: 'a' }, { content: 'b' }, { content: 'cd' }, {}, undefined]);
     expect(summary).toMatchObject({ outputBytes: 4, finishReason: 'length', isFinished: true });
+  });
+
+  test.each(['obfuscation', 'p'])('chunks that a host pads with `%s` pass without being parsed', (name) => {
+    const padded = (pad: string): Buffer => Buffer.from(`{"id":"x","object":"chat.completion.chunk","created":1,"model":"m","choices":[{"index":0,"delta":{"content":"a"},"finish_reason":null}],"${name}":"${pad}"}`);
+    const [first, other] = [padded('abc'), padded('abcdefghijk')];
+    const ordinary = recognise(first, 0, first.length);
+    if (ordinary === undefined) throw new Error('It is not recognised.');
+    expect(new Envelope(first, 0, first.length, ordinary).textTo(other, 0, other.length)).toBe(ordinary.textTo);
   });
 
   test('a chunk in the known envelope is still read strictly', () => {
