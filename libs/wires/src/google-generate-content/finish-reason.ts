@@ -26,15 +26,15 @@ const REASONS: Readonly<Record<string, FinishReason>> = {
   OTHER: 'error',
 };
 
-/** Errors that are the model's: it wrote a call that is none, called what it may not, or drew nothing. */
-const MODELS_FAULTS: ReadonlySet<unknown> = new Set(['MALFORMED_FUNCTION_CALL', 'MALFORMED_RESPONSE', 'UNEXPECTED_TOOL_CALL', 'TOO_MANY_TOOL_CALLS', 'MISSING_THOUGHT_SIGNATURE', 'NO_IMAGE', 'IMAGE_OTHER']);
-
+/** Whether an error is the model's: it wrote a call that is none, called what it may not, or drew nothing. Of one that Google says not to know anything of itself it is not known. */
 export function isModelsFault(reason: unknown): boolean {
-  return MODELS_FAULTS.has(reason);
+  return reason !== 'OTHER' && mapFinishReason(reason) === 'error';
 }
 
-/** undefined while the candidate goes on. Reasons that are not known are `stop`. */
+/** undefined while the candidate goes on. Reasons that are not known are errors: Google has one word for an answer that is whole, and each that it has added since says why one is not. */
 export function mapFinishReason(reason: unknown): FinishReason | undefined {
   if (typeof reason !== 'string' || reason === '' || reason === 'FINISH_REASON_UNSPECIFIED') return undefined;
-  return Object.hasOwn(REASONS, reason) ? REASONS[reason] : 'stop';
+  // Gateways may write it in small letters.
+  const word = reason.toUpperCase();
+  return Object.hasOwn(REASONS, word) ? REASONS[word] : 'error';
 }

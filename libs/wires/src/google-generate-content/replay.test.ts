@@ -103,12 +103,18 @@ describe('stream', () => {
   });
 
   test.each([
-    ['MALFORMED_FUNCTION_CALL', true], ['UNEXPECTED_TOOL_CALL', true], ['TOO_MANY_TOOL_CALLS', true], ['MALFORMED_RESPONSE', true], ['NO_IMAGE', true], ['OTHER', undefined],
+    ['MALFORMED_FUNCTION_CALL', true], ['UNEXPECTED_TOOL_CALL', true], ['TOO_MANY_TOOL_CALLS', true], ['MALFORMED_RESPONSE', true], ['NO_IMAGE', true], ['OTHER', undefined], ['A_REASON_OF_TOMORROW', true],
   ])('%s: whether the endpoint works is known', (finishReason, isEndpointWell) => {
     const candidate = { candidates: [{ content: { parts: [] }, finishReason }] };
     expect(run(candidate).events).toEqual([{ type: 'failed', failure: expect.objectContaining({ class: 'PROVIDER_ERROR', retryable: true }) }]);
     const failures = [run(candidate).events[0], readGenerateContentAnswer(Buffer.from(JSON.stringify(candidate)), 's')].map((told) => (told as { failure: Failure }).failure.isEndpointWell);
     expect(failures).toEqual([isEndpointWell, isEndpointWell]);
+  });
+
+  test('words that end for a reason of tomorrow are not told as whole', () => {
+    const ended = (finishReason: string): object => said([{ text: 'It is' }], { finishReason });
+    expect(run(ended('A_REASON_OF_TOMORROW')).events).toMatchObject([{ type: 'chunk' }, { type: 'failed', failure: { class: 'PROVIDER_ERROR', isEndpointWell: true } }]);
+    for (const word of ['STOP', 'stop']) expect(gather(run(ended(word)).events).get(0)).toMatchObject({ content: 'It is', reasons: ['stop'] });
   });
 
   describe('a model that comes to its end and has said nothing', () => {
