@@ -133,6 +133,7 @@ describe('whole answer', () => {
 test.each([
   [400, 'registry.ollama.ai/library/gemma3:27b does not support tools', 'BAD_REQUEST', true],
   [400, 'invalid options: temperature', 'BAD_REQUEST', false],
+  [400, 'unexpected EOF', 'PROVIDER_ERROR', true],
   [404, "model 'llama9' not found", 'NOT_FOUND', true],
   [500, 'model requires more system memory (40 GiB) than is available (16 GiB)', 'PROVIDER_ERROR', true],
   [503, 'server busy, please try again. maximum pending requests exceeded', 'PROVIDER_ERROR', true],

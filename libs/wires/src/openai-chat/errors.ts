@@ -42,6 +42,8 @@ const EFFORT = /reasoning|thinking/i;
 const EFFORT_LACK = /must be one of|supported values|should be '|cannot be disabled|only type=enabled/i;
 /** Groq's codes for an answer that its model wrote wrongly: not a call of the tools, or not the JSON, that it was asked for. */
 const MISWRITTEN = /\b(?:tool_use_failed|json_validate_failed|output_parse_failed)\b/;
+/** What hosts say of a body that broke off on its way within them (Ollama, before its cloud): what is sent is whole. */
+const BROKE_OFF = /^(?:unexpected EOF|cannot parse request body)$/;
 const NO_MODEL = /model[ _]not[ _](?:found|exist)|deploymentnotfound|does not exist|unknown model/i;
 /** Codes under 400 for a model that is gone, or not open to the operator's account: Mistral and Perplexity, Groq, Together, Azure. */
 const NO_MODEL_CODE = /\b(?:invalid_model|model_decommissioned|model_terms_required|model_not_available|OperationNotSupported)\b/;
@@ -157,6 +159,7 @@ export function classifyFacts(status: number, facts: ErrorFacts | undefined): Fa
   if (status === 413 && RATE.test(text)) return 'RATE_LIMITED';
   if (CONTEXT.test(text) || status === 413) return 'CONTEXT_LENGTH';
   if (POLICY.test(text)) return 'CONTENT_POLICY';
+  if (BROKE_OFF.test(facts.message)) return 'PROVIDER_ERROR';
   if (NO_MODEL.test(text) || NO_MODEL_CODE.test(facts.code) || NO_MODEL_SENTENCE.test(facts.message)) return 'NOT_FOUND';
   return 'BAD_REQUEST';
 }
@@ -174,9 +177,9 @@ export function failureOf(failureClass: FailureClass, status: number, retryAfter
   };
 }
 
-/** Whether it refuses what another model or host may take, or what its own model wrote. */
-function isOfOne({ text, code, param }: ErrorFacts): boolean {
-  return LACK.test(text) || MISWRITTEN.test(code) || (EFFORT_LACK.test(text) && EFFORT.test(`${param} ${text}`));
+/** Whether it refuses what another model or host may take, what its own model wrote, or without a word of why. */
+function isOfOne({ message, text, code, param }: ErrorFacts): boolean {
+  return message === RELAYED || LACK.test(text) || MISWRITTEN.test(code) || (EFFORT_LACK.test(text) && EFFORT.test(`${param} ${text}`));
 }
 
 function build(failureClass: FailureClass, status: number, retryAfterMs: number, facts: ErrorFacts | undefined): Failure {
