@@ -26,6 +26,22 @@ describe.each([['LF', '\n'], ['CRLF', '\r\n'], ['CR', '\r']])('lines that end wi
   });
 });
 
+describe('JSON that a host writes bare behind its events', () => {
+  const error = '{\n  "error": {\n    "code": 503,\n    "status": "UNAVAILABLE"\n  }\n}';
+  const given = (text: string): unknown[] => dataOf([Buffer.from(text)]).map((event) => JSON.parse(event) as unknown);
+
+  test.each([['as an object', error], ['in a list', `[${error}]`], ['on one line', '{"error":{"code":503,"status":"UNAVAILABLE"}}']])('is an event once the stream has ended with it, however the bytes are split: %s', (_how, bare) => {
+    const told = JSON.parse(bare) as unknown;
+    expect([given(`data: {"a":1}\n\n${bare}`), given(`data: {"a":1}\r\n\r\n${bare.replaceAll('\n', '\r\n')}\r\n`)]).toEqual([[{ a: 1 }, told], [{ a: 1 }, told]]);
+    const bytes = Buffer.from(`data: {"a":1}\n\n${bare}\n`);
+    for (const parts of everySplit(bytes)) expect(dataOf(parts).map((event) => JSON.parse(event) as unknown)).toEqual([{ a: 1 }, told]);
+  });
+
+  test.each([['events follow it', `${error}\n\ndata: {"b":2}\n\n`], ['it breaks off', error.slice(0, -4)], ['it tells no error', '{"note":"bye"}'], ['it goes on for ever', `{"error":"${'x'.repeat(70_000)}"}`]])('is skipped where %s', (_what, bare) => {
+    expect(given(`data: {"a":1}\n\n${bare}`)[1]).toEqual(bare.includes('"b"') ? { b: 2 } : undefined);
+  });
+});
+
 test('an event whose lines CR alone ends is given when it has come, not at the end of the stream', () => {
   const events: string[] = [];
   const parser = createSseParser((bytes, from, to) => events.push(bytes.toString('utf8', from, to)));

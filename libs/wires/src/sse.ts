@@ -13,7 +13,12 @@ const COLON = 58;
 const SPACE = 32;
 const OPEN_ARRAY = 91;
 const OPEN_OBJECT = 123;
+const CLOSE_ARRAY = 93;
+const CLOSE_OBJECT = 125;
 const NEW_LINE = Buffer.from('\n');
+const ERROR_NAME = Buffer.from('"error"');
+/** More is no error that a host tells. */
+const BARE_BYTES_MAX = 65_536;
 
 /** An event's data: `bytes` from `from` up to `to`, which stay as they are. */
 export type OnData = (bytes: Buffer, from: number, to: number) => void;
@@ -34,7 +39,8 @@ function firstWord(bytes: Buffer): number {
 
 /**
  * LF, CRLF or CR alone end lines, the same throughout a stream: its first line says which. A byte order mark before one is skipped; comments, `event`, `id` and `retry` fields are skipped; several `data` lines join with LF.
- * A body that begins with a bracket is JSON in the place of a stream, an error as a rule: it comes as one event.
+ * A body that begins with a bracket is JSON in the place of a stream, an error as a rule: it comes as one event. So does an
+ * error that a host (Google) writes as bare JSON behind its events, once the stream has ended with it.
  */
 export function createSseParser(onData: OnData): SseParser {
   const pieces = new Pieces();
@@ -50,6 +56,23 @@ export function createSseParser(onData: OnData): SseParser {
   let isByCr: boolean | undefined;
   /** The last byte was a CR. */
   let isAfterCr = false;
+
+  /** Lines of JSON that is no event's data, and their bytes. */
+  let bare: Buffer[] | undefined;
+  let bareBytes = 0;
+
+  const keepBare = (bytes: Buffer): void => {
+    bare ??= [];
+    bareBytes += bytes.length;
+    if (bareBytes <= BARE_BYTES_MAX) bare.push(bytes, NEW_LINE);
+  };
+
+  const giveBare = (): void => {
+    if (bare === undefined || bareBytes > BARE_BYTES_MAX) return;
+    const whole = Buffer.concat(bare.slice(0, -1));
+    const last = whole[whole.length - 1];
+    if ((last === CLOSE_OBJECT || last === CLOSE_ARRAY) && whole.includes(ERROR_NAME)) onData(whole, 0, whole.length);
+  };
 
   const dispatch = (): void => {
     if (data === undefined) return;
@@ -75,7 +98,12 @@ export function createSseParser(onData: OnData): SseParser {
       return true;
     }
     // "data" and then a colon; anything else says nothing that a wire here needs.
-    if (to - at < 5 || bytes[at] !== 100 || bytes[at + 1] !== 97 || bytes[at + 2] !== 116 || bytes[at + 3] !== 97 || bytes[at + 4] !== COLON) return true;
+    if (to - at < 5 || bytes[at] !== 100 || bytes[at + 1] !== 97 || bytes[at + 2] !== 116 || bytes[at + 3] !== 97 || bytes[at + 4] !== COLON) {
+      if (bare !== undefined || bytes[at] === OPEN_OBJECT || bytes[at] === OPEN_ARRAY) keepBare(bytes.subarray(at, to));
+      return true;
+    }
+    bare = undefined;
+    bareBytes = 0;
     at += to - at > 5 && bytes[at + 5] === SPACE ? 6 : 5;
     if (data === undefined) {
       data = bytes;
@@ -166,6 +194,7 @@ export function createSseParser(onData: OnData): SseParser {
       }
       if (pieces.bytes > 0 && !joined(Buffer.alloc(0))) return false;
       dispatch();
+      giveBare();
       return true;
     },
   };

@@ -111,6 +111,13 @@ describe('stream', () => {
     expect(failures).toEqual([isEndpointWell, isEndpointWell]);
   });
 
+  test('an error that is written bare behind a finish breaks the answer', () => {
+    const events = [said([{ text: 'Okay' }]), said([{ text: '' }], { finishReason: 'STOP' })].map((frame) => `data: ${JSON.stringify(frame)}\r\n\r\n`).join('');
+    const whole = replay(create, [Buffer.from(`${events}{\n  "error": {\n    "code": 503,\n    "message": "The model is overloaded. Please try again later.",\n    "status": "UNAVAILABLE"\n  }\n}\n`)]);
+    expect(whole.events).toMatchObject([{ type: 'chunk' }, { type: 'failed', failure: { class: 'PROVIDER_ERROR', status: 503 } }]);
+    expect(brokenInvariants(whole)).toEqual([]);
+  });
+
   test('words that end for a reason of tomorrow are not told as whole', () => {
     const ended = (finishReason: string): object => said([{ text: 'It is' }], { finishReason });
     expect(run(ended('A_REASON_OF_TOMORROW')).events).toMatchObject([{ type: 'chunk' }, { type: 'failed', failure: { class: 'PROVIDER_ERROR', isEndpointWell: true } }]);
