@@ -35,8 +35,8 @@ const NOT_OF_THIS_KIND = /^No endpoints found that (?:support|can handle)\b/;
 const OF_A_MODEL = /(?:\b|_)model(?!s?\.\w)|deployment/i;
 const RATE = /rate[ _]limit|tokens per minute|too many requests/i;
 const OVERLOAD = /overloaded|unavailable|server[ _]error|capacity|timeout/i;
-/** One model's or host's lack, not a mistake of the client's. JSON and tools `cannot be combined` at Groq, Cerebras takes no tools of which only some are strict, vLLM as many images as it was started for; DeepSeek and xAI name a `variant` that they do not know, of parts and choices. */
-const LACK = /no endpoints found that|unknown variant\b|did not match any variant|(?:not|n't) support(?:ed)?\b|unsupported_(?:parameter|value)\b|cannot be combined with|mixed values for 'strict'|may be provided in one (?:request|prompt)|is not a multimodal model|compiled grammar is too large|schema is too complex|too many states for serving|too many (?:optional parameters|parameters with union types)/i;
+/** One model's or host's lack, not a mistake of the client's. JSON and tools `cannot be combined` at Groq, Cerebras takes no tools of which only some are strict, vLLM as many images as it was started for; DeepSeek and xAI name a `variant` that they do not know, of parts and choices; Fireworks and other strict hosts take no field that is not theirs. */
+const LACK = /no endpoints found that|extra inputs are not permitted|unknown variant\b|did not match any variant|(?:not|n't) support(?:ed)?\b|unsupported_(?:parameter|value)\b|cannot be combined with|mixed values for 'strict'|may be provided in one (?:request|prompt)|is not a multimodal model|compiled grammar is too large|schema is too complex|too many states for serving|too many (?:optional parameters|parameters with union types)/i;
 /** Fields and words of how much a model is to think: which it has is the model's own. */
 const EFFORT = /reasoning|thinking/i;
 const EFFORT_LACK = /must be one of|supported values|should be '|cannot be disabled|only type=enabled/i;
