@@ -120,6 +120,12 @@ describe('presets', () => {
     return (JSON.parse(composeChatBody({ providerModelId, stream: false, maxTokensParam: '', temperatureMax: 0, fields }, presetOf(id).quirks).toString()) as Record<string, unknown>)['messages'];
   };
 
+  test('fireworks is sent no field of a message that it does not take, and a thought under its name', () => {
+    const call = { id: 'a', type: 'function', function: { name: 'f', arguments: '{}' } };
+    const messages = [{ role: 'user', name: 'Alice', content: 'Hi' }, { role: 'assistant', content: 'Hm.', annotations: [], reasoning: 'I think.', tool_calls: [{ ...call, extra_content: {} }] }, { role: 'tool', tool_call_id: 'a', content: '4' }, { role: 'assistant', content: null, refusal: 'No.', tool_calls: [call] }];
+    expect(messagesFor('fireworks', messages)).toEqual([messages[0], { role: 'assistant', content: 'Hm.', reasoning_content: 'I think.', tool_calls: [call] }, messages[2], { role: 'assistant', content: null, tool_calls: [call] }]);
+  });
+
   test('mistral is told who speaks in words, and names a tool in its result alone', () => {
     const call = { id: 'D681PevKs', type: 'function', function: { name: 'look', arguments: '{}' } };
     const result = { role: 'tool', tool_call_id: 'D681PevKs', content: '4' };

@@ -38,7 +38,13 @@ export const PRESETS = {
   deepinfra: { baseUrl: 'https://api.deepinfra.com/v1/openai', credentials: ['DEEPINFRA_API_KEY', 'DEEPINFRA_TOKEN'], baseUrlVariable: 'DEEPINFRA_BASE_URL', quirks: { ...OPEN_HOST, takesCacheKey: true } },
   // Thinks by default, and then answers 400 to a forced call, and if thoughts of a turn with calls do not come back. All its models can be told not to.
   deepseek: { baseUrl: 'https://api.deepseek.com/v1', credentials: ['DEEPSEEK_API_KEY'], baseUrlVariable: 'DEEPSEEK_BASE_URL', quirks: { ...THINKING_HOST, thinking: 'switch', stilled: { models: /^deepseek/, by: 'thinking', withoutThoughts: 'turns', forForcedCalls: true } } },
-  fireworks: { baseUrl: 'https://api.fireworks.ai/inference/v1', credentials: ['FIREWORKS_API_KEY'], baseUrlVariable: 'FIREWORKS_BASE_URL', quirks: OPEN_HOST },
+  // Answers 400 to a field of a message that is not one of these, such as the empty `annotations` of OpenAI's SDK.
+  fireworks: {
+    baseUrl: 'https://api.fireworks.ai/inference/v1',
+    credentials: ['FIREWORKS_API_KEY'],
+    baseUrlVariable: 'FIREWORKS_BASE_URL',
+    quirks: { ...THINKING_HOST, messageFields: ['role', 'content', 'name', 'reasoning_content', 'tool_calls', 'tool_call_id'] },
+  },
   // Answers 400 to a `name` in a message, to fields it does not know, and to thoughts where the model has none.
   groq: {
     baseUrl: 'https://api.groq.com/openai/v1',
