@@ -29,6 +29,7 @@ describe('quirks of hosts', () => {
     ['auto, where only auto is known', { toolChoice: 'auto-only' }, { tools: TOOLS, tool_choice: 'auto' }, { tools: TOOLS }],
     ['no choice at all', { toolChoice: 'auto-only' }, { tools: TOOLS }, { tools: TOOLS }],
     ['a name in a message', { messageFields: ['role', 'content'] }, { messages: [{ role: 'user', name: 'n', content: 'x' }] }, { messages: [{ role: 'user', content: 'n: x' }] }],
+    ['what a client keeps of its own beside the first message', { messageFields: ['role', 'content'] }, { messages: [{ id: 'm1', role: 'user', content: [{ type: 'text', text: 'x' }], createdAt: '2026-11-01' }] }, { messages: [{ role: 'user', content: [{ type: 'text', text: 'x' }] }] }],
     [
       'an answer of ours that comes back',
       { messageFields: ['role', 'content', 'tool_calls'] },
@@ -312,6 +313,16 @@ describe('quirks of hosts', () => {
   test('messages that no quirk concerns are not parsed', () => {
     const value = Buffer.from('[ {"role":"user","content":"hi"} ]');
     expect(adaptFields([{ name: 'messages', value }], { ...NO_QUIRKS, developerAsSystem: true, shortToolCallIds: true, messageFields: ['role'] })[0]?.value).toBe(value);
+  });
+
+  test.each(['"id":1', '"id": 1', '"id" : 1', '"i\\u0064":1'])('a member that a strict host refuses is found however it is written: %s', (member) => {
+    const value = Buffer.from(`[{"role":"user","content":"x",${member}}]`);
+    expect(Buffer.from(adaptFields([{ name: 'messages', value }], { ...NO_QUIRKS, messageFields: ['role', 'content'] })[0]?.value ?? []).toString()).toBe('[{"role":"user","content":"x"}]');
+  });
+
+  test.each(['{"id":1}', '{"id" : 1}', '\\"', 'a"id":'])('a text that looks like one stays as it came: %s', (text) => {
+    const value = Buffer.from(`[ {"role": "user", "content": [{"type": "text", "text": ${JSON.stringify(text)}}, {"type": "image_url", "image_url": {"url": "https://x"}}]} ]`);
+    expect(adaptFields([{ name: 'messages', value }], { ...NO_QUIRKS, messageFields: ['role', 'content'] })[0]?.value).toBe(value);
   });
 
   test('a short id is the FNV-1a of 64 bits in base 62, without a bigint for each byte of it', () => {

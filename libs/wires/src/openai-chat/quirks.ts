@@ -266,6 +266,24 @@ function answerResults(messages: readonly unknown[]): readonly unknown[] {
   return messages.flatMap((message, at) => (roleOf(message) === 'user' && roleOf(messages[at - 1]) === 'tool' ? [ACKNOWLEDGED, message] : [message]));
 }
 
+/** Members of messages that every host takes, and of the parts of a content. */
+const COMMON_MEMBERS: ReadonlySet<string> = new Set(['role', 'content', 'type', 'text', 'image_url', 'url', 'detail', 'input_audio', 'data', 'format', 'file', 'file_data', 'filename']);
+/** How the names of members end, as JSON is written. Within a string the quote has a backslash before it. */
+const NAME_ENDS = ['":', '" :'] as const;
+const BACKSLASH = 0x5c;
+
+/** Whether the messages hold a member that is neither common nor one of `fields`. */
+function holdsOthers(messages: Buffer, fields: readonly string[]): boolean {
+  for (const ending of NAME_ENDS) {
+    for (let end = messages.indexOf(ending); end !== -1; end = messages.indexOf(ending, end + ending.length)) {
+      if (messages[end - 1] === BACKSLASH) continue;
+      const name = messages.toString('latin1', messages.lastIndexOf('"', end - 1) + 1, end);
+      if (!COMMON_MEMBERS.has(name) && !fields.includes(name)) return true;
+    }
+  }
+  return false;
+}
+
 /** Words that must stand in the messages for a quirk to matter: they may be megabytes, and few hold any. */
 function concerns(messages: Buffer, quirks: ChatQuirks): boolean {
   if (quirks.alternates) return true;
@@ -276,7 +294,8 @@ function concerns(messages: Buffer, quirks: ChatQuirks): boolean {
   if (quirks.joinsTexts && messages.includes(TEXT_PART_MARK)) return true;
   if (quirks.filePart !== 'file' && messages.includes('"file"')) return true;
   if (hasAssistant && (quirks.leavesOutMute || quirks.endsWithUser)) return true;
-  return (quirks.messageFields !== undefined || quirks.shortToolCallIds || quirks.answersResults) && (hasAssistant || messages.includes('"tool"') || messages.includes('"name"'));
+  if ((quirks.messageFields !== undefined || quirks.shortToolCallIds || quirks.answersResults) && (hasAssistant || messages.includes('"tool"') || messages.includes('"name"'))) return true;
+  return quirks.messageFields !== undefined && holdsOthers(messages, quirks.messageFields);
 }
 
 function adaptMessages(value: Uint8Array, quirks: ChatQuirks, isMarkedAtEnd: boolean): Uint8Array {
