@@ -53,6 +53,7 @@ const BAD_FIELDS: readonly (readonly [body: Record<string, unknown>, param: stri
   [{ tools: Array.from({ length: 129 }, () => TOOL) }, 'tools', 'invalid_value'],
   [{ tools: [{ type: 'magic' }] }, 'tools.[0].type', 'invalid_value'],
   [{ tools: [TOOL], tool_choice: 'sometimes' }, 'tool_choice', 'invalid_value'],
+  [{ tools: [TOOL], tool_choice: { type: 'function', function: { name: 'g' } } }, 'tool_choice', 'invalid_value'],
   [{ response_format: { type: 'xml' } }, 'response_format.type', 'invalid_value'],
   [{ response_format: { type: 'json_schema' } }, 'response_format.json_schema', 'missing_required_parameter'],
   [{ data_collection: 'maybe' }, 'data_collection', 'invalid_value'],

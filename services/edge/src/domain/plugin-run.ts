@@ -126,11 +126,14 @@ function toolProblem(request: ChatRequest, tools: readonly Tool__Output[]): Plug
   return at === -1 ? undefined : { kind: 'value', plugin: '', param: `tools.[${at}].function.name`, message: `Invalid value for 'tools.[${at}].function.name': '${own[at] ?? ''}' is a tool of a plugin of this request.` };
 }
 
-/** If the client forces a tool call but sends no tools, a plugin must offer that tool. */
+/** If the client forces a tool call, it or a plugin must offer that tool. */
 function choiceProblem(request: ChatRequest, tools: readonly Tool__Output[]): PluginProblem | undefined {
   const choice = toolChoiceOf(request);
-  if (choice?.isForced !== true || tools.some(({ name }) => choice.name === '' || choice.name === name)) return undefined;
-  const expected = tools.length === 0 ? '`tools` beside it' : `the name of a tool that is offered: ${tools.map(({ name }) => name).join(', ')}`;
+  if (choice?.isForced !== true) return undefined;
+  const own = clientToolNames(request);
+  const theirs = tools.map(({ name }) => name);
+  if ([...own, ...theirs].some((name) => choice.name === '' || choice.name === name)) return undefined;
+  const expected = own.length > 0 ? ['the name of one of `tools`', ...theirs].join(', or ') : theirs.length === 0 ? '`tools` beside it' : `the name of a tool that is offered: ${theirs.join(', ')}`;
   return { kind: 'value', plugin: '', param: 'tool_choice', message: `Invalid value for 'tool_choice': expected ${expected}.` };
 }
 

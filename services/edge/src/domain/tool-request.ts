@@ -41,9 +41,9 @@ export function withTools(request: ChatRequest, definitions: readonly string[]):
   return { ...added, waitingToolFields: [], needs: { ...needs, tools: true, params, forcedToolChoice: needs.forcedToolChoice === true || choice?.isForced === true, parallelToolCalls: params.includes('parallel_tool_calls') } };
 }
 
-/** The `tool_choice` of a request without tools of its own; undefined = none. */
-export function toolChoiceOf({ waitingToolFields = [] }: Pick<ChatRequest, 'waitingToolFields'>): { readonly isForced: boolean; /** Empty = any. */ readonly name: string } | undefined {
-  const field = fieldOf({ fields: waitingToolFields }, 'tool_choice');
+/** The `tool_choice` of a request, with or without tools of its own; undefined = none. */
+export function toolChoiceOf({ fields, waitingToolFields = [] }: Pick<ChatRequest, 'fields' | 'waitingToolFields'>): { readonly isForced: boolean; /** Empty = any. */ readonly name: string } | undefined {
+  const field = fieldOf({ fields: waitingToolFields }, 'tool_choice') ?? fieldOf({ fields }, 'tool_choice');
   if (field === undefined) return undefined;
   const told = JSON.parse(field.toString('utf8')) as string | { readonly function: { readonly name: string } };
   return typeof told === 'string' ? { isForced: told === 'required', name: '' } : { isForced: true, name: told.function.name };

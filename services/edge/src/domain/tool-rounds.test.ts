@@ -87,6 +87,18 @@ describe('rounds', () => {
     expect(fake.calls).toEqual([]);
   });
 
+  test.each([
+    ['neither the client nor a plugin offers', 'get_time', 'refused'],
+    ['the client offers', 'get_weather', 'answered'],
+    ['a plugin offers', 'code_exec', 'answered'],
+  ])('beside tools of the client, a forced tool that %s: %s', async (_who, name, result) => {
+    const choice = { name: 'tool_choice', value: Buffer.from(JSON.stringify({ type: 'function', function: { name } })) };
+    const { fake, answer, run } = story({ tools: '[{"type":"function","function":{"name":"get_weather"}}]', request: { fields: [choice] }, rounds: [(call) => call.play(...saying())] });
+    expect((await run()).result).toBe(result);
+    const problem = { kind: 'value', param: 'tool_choice', message: "Invalid value for 'tool_choice': expected the name of one of `tools`, or code_exec." };
+    expect([fake.calls.length, answer.refusal]).toEqual(result === 'refused' ? [0, expect.objectContaining({ problem: expect.objectContaining(problem) })] : [1, undefined]);
+  });
+
   test("calls of the client's own tools are passed on unchanged, and calls of ours beside them are not run", async () => {
     const { fake, answer, ran, run } = story({ tools: '[{"type":"function","function":{"name":"get_weather"}}]', rounds: [(call) => call.play(...calling(ours(), theirs))] });
     expect((await run()).result).toBe('answered');

@@ -46,6 +46,7 @@ describe('chat request', () => {
     [{ stream: 'true' }, 'invalid_type', 'stream'], [{ stream_options: { include_usage: true } }, 'invalid_value', 'stream_options'],
     [{ top_p: 1.1 }, 'invalid_value', 'top_p'], [{ presence_penalty: -3 }, 'invalid_value', 'presence_penalty'], [{ stop: ['1', '2', '3', '4', '5'] }, 'invalid_value', 'stop'], [{ n: 0 }, 'invalid_value', 'n'], [{ top_logprobs: 21 }, 'invalid_value', 'top_logprobs'],
     [{ tools: Array.from({ length: 129 }, () => tool) }, 'invalid_value', 'tools'], [{ tools: [tool], tool_choice: 'any' }, 'invalid_value', 'tool_choice'], [{ tool_choice: 'required' }, 'invalid_value', 'tool_choice'],
+    [{ tools: [tool], tool_choice: { type: 'function', function: { name: 'g' } } }, 'invalid_value', 'tool_choice'],
     [{ response_format: { type: 'xml' } }, 'invalid_value', 'response_format.type'], [{ response_format: { type: 'json_schema' } }, 'missing_required_parameter', 'response_format.json_schema'], [{ response_format: { type: 'json_object', schema: 'x' } }, 'invalid_type', 'response_format.schema'],
     [{ data_collection: 'maybe' }, 'invalid_value', 'data_collection'], [{ provider: { zdr: 'yes' } }, 'invalid_type', 'provider.zdr'], [{ zdr: 1 }, 'invalid_type', 'zdr'], [{ preferred_max_latency: 0 }, 'invalid_value', 'preferred_max_latency'], [{ min_quantization: 'int3' }, 'invalid_value', 'min_quantization'],
     [{ min_quantization: 'fp16', max_quantization: 'int8' }, 'invalid_value', 'min_quantization'], [{ plugins: ['nope'] }, 'unknown_plugin', 'plugins'], [{ plugins: 'web-search' }, 'invalid_type', 'plugins'],
@@ -374,6 +375,7 @@ test('a tool choice without tools waits for plugins, and is ignored without eith
   expect([request.fields.map(({ name }) => name), request.needs.forcedToolChoice, request.needs.params]).toEqual([['messages'], false, []]);
   expect(requestOf({ tool_choice: 'none' }).waitingToolFields).toBeUndefined();
   expect(requestOf({ plugins: ['code-exec'], tools: [tool], tool_choice: 'required' })).toMatchObject({ needs: { forcedToolChoice: true } });
+  for (const named of [{ tools: [tool], tool_choice: { type: 'function', function: { name: 'f' } } }, { plugins: ['code-exec'], tools: [tool], tool_choice: { type: 'function', function: { name: 'code_exec' } } }]) expect(requestOf(named)).toMatchObject({ needs: { forcedToolChoice: true } });
 });
 
 test.each<[string, object, string, unknown]>([

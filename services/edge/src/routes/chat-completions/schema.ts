@@ -148,6 +148,12 @@ function checkToolChoice(value: unknown, name: string): void {
   asString(required(own(called, 'name'), `${name}.function.name`), `${name}.function.name`, { min: 1 });
 }
 
+/** The name of the function in a tool or a tool choice. */
+function calledName(tool: unknown): unknown {
+  const called = isObject(tool) ? own(tool, 'function') : undefined;
+  return isObject(called) ? own(called, 'name') : undefined;
+}
+
 /** With an answer of at most this many tokens, models that take a number of tokens for reasoning do not reason. */
 const THOUGHT_TOKENS_MIN = 1_024;
 const THOUGHT_EFFORTS = new Set<unknown>(['minimal', 'low', 'medium', 'high', 'xhigh', 'max']);
@@ -223,6 +229,7 @@ function read(body: Buffer, { object, fields: ranges, wholeLengths }: ParsedJson
   const plugins = readPlugins(own(ours, 'plugins'), own(ours, 'plugin_options'));
   // A plugin may offer the tool that must be called.
   if (isForced && !hasTools && plugins.ids.length === 0) throw wrongValue('tool_choice', '`tools` beside it');
+  if (isObject(toolChoice) && hasTools && plugins.ids.length === 0 && !tools.some((tool) => calledName(tool) === calledName(toolChoice))) throw wrongValue('tool_choice', 'the name of one of `tools`');
   const { dataCollection, zdr } = readPrivacy(object);
   const models = own(ours, 'models');
   const sessionId = own(ours, 'session_id');
