@@ -120,6 +120,14 @@ describe('errors', () => {
     expect(admissionToApiError(admission({ decision, spendNanoUsd }), 0).message.startsWith(message)).toBe(true);
   });
 
+  test.each([
+    ['COST_CAPPED', 'The cost cap of this key is $5.00; $1.00 is spent, $4.00 is held for running requests, and what is left is less than this request may cost.'],
+    ['TRIAL_EXHAUSTED', 'Of the trial credit of $5.00, $1.00 is spent, $4.00 is held for running requests, and what is left is less than this request may cost.'],
+    ['ALLOTMENT_EXHAUSTED', 'The token allotment of this period is 5000000000; 1000000000 are used, 4000000000 are held for running requests, and what is left is less than this request may use.'],
+  ] as const)('%s of which running requests hold the rest is not called used up', (decision, message) => {
+    expect(admissionToApiError(admission({ decision, spendNanoUsd: '1000000000', reservedNanoUsd: '4000000000' }), 0, { least: { nanoUsd: 1n, tokens: 1n } }).message).toBe(message);
+  });
+
   test('the allotment over own credentials has messages of its own: when used up, when little is left, and when live requests hold the rest', () => {
     const own = { decision: 'ALLOTMENT_EXHAUSTED', ofOwnCredentials: true } as const;
     expect(admissionToApiError(admission({ ...own, spendNanoUsd: '5000000000' }), 0).message).toBe('The allotment of tokens over your own credentials of this period is used up.');

@@ -43,20 +43,23 @@ function spanOf({ limitSource, limitNanoUsd }: AdmitResponse__Output, { caps = [
   return kind === undefined || kinds.size > 1 ? '' : SPANS[kind];
 }
 
+/** What running requests hold of a limit, between what is spent and what is left; '' = nothing. */
+const heldOf = (held: string, isAny: boolean): string => (isAny ? `, ${held} held for running requests` : '');
+
 /** Gives the figures of the cap, since it may refuse a request before it is used up, and its period, since it may be one of several. */
 function capMessage(admission: AdmitResponse__Output, least: bigint, limits: Limits): string {
   const { limitSource, limitNanoUsd, spendNanoUsd, reservedNanoUsd } = admission;
   const [limit, spent, held] = [BigInt(limitNanoUsd), BigInt(spendNanoUsd), BigInt(reservedNanoUsd)];
   const figures = `The cost cap of this ${limitSource === 'key' ? 'key' : 'account'} is $${shortUsd(limit)}${spanOf(admission, limits)}; $${shortUsd(spent)} is spent`;
-  if (spent + held >= limit) return `${figures}.`;
-  return `${figures}, and what is left is less than this request may cost.${mayFit(limit - spent - held, least)}`;
+  if (spent >= limit) return `${figures}.`;
+  return `${figures}${heldOf(`$${shortUsd(held)} is`, held > 0n)}, and what is left is less than this request may cost.${mayFit(limit - spent - held, least)}`;
 }
 
 /** As above, for the trial credit. */
 function trialMessage({ limitNanoUsd, spendNanoUsd, reservedNanoUsd }: AdmitResponse__Output, least: bigint): string {
   const [limit, spent, held] = [BigInt(limitNanoUsd), BigInt(spendNanoUsd), BigInt(reservedNanoUsd)];
-  if (spent + held >= limit) return API_ERRORS.trial_credit_exhausted.message;
-  return `Of the trial credit of $${shortUsd(limit)}, $${shortUsd(spent)} is spent, and what is left is less than this request may cost.${mayFit(limit - spent - held, least)}`;
+  if (spent >= limit) return API_ERRORS.trial_credit_exhausted.message;
+  return `Of the trial credit of $${shortUsd(limit)}, $${shortUsd(spent)} is spent${heldOf(`$${shortUsd(held)} is`, held > 0n)}, and what is left is less than this request may cost.${mayFit(limit - spent - held, least)}`;
 }
 
 const allotmentName = ({ ofOwnCredentials }: AdmitResponse__Output): string => (ofOwnCredentials ? 'allotment of tokens over your own credentials' : 'token allotment');
@@ -64,8 +67,8 @@ const allotmentName = ({ ofOwnCredentials }: AdmitResponse__Output): string => (
 /** As above, for an allotment, whose amounts are tokens. */
 function allotmentMessage(admission: AdmitResponse__Output, least: bigint): string {
   const [limit, used, held] = [BigInt(admission.limitNanoUsd), BigInt(admission.spendNanoUsd), BigInt(admission.reservedNanoUsd)];
-  if (used + held >= limit) return `The ${allotmentName(admission)} of this period is used up.`;
-  return `The ${allotmentName(admission)} of this period is ${limit}; ${used} are used, and what is left is less than this request may use.${mayFit(limit - used - held, least)}`;
+  if (used >= limit) return `The ${allotmentName(admission)} of this period is used up.`;
+  return `The ${allotmentName(admission)} of this period is ${limit}; ${used} are used${heldOf(`${held} are`, held > 0n)}, and what is left is less than this request may use.${mayFit(limit - used - held, least)}`;
 }
 
 /** At least two decimals, without further trailing zeros. */
