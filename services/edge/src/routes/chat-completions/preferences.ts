@@ -90,9 +90,10 @@ const PRICE_FIELDS: ReadonlySet<string> = new Set(['prompt', 'completion']);
 /** Unknown names within `provider` and `provider.max_price`; the client is told that they have no effect. */
 export function unknownPreferences(provider: unknown): readonly string[] {
   if (!isObject(provider)) return [];
-  const unknown = Object.keys(provider).filter((name) => !PROVIDER_FIELDS.has(name)).map((name) => `provider.${name}`);
+  const unknownIn = (object: JsonObject, known: ReadonlySet<string>): readonly string[] => Object.keys(object).filter((name) => !known.has(name) && !isAbsent(object[name]));
+  const unknown = unknownIn(provider, PROVIDER_FIELDS).map((name) => `provider.${name}`);
   const maxPrice = own(provider, 'max_price');
-  return isObject(maxPrice) ? [...unknown, ...Object.keys(maxPrice).filter((name) => !PRICE_FIELDS.has(name)).map((name) => `provider.max_price.${name}`)] : unknown;
+  return isObject(maxPrice) ? [...unknown, ...unknownIn(maxPrice, PRICE_FIELDS).map((name) => `provider.max_price.${name}`)] : unknown;
 }
 
 function readPrice(prices: JsonObject, name: string): string | undefined {

@@ -139,6 +139,11 @@ describe('chat request', () => {
     expect(requestOf(Object.fromEntries(names.map((name) => [name, null]))).fields.map(({ name }) => name)).toEqual(['messages']);
   });
 
+  test.each(['A', 'B'] as const)('a field of null asked for nothing, so it is not named as ignored, whether it is known or not: %s', (variant) => {
+    const { ignoredParams } = requestOf({ store: null, functions: null, plugins: null, min_quantization: null, zrd: true, provider: { foo: null, bar: 1, max_price: { request: null } } }, variant);
+    expect(ignoredParams).toEqual(variant === 'A' ? ['zrd', 'provider.bar'] : ['zrd', 'provider']);
+  });
+
   test('nulls that hosts refuse are removed from messages, except for content', () => {
     const dumped = { refusal: null, annotations: [], audio: null, function_call: null, tool_calls: null };
     const messages = [{ role: 'user', content: 'Hi', name: null }, { role: 'assistant', content: 'a', ...dumped }, { role: 'assistant', content: null, refusal: null, tool_calls: [call] }, { role: 'tool', tool_call_id: 'c1', content: 'r' }];

@@ -331,7 +331,7 @@ function split(body: Buffer, object: JsonObject, ours: JsonObject, ranges: Reado
   for (const [name, { start, end }] of ranges) {
     const check = FORWARDED.get(name);
     if (check === undefined) {
-      if (!OWN_FIELDS.has(name) || !Object.hasOwn(ours, name)) ignoredParams.push(name);
+      if ((!OWN_FIELDS.has(name) || !Object.hasOwn(ours, name)) && !isAbsent(own(object, name))) ignoredParams.push(name);
       continue;
     }
     const value = own(object, name);
