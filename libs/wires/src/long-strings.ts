@@ -48,7 +48,7 @@ export function isBase64SetApart(text: string): boolean {
 }
 
 /** Where the string that `from` is inside of has its quote; -1 = it has none. */
-function endOfString(bytes: Buffer, from: number): number {
+export function endOfString(bytes: Buffer, from: number): number {
   /** The first quote behind `at`, once it was searched for: of each backslash anew, that would take the square of their number. */
   let quote = -1;
   for (let at = from; at < bytes.length; ) {

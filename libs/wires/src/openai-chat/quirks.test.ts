@@ -315,7 +315,7 @@ describe('quirks of hosts', () => {
     expect(adaptFields([{ name: 'messages', value }], { ...NO_QUIRKS, developerAsSystem: true, shortToolCallIds: true, messageFields: ['role'] })[0]?.value).toBe(value);
   });
 
-  test.each(['"id":1', '"id": 1', '"id" : 1', '"i\\u0064":1'])('a member that a strict host refuses is found however it is written: %s', (member) => {
+  test.each(['"id":1', '"id": 1', '"id" : 1', '"id"\n:1', '"i\\u0064":1', '"\\\\":1'])('a member that a strict host refuses is found however it is written: %s', (member) => {
     const value = Buffer.from(`[{"role":"user","content":"x",${member}}]`);
     expect(Buffer.from(adaptFields([{ name: 'messages', value }], { ...NO_QUIRKS, messageFields: ['role', 'content'] })[0]?.value ?? []).toString()).toBe('[{"role":"user","content":"x"}]');
   });

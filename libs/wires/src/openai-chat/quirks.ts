@@ -2,7 +2,7 @@
 import { rewriteJson } from '@signalbox/kernel/exact-numbers';
 import { isObject, type JsonObject } from '../canonical.js';
 import { markedAtEnd, plainText } from '../chat-turns.js';
-import { LongStrings } from '../long-strings.js';
+import { endOfString, LongStrings } from '../long-strings.js';
 import { namedContent } from '../speakers.js';
 import { takeTurns } from './alternating.js';
 import { CACHE_FIELD, CACHE_KEY_FIELD, cacheKeySent, lastMarked, lastMarkedParts, marksLeft, mayHoldMarks, withBreakpoint, withCacheMark, withMarkBeside, withMarkInContent, withoutCacheMark } from './cache-marks.js';
@@ -268,18 +268,21 @@ function answerResults(messages: readonly unknown[]): readonly unknown[] {
 
 /** Members of messages that every host takes, and of the parts of a content. */
 const COMMON_MEMBERS: ReadonlySet<string> = new Set(['role', 'content', 'type', 'text', 'image_url', 'url', 'detail', 'input_audio', 'data', 'format', 'file', 'file_data', 'filename']);
-/** How the names of members end, as JSON is written. Within a string the quote has a backslash before it. */
-const NAME_ENDS = ['":', '" :'] as const;
-const BACKSLASH = 0x5c;
+const QUOTE = 0x22;
+const COLON = 0x3a;
+const SPACE = 0x20;
 
-/** Whether the messages hold a member that is neither common nor one of `fields`. */
+/** Whether the messages hold a member that is neither common nor one of `fields`. Strings are passed over, not read. */
 function holdsOthers(messages: Buffer, fields: readonly string[]): boolean {
-  for (const ending of NAME_ENDS) {
-    for (let end = messages.indexOf(ending); end !== -1; end = messages.indexOf(ending, end + ending.length)) {
-      if (messages[end - 1] === BACKSLASH) continue;
-      const name = messages.toString('latin1', messages.lastIndexOf('"', end - 1) + 1, end);
-      if (!COMMON_MEMBERS.has(name) && !fields.includes(name)) return true;
-    }
+  let end = -1;
+  for (let start = messages.indexOf(QUOTE); start !== -1; start = messages.indexOf(QUOTE, end + 1)) {
+    end = endOfString(messages, start + 1);
+    if (end === -1) return true;
+    let next = end + 1;
+    while ((messages[next] ?? QUOTE) <= SPACE) next += 1;
+    if (messages[next] !== COLON) continue;
+    const name = messages.toString('latin1', start + 1, end);
+    if (!COMMON_MEMBERS.has(name) && !fields.includes(name)) return true;
   }
   return false;
 }
