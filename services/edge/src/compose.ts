@@ -122,7 +122,7 @@ export function composeEdge(config: EdgeConfig, { clock, randomBytes, log, withP
     const local = createLocalAdmission({ clock, replicas: config.EDGE_REPLICAS, periodSeconds: config.BILLING_PERIOD_SECONDS, onDecided: (isAdmitted) => edgeMetrics.decidedLocally(isAdmitted) });
     const quotaPort = createQuotaClient(quota, clock, config.QUOTA_DEADLINE_MS, local);
     advances = createAdvances(quotaPort, { clock, periodSeconds: config.BILLING_PERIOD_SECONDS, makeId: () => makeId('advance'), onServed: () => edgeMetrics.servedFromAdvance() });
-    const gate = createGate({ authenticator, quota: quotaPort, clock, variant: config.CONTRACT_VARIANT, pepper: config.KEY_PEPPER, makeId, onError: (_route, error) => edgeMetrics.error(error.code ?? 'none') });
+    const gate = createGate({ authenticator, quota: quotaPort, clock, variant: config.CONTRACT_VARIANT, pepper: config.KEY_PEPPER, makeId, onError: (_route, error) => edgeMetrics.error(error.code ?? 'none'), onUnread: (why) => edgeMetrics.unread(why) });
     const pluginsPort = plugins === undefined ? undefined : createPluginsClient(plugins, clock, config.PLUGINS_DEADLINE_MS);
     claims = createRepeats({
       claims: createClaimsClient(accounts),

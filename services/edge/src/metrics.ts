@@ -2,6 +2,7 @@
 import type { Metrics } from '@signalbox/runtime/metrics';
 import type { Authenticator } from './adapters/authenticator.js';
 import type { AttemptReport } from './domain/answer.js';
+import type { Unread } from './domain/reader-pace.js';
 import type { RequestPlaces } from './domain/request-places.js';
 
 export interface EdgeMetrics {
@@ -9,6 +10,8 @@ export interface EdgeMetrics {
   chatEnded(status: number, elapsedMs: number): void;
   chatConducted(result: string, attempts: readonly AttemptReport[]): void;
   error(code: string): void;
+  /** An answer was given up for its reader. */
+  unread(why: Unread): void;
   claimTakenOver(): void;
   /** A request was admitted from an advance, without a call to quota. */
   servedFromAdvance(): void;
@@ -26,6 +29,7 @@ export function createEdgeMetrics(metrics: Metrics, providers: ReadonlySet<strin
   const results = metrics.counter('signalbox_edge_chat_results_total', 'Conducted requests by result.', ['result']);
   const attempts = metrics.counter('signalbox_edge_attempts_total', 'Attempts by provider and result.', ['provider', 'result']);
   const errors = metrics.counter('signalbox_edge_errors_total', 'Errors answered, by public code.', ['code']);
+  const unread = metrics.counter('signalbox_edge_unread_answers_total', 'Answers given up because their clients read nothing of them for a minute (stalled), or too little for too long (slow).', ['why']);
   const takenOver = metrics.counter('signalbox_edge_claims_taken_over_total', 'Requests with an Idempotency-Key that were run again, since the ledger had no trace of the first run after 15 minutes.', []);
   const running = metrics.gauge('signalbox_edge_chat_in_flight', 'Chat completions in work.');
   const served = metrics.counter('signalbox_edge_advance_admissions_total', 'Requests admitted from an advance, without a call to quota.', []);
@@ -49,6 +53,7 @@ export function createEdgeMetrics(metrics: Metrics, providers: ReadonlySet<strin
     },
     claimTakenOver: () => takenOver.inc({}),
     error: (code) => errors.inc({ code }),
+    unread: (why) => unread.inc({ why }),
     servedFromAdvance: () => served.inc({}),
     decidedLocally: (isAdmitted) => local.inc({ admitted: String(isAdmitted) }),
     planReused: () => reused.inc({}),

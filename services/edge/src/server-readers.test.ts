@@ -40,6 +40,7 @@ test('a stream that is not read for a minute is given up, and ends with an error
   let tail = '';
   socket.on('data', (bytes: Buffer) => (tail = (tail + bytes.toString('latin1')).slice(-4_096)));
   await until(() => tail.includes('[DONE]') || socket.closed);
+  expect(door.unread).toEqual(['stalled']);
   expect([given[0]?.isCancelled, tail]).toEqual([true, expect.stringMatching(/some words[^]*"code":"answer_not_read"[^]*"finish_reason":"error"[^]*\[DONE\]/)]);
   socket.destroy();
 });
@@ -134,6 +135,28 @@ test.each([
   await until(() => served.timeout === 60_000);
   served.emit('timeout');
   expect(served.destroyed).toBe(true);
+  socket.destroy();
+});
+
+test.each([
+  ['whole completion', (): string => chatText(door.key, JSON.stringify(hello))],
+  ['stream that has ended', (): string => chatText(door.key, JSON.stringify({ ...hello, stream: true }))],
+  ['refusal', (): string => chatText('junk', '{}')],
+  ['answer of another path', (): string => 'GET /openapi.json HTTP/1.1\r\nhost: x\r\n\r\n'],
+])('a %s of which its client takes hardly anything is cut off after ten minutes, and counted', async (_case, text) => {
+  const { socket, served } = await connectDeaf();
+  socket.write(text());
+  await until(() => served.timeout === 60_000);
+  // The kernel takes bytes of a connection by the megabyte: the client's single ones are played.
+  const { _handle: handle } = served as unknown as { readonly _handle: object };
+  let taken = 0;
+  Object.defineProperty(handle, 'bytesWritten', { get: () => (taken += 1) });
+  for (let second = 0; second < 600; second += 15) {
+    await door.neighbours.clock.advanceAsync(15_000);
+    expect([served.destroyed, door.unread]).toEqual([false, []]);
+  }
+  await door.neighbours.clock.advanceAsync(30_000);
+  expect([served.destroyed, door.unread]).toEqual([true, ['slow']]);
   socket.destroy();
 });
 

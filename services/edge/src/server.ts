@@ -5,7 +5,7 @@ import type { Socket } from 'node:net';
 import type { Clock } from '@signalbox/kernel/clock';
 import type { IdSource } from '@signalbox/kernel/ids';
 import { together } from '@signalbox/runtime/turn';
-import { breakOff, BROKEN_BY_CLIENT, holdInvitation, LINGER_MS, STALLED_READER_MS, waitingOn } from './adapters/responses.js';
+import { breakOff, BROKEN_BY_CLIENT, holdInvitation, LINGER_MS, waitingOn, watchReader } from './adapters/responses.js';
 import type { ChatHandler } from './routes/chat-completions/handler.js';
 import type { Gate } from './routes/gate.js';
 import { apiError, renderErrorBody, type ApiError, type ApiErrorName } from './wire/errors.js';
@@ -111,7 +111,7 @@ export function createPublicServer({ chat, site, gate, makeId, clock, isFull, is
     if (request.httpVersion === '1.0' && request.headers['transfer-encoding'] !== undefined) response.shouldKeepAlive = false;
     const path = pathOf(request.url ?? '');
     if (request.method !== 'POST' || (path !== CHAT_PATH && path !== `${CHAT_PATH}/`)) {
-      response.setTimeout(STALLED_READER_MS, () => response.destroy(BROKEN_BY_CLIENT));
+      watchReader(response, gate.readers);
       site(request, response);
       return;
     }

@@ -2,16 +2,48 @@
 import type { Clock } from '@signalbox/kernel/clock';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-
-/** A client that takes nothing of its answer for this long is cut off. */
-export const STALLED_READER_MS = 60_000;
+import { READER_LOOK_MS, ReaderPace, STALLED_READER_MS, type Unread } from '../domain/reader-pace.js';
 
 /** The error of a connection that is destroyed because its client reads nothing. It counts as closed by the client, whose requests end (`hasLeft` of an answer). */
 export const BROKEN_BY_CLIENT = new Error('the client does not read its answer');
 
-/** To be called once the whole answer was written: a client that takes nothing of the rest for a minute is cut off. */
-export function watchRest(response: ServerResponse): void {
-  if (response.writableLength > 0) response.setTimeout(STALLED_READER_MS, () => response.destroy(BROKEN_BY_CLIENT));
+export interface ReaderWatch {
+  readonly clock: Pick<Clock, 'monotonicMs' | 'setTimer'>;
+  /** Called before a client is cut off that left part of its answer unread. */
+  readonly onUnread?: ((unread: Unread) => void) | undefined;
+}
+
+/** To be called once the whole answer was written: a client that takes nothing of the rest for a minute, or too little in the long run, is cut off. */
+export function watchRest(response: ServerResponse, watch: ReaderWatch): void {
+  if (response.writableLength > 0) watchReader(response, watch);
+}
+
+/** The same from the start of an answer on, which may also be written in parts; it is cut off, too, if it makes no progress for a minute for another reason. */
+export function watchReader(response: ServerResponse, { clock, onUnread }: ReaderWatch): void {
+  const giveUp = (unread: Unread): void => {
+    if (response.destroyed) return;
+    if (response.writableLength > 0) onUnread?.(unread);
+    response.destroy(BROKEN_BY_CLIENT);
+  };
+  // Also where nothing waits, since nothing is written.
+  response.setTimeout(STALLED_READER_MS, () => giveUp('stalled'));
+  let pace: ReaderPace | undefined;
+  const look = (): void => {
+    const { writableLength } = response;
+    if (writableLength > 0) {
+      const nowMs = clock.monotonicMs();
+      if (pace === undefined) {
+        pace = new ReaderPace(writableLength);
+        pace.begin(takenBytes(response), nowMs);
+      } else {
+        const unread = pace.look(takenBytes(response), nowMs);
+        if (unread !== undefined) giveUp(unread);
+      }
+    } else pace = undefined;
+    if (!response.destroyed && !response.writableFinished) timer = clock.setTimer(READER_LOOK_MS, look, { unref: true });
+  };
+  let timer = clock.setTimer(READER_LOOK_MS, look, { unref: true });
+  response.once('close', () => timer.cancel());
 }
 
 /** A client whose connection ends with a refusal is given so long to read it and to close its side, or to send a body that nobody invited. */
@@ -51,22 +83,22 @@ interface AskedResponse {
  * answer. The server's request timeout bounds the wait; a body that
  * was not invited and does not begin is waited for one second. On a connection that stays open node:http discards the rest itself.
  */
-export function endBehindBody(response: ServerResponse, body: Buffer, clock: Pick<Clock, 'setTimer'>): void {
+export function endBehindBody(response: ServerResponse, body: Buffer, watch: ReaderWatch): void {
   const { req } = response;
   if (response.shouldKeepAlive || req.complete || req.destroyed) {
     response.end(body);
-    watchRest(response);
+    watchRest(response, watch);
     return;
   }
   response.write(body);
   const end = (): void => {
     if (response.writableEnded) return;
     response.end();
-    watchRest(response);
+    watchRest(response, watch);
   };
   req.once('close', end);
   if (uninvited.has(req)) {
-    const linger = clock.setTimer(LINGER_MS, end, { unref: true });
+    const linger = watch.clock.setTimer(LINGER_MS, end, { unref: true });
     for (const heard of ['data', 'close']) req.once(heard, () => linger.cancel());
   }
   req.resume();

@@ -6,6 +6,7 @@ import type { Bought } from '@signalbox/kernel/card-fees';
 import type { Fault } from '@signalbox/kernel/fault';
 import type { NanoUsd } from '@signalbox/kernel/money';
 import type { Caller } from './ports.js';
+import type { Unread } from './reader-pace.js';
 
 export interface AttemptReport {
   readonly provider: string;
@@ -153,7 +154,7 @@ export interface Answer {
   /** Figures for the rate-limit headers. */
   admitted(admission: AdmitResponse__Output): void;
   /** The client read nothing for too long. A stream ends with an error chunk after what is buffered, which the client has another minute to read; if other answers wait on its connection, the connection is cut at once. */
-  abandon(): void;
+  abandon(unread: Unread): void;
   /** True once the client has hung up. */
   isGone(): boolean;
 }

@@ -216,7 +216,7 @@ describe('slow reader', () => {
     call.listener.onEvent(events.text('a'));
     call.listener.onEnd(undefined);
     expect(await result).toEqual({ kind: 'gone', wasSent: true, isOwed: true });
-    expect(answer.said).toEqual(['chunk 0:a', 'abandon']);
+    expect(answer.said).toEqual(['chunk 0:a', 'abandon slow']);
     expect(neighbours.clock.pendingTimers()).toBe(0);
   });
 
@@ -238,6 +238,43 @@ describe('slow reader', () => {
     neighbours.clock.advance(1);
     expect(await result).toEqual({ kind: 'gone', wasSent: true, isOwed: true });
     expect(neighbours.clock.pendingTimers()).toBe(0);
+  });
+});
+
+describe('a client that hardly reads', () => {
+  test('is cut after ten minutes, as one that reads nothing is, and the worker is told', async () => {
+    const { call, answer, result, neighbours } = start();
+    answer.isStalled = true;
+    call.listener.onEvent(events.text('a'));
+    for (let i = 0; i < 13; i += 1) {
+      expect(call.isCancelled).toBe(false);
+      answer.takenBytes = i;
+      neighbours.clock.advance(45_000);
+    }
+    answer.takenBytes = 13;
+    neighbours.clock.advance(30_000);
+    expect(await result).toEqual({ kind: 'gone', wasSent: true, isOwed: true });
+    expect([call.isCancelled, answer.said]).toEqual([true, ['chunk 0:a', 'abandon slow']]);
+    expect(neighbours.clock.pendingTimers()).toBe(0);
+  });
+
+  test('wins no time by making room for a little more now and then, but all of it by reading at an ordinary pace', async () => {
+    const cycle = ({ answer, call, neighbours }: ReturnType<typeof start>, bytes: number): void => {
+      answer.isStalled = true;
+      call.listener.onEvent(events.text('a'));
+      neighbours.clock.advance(40_000);
+      answer.takenBytes = (answer.takenBytes ?? 0) + bytes;
+      answer.drain();
+    };
+    const ordinary = start();
+    for (let i = 0; i < 60; i += 1) cycle(ordinary, 40 * 1_024);
+    expect(ordinary.call.isCancelled).toBe(false);
+    const tiny = start();
+    for (let i = 0; i < 15; i += 1) cycle(tiny, 512);
+    expect(tiny.call.isCancelled).toBe(false);
+    cycle(tiny, 512);
+    expect(await tiny.result).toEqual({ kind: 'gone', wasSent: true, isOwed: true });
+    expect(tiny.call.isCancelled).toBe(true);
   });
 });
 

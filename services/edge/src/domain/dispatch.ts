@@ -7,16 +7,13 @@ import { failureOf, failureOfFault, NOT_HEALED, REPLICAS_OWN, traceOf, traceOfFa
 import { finishChunk, indexesOf } from './finish-chunks.js';
 import { healChoices, HEALING_FAILED, StreamHealing, type HealedAnswer, type HealedChunk, type HealedText, type HealingTerms, type SchemaCheck } from './healing.js';
 import type { AttemptCall, AttemptListener, WorkersPort } from './ports.js';
+import { READER_LOOK_MS, ReaderPace, type Unread } from './reader-pace.js';
 
-/** A client that reads nothing for this long is cut off. */
-const STALLED_READER_MS = 60_000;
 /**
  * The usual time of a provider to begin is as long as a heartbeat, and is over a moment after it. A heartbeat waits so long
  * beyond that end: if the attempt fails, the client can still get a status of its own, or the name of the next provider.
  */
 const END_FIRST_MS = 250;
-/** How often a slow client is checked. */
-const READER_LOOK_MS = 15_000;
 
 export type AttemptResult =
   | { readonly kind: 'complete' }
@@ -38,10 +35,12 @@ export interface Healing {
   readonly mayFailOver: boolean;
 }
 
-/** Shared by the attempts of one request: the silence that the client sees spans them. */
+/** Shared by the attempts of one request: the silence that the client sees, and the pace at which it reads, span them. */
 export interface Activity {
   /** Monotonic milliseconds of the last byte sent, or of the request's start. */
   lastSentMs: number;
+  /** Absent = the client has never fallen behind. */
+  pace?: ReaderPace;
 }
 
 export interface AttemptOptions {
@@ -107,6 +106,7 @@ class Attempt implements AttemptListener, ClientListener {
   private readonly beginByMs: number;
   private heartbeat: Timer | undefined;
   private stalled: Timer | undefined;
+  private taken: () => number | undefined = () => undefined;
 
   constructor(
     private readonly options: AttemptOptions,
@@ -166,7 +166,7 @@ class Attempt implements AttemptListener, ClientListener {
     if (this.isOver || this.isSettling) return;
     if (fault === undefined && this.stalled !== undefined) {
       // The worker ended the call because it could not send for too long: the client was not reading.
-      this.giveUpReader();
+      this.giveUpReader('slow');
       return;
     }
     // The worker is lost, and can no longer end the choices that had finished.
@@ -196,29 +196,35 @@ class Attempt implements AttemptListener, ClientListener {
   onSlow(taken: () => number | undefined): void {
     if (this.isOver || this.stalled !== undefined) return;
     this.call?.pause();
-    this.watchReader(taken, taken(), this.options.clock.monotonicMs());
+    this.taken = taken;
+    const { activity, clock } = this.options;
+    activity.pace ??= new ReaderPace();
+    activity.pace.begin(taken(), clock.monotonicMs());
+    this.watchReader();
   }
 
-  /** `before`: bytes that the client had read at `sinceMs`. A client that makes any progress is only slow. */
-  private watchReader(taken: () => number | undefined, before: number | undefined, sinceMs: number): void {
-    const { clock } = this.options;
-    this.stalled = clock.setTimer(READER_LOOK_MS, () => {
-      const now = taken();
-      const nowMs = clock.monotonicMs();
-      if (now === undefined || before === undefined || now > before) this.watchReader(taken, now, nowMs);
-      else if (nowMs - sinceMs < STALLED_READER_MS) this.watchReader(taken, before, sinceMs);
-      else this.giveUpReader();
+  private watchReader(): void {
+    this.stalled = this.options.clock.setTimer(READER_LOOK_MS, () => {
+      const unread = this.lookAtReader();
+      if (unread === undefined) this.watchReader();
+      else this.giveUpReader(unread);
     });
   }
 
-  private giveUpReader(): void {
+  private lookAtReader(): Unread | undefined {
+    const { activity, clock } = this.options;
+    return activity.pace?.look(this.taken(), clock.monotonicMs());
+  }
+
+  private giveUpReader(unread: Unread): void {
     // `over` first: cancelling ends the call at once, which must not be handled as a failure.
     this.over({ kind: 'gone', wasSent: true, isOwed: true });
     this.call?.cancel();
-    this.options.answer.abandon();
+    this.options.answer.abandon(unread);
   }
 
   onDrain(): void {
+    if (this.stalled !== undefined) this.lookAtReader();
     this.stalled?.cancel();
     this.stalled = undefined;
     if (!this.isOver) this.call?.resume();

@@ -132,7 +132,7 @@ export function createPluginAnswer(inner: Answer, traces: PluginTraces): Answer 
       if (admission.decision !== 'ADMITTED') onWaste?.();
       inner.admitted(admission);
     },
-    abandon: () => inner.abandon(),
+    abandon: (unread) => inner.abandon(unread),
     isGone: () => inner.isGone(),
   };
 }

@@ -3,6 +3,7 @@ import type { AdmitResponse__Output } from '@signalbox/contracts/quota';
 import type { DecideResponse__Output } from '@signalbox/contracts/routing';
 import type { Body__Output, Failed__Output } from '@signalbox/contracts/worker';
 import type { Answer, ClientListener, Refusal, Route, Settlement } from './answer.js';
+import type { Unread } from './reader-pace.js';
 import type { ToolCall, ToolImage } from './turn.js';
 
 type Json = Record<string, unknown>;
@@ -148,8 +149,8 @@ export class RoundAnswer implements Answer {
     this.inner.admitted(admission);
   }
 
-  abandon(): void {
-    this.inner.abandon();
+  abandon(unread: Unread): void {
+    this.inner.abandon(unread);
   }
 
   isGone(): boolean {

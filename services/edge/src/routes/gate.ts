@@ -8,7 +8,7 @@ import type { Variant } from '@signalbox/kernel/tiers';
 import { LRUCache } from 'lru-cache';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Authentication, Authenticator } from '../adapters/authenticator.js';
-import { endBehindBody } from '../adapters/responses.js';
+import { endBehindBody, type ReaderWatch } from '../adapters/responses.js';
 import { createFloodGuard } from '../domain/flood.js';
 import { limitsOf } from '../domain/limits.js';
 import type { CallerState } from '../domain/answer.js';
@@ -17,6 +17,7 @@ import { isCsrfToken, isSessionToken } from '../domain/session-token.js';
 import { readAuthorization } from '../wire/authorization.js';
 import { apiError, faultToApiError, forVariant, renderErrorBody, type ApiError } from '../wire/errors.js';
 import { addRateLimitHeaders, type HeaderList } from '../wire/headers.js';
+import type { Unread } from '../domain/reader-pace.js';
 import type { JsonValue } from '../wire/json-text.js';
 import { admissionToApiError, callerToApiError } from '../wire/refusals.js';
 import { readSessionCookie } from '../wire/session-cookie.js';
@@ -59,9 +60,13 @@ export interface GateOptions {
   readonly makeId: IdSource;
   /** Counts an error for metrics. */
   readonly onError: (route: string, error: ApiError) => void;
+  /** Counts an answer given up for its reader. */
+  readonly onUnread?: ((unread: Unread) => void) | undefined;
 }
 
 export interface Gate {
+  /** For `watchRest` of each answer. */
+  readonly readers: ReaderWatch;
   /** The caller, or undefined when the request was refused; synchronous for a warm key. */
   enter(request: IncomingMessage, response: ServerResponse, requestId: string): Caller | undefined | Promise<Caller | undefined>;
   /** Looks up the caller of a request again after `enter`. Throws a Fault `accounts_unavailable` if accounts cannot be asked. */
@@ -77,7 +82,8 @@ export interface Gate {
   addHeaders(headers: HeaderList, caller: Caller): void;
 }
 
-export function createGate({ authenticator, quota, clock, variant, pepper, makeId, onError }: GateOptions): Gate {
+export function createGate({ authenticator, quota, clock, variant, pepper, makeId, onError, onUnread }: GateOptions): Gate {
+  const readers: ReaderWatch = { clock, onUnread };
   const invalid = createFloodGuard(clock, INVALID_PER_SECOND_MAX, 1_000);
   const failedAuthentications = createFloodGuard(clock, FAILED_AUTHENTICATIONS_PER_MINUTE_MAX, 60_000);
   const lookUpsInFlood = { key: createFloodGuard(clock, LOOKUPS_IN_FLOOD_PER_SECOND_MAX, 1_000), session: createFloodGuard(clock, LOOKUPS_IN_FLOOD_PER_SECOND_MAX, 1_000) };
@@ -102,7 +108,7 @@ export function createGate({ authenticator, quota, clock, variant, pepper, makeI
     if (caller !== undefined) addHeaders(headers, caller);
     for (const [name, value] of Object.entries(shown.headers ?? {})) headers.push(name, value);
     response.writeHead(shown.status, headers);
-    endBehindBody(response, body, clock);
+    endBehindBody(response, body, readers);
   };
 
   const remember: Gate['remember'] = (caller, admission) => {
@@ -151,6 +157,7 @@ export function createGate({ authenticator, quota, clock, variant, pepper, makeI
   };
 
   return {
+    readers,
     fail,
     remember,
     addHeaders,

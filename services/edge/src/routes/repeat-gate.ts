@@ -70,7 +70,7 @@ export function createRepeatGate({ repeats, gate, clock, pepper }: { readonly re
     response.write(body);
     if (isChunked) response.addTrailers(Object.fromEntries(trailers.flatMap((name, index) => (index % 2 === 0 ? [[name, trailers[index + 1] ?? ''] as const] : []))));
     response.end();
-    watchRest(response);
+    watchRest(response, gate.readers);
   };
 
   return {

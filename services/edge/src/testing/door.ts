@@ -14,6 +14,7 @@ import type { Server } from 'node:http';
 import { connect, type AddressInfo, type Socket } from 'node:net';
 import { createAuthenticator } from '../adapters/authenticator.js';
 import { createBodyRoom } from '../domain/body-room.js';
+import type { Unread } from '../domain/reader-pace.js';
 import { createRepeats, type Booked } from '../domain/repeats.js';
 import { createRequestPlaces, type RequestPlaces } from '../domain/request-places.js';
 import { createEdgeMetrics, type EdgeMetrics } from '../metrics.js';
@@ -46,6 +47,8 @@ export interface Door {
   /** Booked requests, by request id. */
   readonly booked: Map<string, Booked>;
   readonly takenOver: readonly string[];
+  /** Why answers were given up for their readers. */
+  readonly unread: readonly Unread[];
   isHealthy: boolean;
   /** False as while draining. */
   isOpen: boolean;
@@ -73,7 +76,8 @@ export async function startDoor({ dashboardDir, accessLog, plugins, places = cre
   const authenticator = createAuthenticator({ accounts, bus: createMemoryBus({ clock }), clock, pepper: new Secret(PEPPER), variant: 'A' });
   await authenticator.start();
   const metrics = createEdgeMetrics(createMetrics({ service: 'edge', withProcessMetrics: false }), new Set(['a']));
-  const gate = createGate({ authenticator, quota: neighbours.quota, clock, variant: 'A', pepper: new Secret(PEPPER), makeId, onError: (_route, error) => metrics.error(error.code ?? 'none') });
+  const unread: Unread[] = [];
+  const gate = createGate({ authenticator, quota: neighbours.quota, clock, variant: 'A', pepper: new Secret(PEPPER), makeId, onError: (_route, error) => metrics.error(error.code ?? 'none'), onUnread: (why) => void unread.push(why) });
   const claims = createFakeClaims(clock);
   const booked = new Map<string, Booked>();
   const takenOver: string[] = [];
@@ -114,6 +118,7 @@ export async function startDoor({ dashboardDir, accessLog, plugins, places = cre
     claims,
     booked,
     takenOver,
+    unread,
     books,
     routes,
     metrics,

@@ -70,7 +70,7 @@ export function createRecordedAnswer(): RecordedAnswer {
       answer.said.push(`refuse ${refusal.kind}`);
     },
     admitted: () => undefined,
-    abandon: () => void answer.said.push('abandon'),
+    abandon: (unread) => void answer.said.push(unread === 'stalled' ? 'abandon' : `abandon ${unread}`),
     isGone: () => hasLeft || isCut,
     attend: (attempt) => {
       listener = attempt;

@@ -12,6 +12,7 @@ import type { Answer, AttemptReport, CallerState, ClientListener, PipelineStage,
 import type { ChatRequest } from '../../domain/chat-request.js';
 import { healingTermsOf } from '../../domain/healing.js';
 import type { Caller } from '../../domain/ports.js';
+import type { Unread } from '../../domain/reader-pace.js';
 import { SETTLED_MS } from '../../domain/repeats.js';
 import { renderCompletion, type UsageFigures } from '../../wire/chat.js';
 import { apiError, forVariant } from '../../wire/errors.js';
@@ -139,7 +140,7 @@ export class HttpAnswer implements Answer {
   body(body: Body__Output, settlement: Settlement): void {
     this.isDone = true;
     this.patience?.cancel();
-    const { response, request, requestId, caller } = this.options;
+    const { gate, response, request, requestId, caller } = this.options;
     const { provider, model, decisionId, sunsetDate, dropParams } = settlement;
     const costNanoUsd = BigInt(settlement.end.costNanoUsd);
     const savingsNanoUsd = BigInt(settlement.end.savingsNanoUsd);
@@ -167,7 +168,7 @@ export class HttpAnswer implements Answer {
     // Written together with other answers of this turn: system calls in direct succession are faster.
     atTurnEnd(() => {
       response.end(rendered);
-      watchRest(response);
+      watchRest(response, gate.readers);
     });
   }
 
@@ -183,16 +184,18 @@ export class HttpAnswer implements Answer {
     else this.end((this.hasChunk || last === undefined ? this.wire : this.wireOf(last.model)).error(this.take(), forVariant(error, caller.variant), settlement === undefined ? this.endOfNothing(refusal) : this.endOf(settlement)));
   }
 
-  abandon(): void {
+  abandon(unread: Unread): void {
     this.isDone = true;
-    const { response, caller } = this.options;
+    const { gate, clock, response, caller } = this.options;
+    gate.readers.onUnread?.(unread);
     if (this.wire === undefined || othersWait(response)) {
       response.destroy(BROKEN_BY_CLIENT);
       return;
     }
     // Not recorded: a repeat must not get this end.
     response.end(this.wire.error(this.take(), forVariant(apiError('answer_not_read'), caller.variant)));
-    watchRest(response);
+    // Counted already.
+    watchRest(response, { clock });
   }
 
   /** The drain is over. Answers that go on without their client continue; all others end with an error after which the client may retry. A stream that has begun is ended by its worker, which reports the cost; a complete answer whose workers were told is delivered. */
@@ -283,7 +286,7 @@ export class HttpAnswer implements Answer {
     this.patience?.cancel();
     this.options.recorder?.part(last);
     this.options.response.end(last);
-    watchRest(this.options.response);
+    watchRest(this.options.response, this.options.gate.readers);
   }
 
   private endOf(settlement: Settlement): StreamEnd {
