@@ -1,4 +1,4 @@
-import { createVerify, generateKeyPairSync } from 'node:crypto';
+import { createPrivateKey, createVerify, generateKeyPairSync } from 'node:crypto';
 import { createServer, type Server } from 'node:http';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { Secret } from '@signalbox/runtime/secret';
@@ -12,6 +12,13 @@ const MINUTE_MS = 60_000;
 const { privateKey, publicKey } = generateKeyPairSync('rsa', { modulusLength: 2_048, privateKeyEncoding: { type: 'pkcs8', format: 'pem' }, publicKeyEncoding: { type: 'spki', format: 'pem' } });
 const keyFile = (more: object = {}): string => JSON.stringify({ type: 'service_account', project_id: 'p1', private_key_id: 'k1', private_key: privateKey, client_email: 'svc@p1.example', token_uri: 'https://operator.example/token', ...more });
 
+/** A key of that length. Its numbers are no primes, which nobody looks at before it signs. */
+function keyOfBits(bits: number): string {
+  const number = (bytes: number): string => Buffer.alloc(bytes, 0xff).toString('base64url');
+  const half = number(bits / 16);
+  return createPrivateKey({ format: 'jwk', key: { kty: 'RSA', e: 'AQAB', n: number(bits / 8), d: number(bits / 8), p: half, q: half, dp: half, dq: half, qi: half } }).export({ type: 'pkcs8', format: 'pem' }) as string;
+}
+
 describe('assertion', () => {
   test('is signed by the account for an hour', () => {
     const account = readServiceAccount(keyFile());
@@ -22,9 +29,15 @@ describe('assertion', () => {
     expect(createVerify('RSA-SHA256').update(`${head}.${claims}`).verify(publicKey, Buffer.from(signature, 'base64url'))).toBe(true);
   });
 
-  test.each([['no JSON', '{'], ['another kind of file', '{"type":"authorized_user","refresh_token":"x"}'], ['a key that is none', keyFile({ private_key: 'nonsense' })], ['null', 'null']])('%s is no service account', (_what, text) => {
+  test.each([['no JSON', '{'], ['another kind of file', '{"type":"authorized_user","refresh_token":"x"}'], ['a key that is none', keyFile({ private_key: 'nonsense' })], ['null', 'null'],
+    ['a key that would sign for seconds', keyFile({ private_key: keyOfBits(16_384) })],
+    ['a key that cannot sign so', keyFile({ private_key: generateKeyPairSync('ed25519').privateKey.export({ type: 'pkcs8', format: 'pem' }) })]])('%s is no service account', (_what, text) => {
     expect(readServiceAccount(text)).toBeUndefined();
   });
+});
+
+test('the longest key that Google takes is one', () => {
+  expect(readServiceAccount(keyFile({ private_key: keyOfBits(4_096) }))).toBeDefined();
 });
 
 describe('tokens', () => {

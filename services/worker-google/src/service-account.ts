@@ -15,7 +15,16 @@ const SCOPE = 'https://www.googleapis.com/auth/cloud-platform';
 /** The longest that Google allows. */
 const LIFE_SECONDS = 3_600;
 
+/** Google's keys have 2,048 bits. An assertion is signed on the event loop, which takes a few milliseconds up to here, and seconds with 16,384 bits. */
+const MODULUS_BITS_MAX = 4_096;
+
 const isText = (value: unknown): value is string => typeof value === 'string' && value !== '';
+
+/** The private key; undefined if it cannot sign an assertion, or not in reasonable time. Throws if it is none at all. */
+function signingKeyOf(pem: string): KeyObject | undefined {
+  const key = createPrivateKey(pem);
+  return key.asymmetricKeyType === 'rsa' && (key.asymmetricKeyDetails?.modulusLength ?? Infinity) <= MODULUS_BITS_MAX ? key : undefined;
+}
 
 /** undefined if the text is not the key file of a service account. */
 export function readServiceAccount(json: string): ServiceAccount | undefined {
@@ -23,7 +32,8 @@ export function readServiceAccount(json: string): ServiceAccount | undefined {
     const file = JSON.parse(json) as Readonly<Record<string, unknown>> | null;
     const { client_email: email, private_key: key, private_key_id: keyId, project_id: projectId, token_uri: tokenUrl } = file ?? {};
     if (!isText(email) || !isText(key)) return undefined;
-    return { email, keyId: isText(keyId) ? keyId : '', projectId: isText(projectId) ? projectId : '', tokenUrl: isText(tokenUrl) ? tokenUrl : GOOGLE_TOKEN_URL, privateKey: createPrivateKey(key) };
+    const privateKey = signingKeyOf(key);
+    return privateKey === undefined ? undefined : { email, keyId: isText(keyId) ? keyId : '', projectId: isText(projectId) ? projectId : '', tokenUrl: isText(tokenUrl) ? tokenUrl : GOOGLE_TOKEN_URL, privateKey };
   } catch {
     return undefined;
   }
