@@ -46,3 +46,26 @@ test('a file is not put together anew for each of its characters', () => {
   expect(replaced.flatMap(({ mock }) => mock.contexts).filter((context) => String(context).length > 1_000)).toEqual([]);
   jest.restoreAllMocks();
 });
+
+test.each([
+  ['is no data URL without a comma', `data:${';'.repeat(8_000_000)}`, undefined],
+  ['does no harm before one', `data:image/png${';a'.repeat(4_000_000)};BASE64,${PNG}A`, ['image/png', `${PNG}A`]],
+])('a heap of parameters %s', (_what, url, read) => {
+  const given = (): unknown => {
+    const source = readMediaSource(url, 'image', 'p');
+    return source.kind === 'inline' ? [source.mediaType, source.base64] : source;
+  };
+  if (read === undefined) expect(given).toThrow(Unsendable);
+  else expect(given()).toEqual(read);
+});
+
+test.each([
+  ['data:,a%20b', ['text/plain', 'a b']],
+  ['data:;base64,JVBERi0=', ['application/pdf', '%PDF-']],
+  ['data:text/plain;charset=utf-8,a;base64,b', ['text/plain', 'a;base64,b']],
+  ['data:text/plain;x=y;base64,YQ==', ['text/plain', 'a']],
+  ['data:base64,YQ==', ['base64', 'YQ==']],
+])('%s is read by its parts', (url, read) => {
+  const source = readMediaSource(url.replace('data:,', 'data:text/plain,'), 'file', 'p');
+  expect(source.kind === 'inline' ? [source.mediaType, Buffer.from(source.base64, 'base64').toString()] : source).toEqual(read);
+});

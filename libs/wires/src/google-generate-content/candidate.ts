@@ -25,8 +25,37 @@ function extraOf(part: JsonObject): JsonObject | undefined {
   return typeof signature === 'string' && signature !== '' ? { google: { thought_signature: signature } } : undefined;
 }
 
-/** White space between tokens is Google's, not the model's. */
-const withoutSpace = (json: string): string => json.replace(/("[^"\\]*(?:\\.[^"\\]*)*")|\s+/g, '$1');
+const BACKSLASH = 0x5c;
+const QUOTE = 0x22;
+const SPACE = 0x20;
+
+/** One past the closing quote of the string whose opening quote is at `start`; the text's length if there is none. */
+function stringEnd(json: string, start: number): number {
+  for (let quote = json.indexOf('"', start + 1); quote >= 0; quote = json.indexOf('"', quote + 1)) {
+    let first = quote;
+    while (json.charCodeAt(first - 1) === BACKSLASH) first -= 1;
+    if ((quote - first) % 2 === 0) return quote + 1;
+  }
+  return json.length;
+}
+
+/** White space between tokens is Google's, not the model's. No pattern finds the strings: it would note each of their escapes in order to step back, which takes a second for a million. */
+export function withoutSpace(json: string): string {
+  let text = '';
+  let from = 0;
+  let at = 0;
+  while (at < json.length) {
+    const code = json.charCodeAt(at);
+    if (code === QUOTE) at = stringEnd(json, at);
+    else if (code > SPACE) at += 1;
+    else {
+      text += json.slice(from, at);
+      while (json.charCodeAt(at) <= SPACE) at += 1;
+      from = at;
+    }
+  }
+  return text + json.slice(from);
+}
 
 /** `argumentsText` is the JSON text of `args`: numbers keep every digit. */
 function callOf(call: JsonObject, part: JsonObject, argumentsText: () => string | undefined): CallParts {
