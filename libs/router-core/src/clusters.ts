@@ -38,10 +38,17 @@ const CODE_CUES_MIN = 3;
 const NOTATION_MIN = 2;
 const NUMBERS_MIN = 2;
 
+/** The cluster of a prompt where its text makes no difference. */
+export function clusterGiven({ hasTools, wantsJson }: PromptSetting): Cluster | undefined {
+  if (hasTools) return 'tools';
+  return wantsJson ? 'extraction' : undefined;
+}
+
 /** The cluster of a prompt: the first rule that applies. */
 export function clusterOf(setting: PromptSetting, counts: TextCounts): Cluster {
-  if (setting.hasTools) return 'tools';
-  if (setting.wantsJson || counts.jsonCues > 0) return 'extraction';
+  const given = clusterGiven(setting);
+  if (given !== undefined) return given;
+  if (counts.jsonCues > 0) return 'extraction';
   if (setting.promptTokens > LONG_CONTEXT_TOKENS) return 'long-context';
   if (counts.options >= OPTIONS_MIN) return 'exam';
   if (counts.codeFences > 0 || counts.codeCues >= CODE_CUES_MIN) return 'code';

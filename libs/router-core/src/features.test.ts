@@ -1,9 +1,34 @@
 import { describe, expect, test } from '@jest/globals';
+import fc from 'fast-check';
 import { PLAIN_SETTING, type Cluster } from './clusters.js';
 import { createFeatureExtractor, SHAPE, TEXT_MAX } from './features.js';
 
 const extract = createFeatureExtractor();
 const shapeOf = (text: string, name: (typeof SHAPE)[number]): number | undefined => extract(text, PLAIN_SETTING).shape[SHAPE.indexOf(name)];
+
+const PIECES = ['A. ', 'B) ', '\n', '\nA. ', '\nB. ', '\nC) ', 'json', 'Word', 'ÄÖü', 'été', '数学', '12', '3.5', '12345', '$', '\\frac', '```', '__', '?', ' ', 'not', 'how many', 'def return import', '\ud800', 'translate', 'Answer:', 'abcd', 'abcde', '=', '\u00a0', '\u2003'];
+const texts = fc.oneof(fc.string({ unit: 'binary', maxLength: 200 }), fc.array(fc.constantFrom(...PIECES), { maxLength: 200 }).map((pieces) => pieces.join('')));
+
+/** The buckets of a text, from their definition. */
+function bucketsOf(text: string): number[] {
+  const hashOf = (units: string): number => [...units.split('')].reduce((hash, unit) => Math.imul(hash ^ unit.charCodeAt(0), 0x01000193), 0x811c9dc5);
+  const mixed = (value: number): number => {
+    let hash = Math.imul(value ^ (value >>> 16), 0x7feb352d);
+    hash = Math.imul(hash ^ (hash >>> 15), 0x846ca68b);
+    return (hash ^ (hash >>> 16)) & 0xffff;
+  };
+  const lower = text.replace(/\n\s*answer:\s*$/i, '').replace(/[A-Z]/g, (letter) => letter.toLowerCase());
+  const buckets = new Set<number>();
+  let previous = 0;
+  for (const [token] of lower.matchAll(/[0-9]+|[a-z\u00c0-\u2e7f][a-z\u00c0-\uffff]*|[^ \t-\r\u00a0]/g)) {
+    const hash = /^[0-9]/.test(token) ? hashOf('0') ^ Math.min(token.length, 4) : hashOf(token);
+    buckets.add(mixed(hash ^ 0x9e3779b1));
+    if (/^[a-z\u00c0-\u2e7f]/.test(token) && token.length > 4) buckets.add(mixed(hashOf(token.slice(0, 4)) ^ 0xc2b2ae3d));
+    if (previous !== 0) buckets.add(mixed(Math.imul(previous, 0x85ebca77) ^ hash));
+    previous = hash;
+  }
+  return [...buckets];
+}
 
 describe('the kind of task', () => {
   test.each<[Cluster, string]>([
@@ -29,7 +54,21 @@ describe('the kind of task', () => {
   });
 });
 
+test('the kind of task does not depend on whether more than the kind is wanted', () => {
+  const kindOnly = createFeatureExtractor(() => false);
+  const settings = fc.record({ hasTools: fc.boolean(), wantsJson: fc.boolean(), promptTokens: fc.constantFrom(10, 50_000) });
+  fc.assert(fc.property(texts, settings, (text, setting) => {
+    expect(kindOnly(text, setting).cluster).toBe(extract(text, setting).cluster);
+  }), { numRuns: 500 });
+});
+
 describe('features', () => {
+  test('are the buckets of words, of their beginnings and of pairs, in their order', () => {
+    fc.assert(fc.property(texts, (text) => {
+      expect([...extract(text, PLAIN_SETTING).buckets]).toEqual(bucketsOf(text));
+    }), { numRuns: 500 });
+  });
+
   test('are the same however many texts were looked at before', () => {
     const fresh = createFeatureExtractor();
     const text = 'One fox, and one fox, and one more fox.';

@@ -5,7 +5,7 @@
  * All runs of four characters, instead of a word's first, cost three times as much and predicted no better.
  * Training and serving both call this, so both see the same features. A change of their meaning must raise FEATURE_SCHEMA.
  */
-import { clusterOf, type Cluster, type PromptSetting } from './clusters.js';
+import { clusterGiven, clusterOf, type Cluster, type PromptSetting } from './clusters.js';
 
 export const FEATURE_SCHEMA = 1;
 export const BUCKETS = 65_536;
@@ -45,6 +45,9 @@ const UNDERSCORE = 95;
 const BACKSLASH = 92;
 const DOLLAR = 36;
 const BACKTICK = 96;
+const UPPER_A = 65;
+const UPPER_Z = 90;
+const TO_LOWER = 32;
 const FIRST_NON_LATIN = 0x250;
 /** From this code point on, each character is a word. */
 const FIRST_IDEOGRAPH = 0x2e80;
@@ -87,12 +90,13 @@ const isLetter = (code: number): boolean => (code >= 97 && code <= 122) || code 
 /** $ * + / < = > \ ^ */
 const isMathSymbol = (code: number): boolean => code === 36 || code === 42 || code === 43 || code === 47 || (code >= 60 && code <= 62) || code === 92 || code === 94;
 
-/** Which count a character that is not a letter adds to; 0 = none. */
-const MARK = { digit: 1, newLine: 2, underscore: 3, math: 4, backtick: 5, nonLatin: 6 } as const;
+/** What a character is counted as; 0 = nothing. */
+const MARK = { digit: 1, newLine: 2, underscore: 3, math: 4, backtick: 5, nonLatin: 6, upper: 7 } as const;
 const MARKS = Uint8Array.from({ length: 65_536 }, (_, code) => {
   if (code >= FIRST_NON_LATIN) return MARK.nonLatin;
   if (isDigit(code)) return MARK.digit;
   if (isMathSymbol(code)) return MARK.math;
+  if (code >= UPPER_A && code <= UPPER_Z) return MARK.upper;
   return code === NEW_LINE ? MARK.newLine : code === UNDERSCORE ? MARK.underscore : code === BACKTICK ? MARK.backtick : 0;
 });
 
@@ -130,28 +134,24 @@ for (const hash of CUES.keys()) MAY_BE_CUE[hash & CUE_MASK] = 1;
 
 interface Scratch {
   readonly codes: Uint16Array;
+  /** Hash of each token. */
+  readonly tokens: Int32Array;
+  /** What the bucket of each token's first four letters is made of; where it has no more than four or is no word, what its own is made of. */
+  readonly beginnings: Int32Array;
+  readonly words: Uint32Array;
   /** By bucket, the stamp of the last prompt that contained it. */
   readonly seen: Uint16Array;
   readonly buckets: Uint16Array;
-  readonly words: Uint32Array;
   stamp: number;
 }
 
-function toLowerCase(codes: Uint16Array, length: number): void {
-  for (let i = 0; i < length; i += 1) {
-    const code = codes[i] ?? 0;
-    if (code >= 65 && code <= 90) codes[i] = code + 32;
-  }
-}
-
-/** Adds words with their first four letters, and pairs of neighbours. Numbers count by their length; any other character is a token of its own. */
-function addTokens({ codes, seen, buckets, words, stamp }: Scratch, length: number): { readonly bucketCount: number; readonly words: WordCounts } {
+/** Splits the text into words, numbers, which count by their length, and single other characters. */
+function readTokens({ codes, tokens, beginnings, words }: Scratch, length: number): { readonly tokenCount: number; readonly words: WordCounts } {
   const cues: Record<Cue, number> = { negation: 0, statement: 0, code: 0, quantity: 0, number: 0, translation: 0, json: 0 };
   const codeWords = new Set<number>();
   let count = 0;
   let wordCount = 0;
   let letters = 0;
-  let previous = 0;
   let i = 0;
   while (i < length) {
     const code = codes[i] ?? 0;
@@ -184,37 +184,53 @@ function addTokens({ codes, seen, buckets, words, stamp }: Scratch, length: numb
       else if (cue !== undefined) cues[cue] += 1;
     }
     i = end;
+    tokens[count] = hash;
+    beginnings[count] = stem === 0 ? hash ^ SEED_WORD : stem ^ SEED_STEM;
+    count += 1;
+  }
+  cues.code = codeWords.size;
+  return { tokenCount: count, words: { length: wordCount, letters, cues } };
+}
+
+/** 1 if the two differ, else 0, without a branch: whether a bucket is new cannot be predicted. */
+const differ = (a: number, b: number): number => -(a ^ b) >>> 31;
+
+/** Fills `buckets` with the distinct buckets of tokens, beginnings of words, and pairs of neighbours; returns their number. */
+function findBuckets({ tokens, beginnings, seen, buckets, stamp }: Scratch, tokenCount: number): number {
+  let count = 0;
+  let previous = 0;
+  for (let i = 0; i < tokenCount; i += 1) {
+    const hash = tokens[i] ?? 0;
     const single = mix(hash ^ SEED_WORD) & (BUCKETS - 1);
-    if (seen[single] !== stamp) {
-      seen[single] = stamp;
-      buckets[count] = single;
-      count += 1;
-    }
-    if (stem !== 0) {
-      const bucket = mix(stem ^ SEED_STEM) & (BUCKETS - 1);
-      if (seen[bucket] !== stamp) {
-        seen[bucket] = stamp;
-        buckets[count] = bucket;
-        count += 1;
-      }
-    }
+    buckets[count] = single;
+    count += differ(seen[single] ?? 0, stamp);
+    seen[single] = stamp;
+    const beginning = mix(beginnings[i] ?? 0) & (BUCKETS - 1);
+    buckets[count] = beginning;
+    count += differ(seen[beginning] ?? 0, stamp);
+    seen[beginning] = stamp;
     if (previous !== 0) {
       const pair = mix(Math.imul(previous, SEED_PAIR) ^ hash) & (BUCKETS - 1);
-      if (seen[pair] !== stamp) {
-        seen[pair] = stamp;
-        buckets[count] = pair;
-        count += 1;
-      }
+      buckets[count] = pair;
+      count += differ(seen[pair] ?? 0, stamp);
+      seen[pair] = stamp;
     }
     previous = hash;
   }
-  cues.code = codeWords.size;
-  return { bucketCount: count, words: { length: wordCount, letters, cues } };
+  return count;
 }
 
-/** Buffers are reused between calls; the result depends only on the arguments. */
-export function createFeatureExtractor(): FeatureExtractor {
-  const scratch: Scratch = { codes: new Uint16Array(TEXT_MAX), seen: new Uint16Array(BUCKETS), buckets: new Uint16Array(BUCKETS_MAX), words: new Uint32Array(TEXT_MAX), stamp: 0 };
+const EMPTY = { buckets: new Uint16Array(0), words: new Uint32Array(0), shape: new Float64Array(SHAPE.length) } as const;
+
+/**
+ * Buffers are reused between calls; the result depends only on the arguments. `isWeighed`: the kinds of task for which more
+ * than the kind is wanted; for others the result holds no buckets and no words, and a shape of zeros.
+ */
+export function createFeatureExtractor(isWeighed: (cluster: Cluster) => boolean = () => true): FeatureExtractor {
+  const scratch: Scratch = {
+    codes: new Uint16Array(TEXT_MAX), tokens: new Int32Array(TEXT_MAX), beginnings: new Int32Array(TEXT_MAX), words: new Uint32Array(TEXT_MAX),
+    seen: new Uint16Array(BUCKETS), buckets: new Uint16Array(BUCKETS_MAX), stamp: 0,
+  };
   const codeBytes = Buffer.from(scratch.codes.buffer);
 
   /** Copies all characters at once: reading them from the string one by one costs more than all other work. */
@@ -224,26 +240,27 @@ export function createFeatureExtractor(): FeatureExtractor {
   };
 
   return (whole, setting) => {
+    const given = clusterGiven(setting);
+    if (given !== undefined && !isWeighed(given)) return { cluster: given, ...EMPTY };
     const text = withoutAnswerCue(whole.length > TEXT_MAX ? whole.slice(0, TEXT_MAX) : whole);
-    const { codes, seen, buckets, words } = scratch;
+    readCodes(text);
+    const marks = readMarks(text, scratch.codes);
+    const { tokenCount, words: { cues, letters, length: wordCount } } = readTokens(scratch, text.length);
+    const endsAsQuestion = text.slice(Math.max(0, marks.bodyLength - 8), marks.bodyLength).trimEnd().endsWith('?');
+    const cluster = clusterOf(setting, {
+      options: marks.options, numbers: marks.numbers + cues.number, notation: marks.notation, codeCues: cues.code, codeFences: marks.codeFences,
+      quantityCues: cues.quantity, translationCues: cues.translation, jsonCues: cues.json, endsAsQuestion,
+    });
+    if (!isWeighed(cluster)) return { cluster, ...EMPTY };
     scratch.stamp += 1;
     if (scratch.stamp === STAMP_MAX) {
-      seen.fill(0);
+      scratch.seen.fill(0);
       scratch.stamp = 1;
     }
-    readCodes(text);
-    toLowerCase(codes, text.length);
-    const marks = countMarks(text, codes);
-    const tokens = addTokens(scratch, text.length);
-    const { cues, letters, length: wordCount } = tokens.words;
-    const endsAsQuestion = text.slice(Math.max(0, marks.bodyLength - 8), marks.bodyLength).trimEnd().endsWith('?');
     return {
-      cluster: clusterOf(setting, {
-        options: marks.options, numbers: marks.numbers + cues.number, notation: marks.notation, codeCues: cues.code, codeFences: marks.codeFences,
-        quantityCues: cues.quantity, translationCues: cues.translation, jsonCues: cues.json, endsAsQuestion,
-      }),
-      buckets: buckets.subarray(0, tokens.bucketCount),
-      words: words.subarray(0, wordCount),
+      cluster,
+      buckets: scratch.buckets.subarray(0, findBuckets(scratch, tokenCount)),
+      words: scratch.words.subarray(0, wordCount),
       shape: shapeOf(text.length, marks, cues, letters, wordCount, endsAsQuestion),
     };
   };
@@ -268,9 +285,12 @@ interface Marks {
   readonly nonLatin: number;
 }
 
-function countMarks(text: string, codes: Uint16Array): Marks {
-  let bodyEnd = -1;
-  let options = 0;
+/** Counts, and turns the letters A to Z of `codes` into lower case. */
+function readMarks(text: string, codes: Uint16Array): Marks {
+  const { length } = text;
+  const startsWithOption = isOptionAt(text, 0, 0);
+  let bodyEnd = startsWithOption ? 0 : -1;
+  let options = Number(startsWithOption);
   let optionDigits = 0;
   let numbers = 0;
   let symbols = 0;
@@ -279,31 +299,32 @@ function countMarks(text: string, codes: Uint16Array): Marks {
   let blanks = 0;
   let lines = 1;
   let nonLatin = 0;
-  let previous = NEW_LINE;
-  for (let i = 0; i < text.length; i += 1) {
+  for (let i = 0; i < length; i += 1) {
     const code = codes[i] ?? 0;
-    if (previous === NEW_LINE && options < OPTIONS_MAX && isOptionAt(text, i, options)) {
-      if (options === 0) bodyEnd = i;
-      options += 1;
-    }
     const mark = MARKS[code] ?? 0;
-    // Most characters are letters.
-    if (mark !== 0) {
-      if (mark === MARK.nonLatin) nonLatin += 1;
-      else if (bodyEnd >= 0) {
-        if (mark === MARK.digit) optionDigits += 1;
-      } else if (mark === MARK.digit) {
-        if (!isDigit(previous)) numbers += 1;
-      } else if (mark === MARK.newLine) lines += 1;
-      else if (mark === MARK.underscore && previous === UNDERSCORE) blanks += 1;
-      else if (mark === MARK.math) {
-        symbols += 1;
-        if (code === BACKSLASH || (code === DOLLAR && !isDigit(i + 1 < text.length ? (codes[i + 1] ?? 0) : 0))) notation += 1;
-      } else if (mark === MARK.backtick && previous === BACKTICK && i + 1 < text.length && codes[i + 1] === BACKTICK) codeFences += 1;
-    }
-    previous = code;
+    // Most characters are small letters.
+    if (mark === 0) continue;
+    const previous = i === 0 ? NEW_LINE : (codes[i - 1] ?? 0);
+    if (mark === MARK.upper) codes[i] = code + TO_LOWER;
+    else if (mark === MARK.nonLatin) nonLatin += 1;
+    else if (mark === MARK.newLine) {
+      if (bodyEnd < 0) lines += 1;
+      if (options < OPTIONS_MAX && isOptionAt(text, i + 1, options)) {
+        if (options === 0) bodyEnd = i + 1;
+        options += 1;
+      }
+    } else if (bodyEnd >= 0) {
+      if (mark === MARK.digit) optionDigits += 1;
+    } else if (mark === MARK.digit) {
+      if (!isDigit(previous)) numbers += 1;
+    } else if (mark === MARK.underscore) {
+      if (previous === UNDERSCORE) blanks += 1;
+    } else if (mark === MARK.math) {
+      symbols += 1;
+      if (code === BACKSLASH || (code === DOLLAR && !isDigit(i + 1 < length ? (codes[i + 1] ?? 0) : 0))) notation += 1;
+    } else if (previous === BACKTICK && i + 1 < length && codes[i + 1] === BACKTICK) codeFences += 1;
   }
-  return { bodyLength: bodyEnd < 0 ? text.length : bodyEnd, options, optionDigits, numbers, symbols, notation, codeFences, blanks, lines, nonLatin };
+  return { bodyLength: bodyEnd < 0 ? length : bodyEnd, options, optionDigits, numbers, symbols, notation, codeFences, blanks, lines, nonLatin };
 }
 
 /** Values in the order of SHAPE, each of magnitude around 1. */

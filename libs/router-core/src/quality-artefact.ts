@@ -13,7 +13,7 @@ import { BUCKETS, FEATURE_SCHEMA, SHAPE } from './features.js';
 const MAGIC = 'SBXQUAL1';
 const LENGTH_BYTES = 4;
 const DIGEST_BYTES = 32;
-/** Bits of the set of known words; 25,000 words set about an eighth of them. */
+/** Bits of the set of known words, a power of two; 25,000 words set about an eighth of them. */
 export const WORD_BITS = 262_144;
 export const ARTEFACT_BYTES_MAX = 8_000_000;
 

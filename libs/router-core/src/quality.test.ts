@@ -1,8 +1,10 @@
 import { describe, expect, test } from '@jest/globals';
+import fc from 'fast-check';
 import { PLAIN_SETTING } from './clusters.js';
+import { BUCKETS, createFeatureExtractor, SHAPE } from './features.js';
 import { createQualityPredictor, type Prediction } from './quality.js';
-import type { QualityHeader } from './quality-artefact.js';
-import { EXAM, smallArtefact } from './small-artefact.js';
+import type { QualityArtefact, QualityHeader } from './quality-artefact.js';
+import { EXAM, SMALL_HEADER, smallArtefact } from './small-artefact.js';
 
 const WORDS = ['which', 'one', 'red', 'blue', 'green', 'none', 'a', 'b', 'c', 'd'];
 const known = (changes: Parameters<typeof smallArtefact>[0] = {}): Parameters<typeof smallArtefact>[0] => ({ ...Object.fromEntries(WORDS.map((word) => [word, {}])), ...changes });
@@ -46,5 +48,26 @@ describe('predicted quality', () => {
   test('knows no certainty, however many words agree', () => {
     const { quality } = predict(EXAM, known(Object.fromEntries(WORDS.map((word) => [word, { difficulty: -127 }]))));
     for (const value of quality) expect(value < 1 && value > 0).toBe(true);
+  });
+
+  test('is that of its definition, whatever columns a kind of task has in the table', () => {
+    const zeros = SHAPE.map(() => 0);
+    fc.assert(fc.property(fc.integer({ min: 0, max: 3 }), fc.integer({ min: 0, max: 9 }), fc.integer({ min: 0, max: 4 }), fc.integer(), (before, directions, after, salt) => {
+      const firstColumn = 2 + before;
+      const stride = firstColumn + directions + 1 + after;
+      const weights = Int8Array.from({ length: BUCKETS * stride }, (_, index) => Math.imul(index + salt, 0x9e3779b1) >> 24);
+      const cell = { cluster: 'exam', ability: 0.5, deviation: 0.1, directions: Array.from({ length: directions }, (_, index) => index + 1), outputTokens: 10, samples: 1 } as const;
+      const header: QualityHeader = {
+        ...SMALL_HEADER, columns: Array.from({ length: stride }, () => ({ scale: 0.001, shape: zeros })), models: [{ name: 'strong', ability: 1, standing: 0.5, outputTokens: 10, cells: [cell] }],
+        clusters: [{ cluster: 'exam', firstColumn, directions, difficulty: 0.7, generalDifficulty: 0.3, specific: 0.1, need: 0.2, offset: 0, knownFloor: -2, knownFull: -1, lengthShape: zeros }],
+      };
+      const artefact: QualityArtefact = { ...smallArtefact(), header, weights, bucketWeights: new Uint8Array(BUCKETS).fill(30) };
+      const buckets = [...createFeatureExtractor()(EXAM, PLAIN_SETTING).buckets];
+      const norm = Math.sqrt(buckets.length * 30 ** 2);
+      const valueOf = (column: number): number => (buckets.reduce((sum, bucket) => sum + (weights[bucket * stride + column] ?? NaN), 0) * 0.001) / norm;
+      const own = cell.directions.reduce((sum, direction, index) => sum + direction * 0.1 * valueOf(firstColumn + 1 + index), 0);
+      const { quality } = createQualityPredictor(artefact, [{ measured: 'strong', ability: 0 }])(EXAM, PLAIN_SETTING);
+      expect(logOdds(quality[0])).toBeCloseTo(0.5 - 0.3 * valueOf(0) - 0.7 * valueOf(firstColumn) + 0.2 * 0.5 * valueOf(1) + own, 9);
+    }), { numRuns: 20 });
   });
 });

@@ -47,7 +47,7 @@ const clamp = (value: number, low: number, high: number): number => Math.min(hig
 
 /** Position of a word's bit in the set of known words. */
 export function wordBit(hash: number): number {
-  return (Math.imul(hash, 0x9e3779b1) >>> 0) % WORD_BITS;
+  return Math.imul(hash, 0x9e3779b1) & (WORD_BITS - 1);
 }
 
 /** The `standing` of an ability among the measured ones. */
@@ -58,9 +58,9 @@ function standingOf(ability: number, middle: number): number {
 /** Share of words that occurred in training; a text with few words counts as unknown. */
 export function knownShare(words: Uint32Array, knownWords: Uint8Array): number {
   let known = 0;
-  for (const word of words) {
-    const bit = wordBit(word);
-    if (((knownWords[bit >>> 3] ?? 0) & (1 << (bit & 7))) !== 0) known += 1;
+  for (let i = 0; i < words.length; i += 1) {
+    const bit = wordBit(words[i] ?? 0);
+    known += ((knownWords[bit >>> 3] ?? 0) >>> (bit & 7)) & 1;
   }
   return known / Math.max(words.length, WORDS_MIN);
 }
@@ -74,7 +74,9 @@ export function standardised(shape: Float64Array, mean: readonly number[], devia
 
 /** Creates a predictor for `models`. It reuses buffers, but its answers depend only on its arguments. */
 export function createQualityPredictor(artefact: QualityArtefact, models: readonly JudgedModel[]): QualityPredictor {
-  const extract = createFeatureExtractor();
+  const { clusters, elsewhere } = artefact.header;
+  const measured = new Set<Cluster>(clusters.map(({ cluster }) => cluster)); // kept: built once from the artefact.
+  const extract = createFeatureExtractor((cluster) => elsewhere.need !== 0 || measured.has(cluster));
   const judge = createJudge(artefact, models);
   return (text, setting) => judge(extract(text, setting));
 }
@@ -87,11 +89,23 @@ interface Panel {
   readonly outputTokens: Float64Array;
 }
 
-/** Sum of one column over `rows`. */
-function columnSum(weights: Int8Array, rows: Int32Array, column: number): number {
-  let sum = 0;
-  for (let i = 0; i < rows.length; i += 1) sum += weights[(rows[i] ?? 0) + column] ?? 0;
-  return sum;
+/** Columns summed at once: the rows lie far apart in memory, the columns of one beside each other. */
+const BLOCK = 4;
+
+/** Sums BLOCK columns over `rows`, from the column `first` on, into `sums`. */
+function sumBlock(sums: Int32Array, weights: Int8Array, rows: Int32Array, first: number): void {
+  let [a, b, c, d] = [0, 0, 0, 0];
+  for (let i = 0; i < rows.length; i += 1) {
+    const at = (rows[i] ?? 0) + first;
+    a += weights[at] ?? 0;
+    b += weights[at + 1] ?? 0;
+    c += weights[at + 2] ?? 0;
+    d += weights[at + 3] ?? 0;
+  }
+  sums[first] = a;
+  sums[first + 1] = b;
+  sums[first + 2] = c;
+  sums[first + 3] = d;
 }
 
 /** Fills `rows` with the offsets of the rows of those `buckets` that have a weight; returns their number and the sum of their squared weights. */
@@ -122,32 +136,37 @@ export function createJudge({ header, weights, bucketWeights, knownWords }: Qual
   const panelOfKin = (cluster: Cluster): Panel => panels.get(KIN[cluster] ?? cluster)?.panel ?? unmeasured;
   const stride = header.columns.length;
   const rowSpace = new Int32Array(BUCKETS_MAX);
+  const sums = new Int32Array(stride + BLOCK);
 
   return ({ cluster, buckets, words, shape }) => {
     const entry = panels.get(cluster);
     const terms = entry?.terms;
     const panel = entry?.panel ?? panelOfKin(cluster);
-    const firstOwn = terms?.firstColumn ?? 0;
-    const ownColumns = terms === undefined ? 0 : terms.directions + 1;
-    const { count, squares } = findRows(rowSpace, buckets, bucketWeights, stride);
-    const rows = rowSpace.subarray(0, count);
-    const norm = Math.max(Math.sqrt(squares), header.normMin);
-    const standard = standardised(shape, header.shapeMean, header.shapeDeviation);
-    const valueOf = (column: number): number => {
-      const { scale, shape: shapeWeights } = header.columns[column] ?? { scale: 0, shape: [] };
-      let value = (columnSum(weights, rows, column) * scale) / norm;
-      for (let i = 0; i < standard.length; i += 1) value += (shapeWeights[i] ?? 0) * (standard[i] ?? 0);
-      return value;
-    };
-    const familiarity = terms === undefined ? 0 : clamp((knownShare(words, knownWords) - terms.knownFloor) / (terms.knownFull - terms.knownFloor), 0, 1);
-    const generalDifficulty = terms === undefined ? 0 : terms.generalDifficulty * valueOf(GENERAL_DIFFICULTY);
-    const need = (terms ?? header.elsewhere).need * valueOf(GENERAL_NEED);
-    const difficulty = generalDifficulty + (terms === undefined ? 0 : terms.difficulty * familiarity * valueOf(terms.firstColumn));
     const own: number[] = [];
-    let lengthFactor = 1;
-    if (terms !== undefined) {
-      for (let i = 1; i < ownColumns; i += 1) own.push(terms.specific * familiarity * valueOf(firstOwn + i));
-      lengthFactor = Math.exp(terms.lengthShape.reduce((sum, weight, i) => sum + weight * (standard[i] ?? 0), 0));
+    let [familiarity, difficulty, need, lengthFactor] = [0, 0, 0, 1];
+    if (terms !== undefined || header.elsewhere.need !== 0) {
+      const { count, squares } = findRows(rowSpace, buckets, bucketWeights, stride);
+      const rows = rowSpace.subarray(0, count);
+      const norm = Math.max(Math.sqrt(squares), header.normMin);
+      const standard = standardised(shape, header.shapeMean, header.shapeDeviation);
+      const valueOf = (column: number): number => {
+        const { scale, shape: shapeWeights } = header.columns[column] ?? { scale: 0, shape: [] };
+        let value = ((sums[column] ?? 0) * scale) / norm;
+        for (let i = 0; i < standard.length; i += 1) value += (shapeWeights[i] ?? 0) * (standard[i] ?? 0);
+        return value;
+      };
+      sumBlock(sums, weights, rows, 0);
+      need = (terms ?? header.elsewhere).need * valueOf(GENERAL_NEED);
+      if (terms !== undefined) {
+        const { firstColumn, directions } = terms;
+        const generalDifficulty = terms.generalDifficulty * valueOf(GENERAL_DIFFICULTY);
+        // The last block ends with the row: reading behind the table would make V8 check each access.
+        for (let first = Math.max(BLOCK, firstColumn); first <= firstColumn + directions; first += BLOCK) sumBlock(sums, weights, rows, Math.max(0, Math.min(first, stride - BLOCK)));
+        familiarity = clamp((knownShare(words, knownWords) - terms.knownFloor) / (terms.knownFull - terms.knownFloor), 0, 1);
+        difficulty = generalDifficulty + terms.difficulty * familiarity * valueOf(firstColumn);
+        for (let i = 1; i <= directions; i += 1) own.push(terms.specific * familiarity * valueOf(firstColumn + i));
+        lengthFactor = Math.exp(terms.lengthShape.reduce((sum, weight, i) => sum + weight * (standard[i] ?? 0), 0));
+      }
     }
     const quality: number[] = new Array<number>(models.length);
     const outputTokens: number[] = new Array<number>(models.length);

@@ -26,8 +26,6 @@ export interface Candidate {
   readonly throughputTps: number | undefined;
   /** Share of calls that succeed. */
   readonly successShare: number;
-  /** Weight in the random draw among candidates that are otherwise equal. */
-  readonly weight: number;
 }
 
 /** 32-bit FNV-1a with a final mix. */
@@ -77,7 +75,7 @@ export function scoreEndpoint(endpoint: Endpoint, request: RouteRequest, snapsho
   const successShare = live?.successShare ?? SUCCESS_SHARE_PRIOR;
   const cost = expectedCost(endpoint, request, outputTokens);
   const effectiveCost = effectiveCostOf(cost, successShare);
-  return { endpoint, tier: Number(isLate) + Number(isSlow), cost, effectiveCost, latencyMs, throughputTps, successShare, weight: successShare ** 4 / effectiveCost ** 2 };
+  return { endpoint, tier: Number(isLate) + Number(isSlow), cost, effectiveCost, latencyMs, throughputTps, successShare };
 }
 
 /** `cost` including failures: a failed call is retried at about the same price. */
@@ -142,7 +140,8 @@ export function orderPosition(candidate: Candidate, order: readonly string[]): n
 }
 
 /** Sort key of the weighted draw, ascending. Each endpoint draws independently, so the result does not depend on their order, and a session keeps its endpoint. */
-function drawKey({ endpoint, weight }: Candidate, seed: number): number {
+function drawKey({ endpoint, successShare, effectiveCost }: Candidate, seed: number): number {
+  const weight = successShare ** 4 / effectiveCost ** 2;
   return -Math.log(fractionOf(endpoint.id, seed)) / weight;
 }
 
