@@ -46,8 +46,10 @@ export interface Plan {
   readonly attempts: readonly Attempt[];
   /** The baseline that savings are measured against; undefined = there is none. */
   readonly reference: { readonly model: string; readonly card: PriceCard; readonly steps: readonly PriceStep[] } | undefined;
-  /** How `auto` chose; undefined when the client named the model. */
+  /** How `auto` chose; undefined when the client named every model. */
   readonly auto: AutoChoice | undefined;
+  /** The plan begins with the choice of `auto`; false where it begins with a model that the client named, even if `auto` is among the fallbacks. */
+  readonly isByAuto: boolean;
   /** The prompt lengths for which the plan may be reused; undefined where other endpoints could have served the request. */
   readonly reach: Reach | undefined;
 }
@@ -104,6 +106,7 @@ function decideFor(promptTokens: number, request: RouteRequest, snapshot: Snapsh
   let reference: Plan['reference'];
   let retired: Model | undefined;
   let auto: AutoChoice | undefined;
+  let isByAuto = false;
   for (const name of names) {
     const viaAuto = isAuto(name);
     const model = viaAuto ? undefined : findModel(snapshot.catalog, name);
@@ -123,6 +126,7 @@ function decideFor(promptTokens: number, request: RouteRequest, snapshot: Snapsh
     const isFirst = lists.length === 0;
     if (model === undefined) {
       auto = chooseForAuto(eligible, request, snapshot, seed, prediction);
+      isByAuto = isFirst;
       if (isFirst) reference = autoReference(auto, request, snapshot);
       lists.push([...auto.ordered]);
     } else {
@@ -143,7 +147,7 @@ function decideFor(promptTokens: number, request: RouteRequest, snapshot: Snapsh
     if (attempt !== undefined) attempts.push(attempt);
   }
   const reach = auto === undefined && promptTokens === request.promptTokens && pools.reduce((count, pool) => count + pool.possible, 0) === 1 ? reachOf(attempts, reference, request) : undefined;
-  return { kind: 'plan', attempts, reference, auto, reach };
+  return { kind: 'plan', attempts, reference, auto, isByAuto, reach };
 }
 
 interface Sieve {

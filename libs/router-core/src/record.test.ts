@@ -90,10 +90,22 @@ describe('a decision record', () => {
   test('explains a refusal, a pinned model and a conversation that stays', () => {
     expect(recorded({ ...plainRequest('maker/small'), needs: { ...NO_NEEDS, tools: true } })).toMatchObject({ attempts: [], rejected: { tools: 1 }, sentence: 'Refused: no eligible provider.' });
     expect(recorded(plainRequest('maker/large'))).toMatchObject({ floor: null, reason: null, considered: [], sentence: 'maker/large was asked for and is served by alpha.' });
+    const down = { samples: 20, latencyMsP75: 900, totalMsP75: undefined, totalSamples: 0, throughputTpsP50: undefined, throughputSamples: 0, successShare: 0.5, breaker: 'open' } as const;
+    expect(recorded({ ...plainRequest('maker/large'), models: ['maker/small'] }, { ...market, live: new Map([['large', down]]) })).toMatchObject({ attempts: ['small'], sentence: 'maker/large was asked for and cannot serve this request now; maker/small, a fallback that the request lists, is served by gamma.' });
     const staying = recorded(auto({ held: { endpointId: 'middle', cachedTokens: 0 } }));
     expect([staying.reason, staying.considered[0]?.propensity]).toEqual(['stayed', 1]);
     expect(recorded(auto({ provider: { ...NO_WISHES, maxPricePrompt: 2_000_000_000n } }))).toMatchObject({ rejected: { max_price: 1 } });
   });
+});
+
+test('where `auto` is a fallback of a named model, the record tells of the named one, and no comparison takes what `auto` chose for what served', () => {
+  const behind = stored(recorded({ ...auto(), model: 'maker/large', models: ['auto'] }));
+  expect(behind).toMatchObject({ attempts: ['large', 'middle', 'small'], sentence: 'maker/large was asked for and is served by alpha.' });
+  expect(expectedOf(replay(behind, market.catalog))).toEqual({ model: undefined, quality: undefined, cost: undefined, savings: undefined });
+  // Where the named model cannot serve, `auto` does.
+  const instead = recorded({ ...auto(), model: 'maker/small', models: ['auto'], needs: { ...NO_NEEDS, tools: true } });
+  expect(instead.sentence).toBe('maker/large is 3.1× dearer for +1.4 points of predicted quality, so maker/middle was taken.');
+  expect(expectedOf(replay(stored(instead), market.catalog)).model).toBe('maker/middle');
 });
 
 describe('what if', () => {

@@ -4,7 +4,7 @@
  * A record contains no prompt and no features, only the prediction made from them. It is plain JSON.
  */
 import { utilityOf, type AutoChoice } from './auto.js';
-import { findModel, type Catalog, type EndpointLive, type Model, type Snapshot } from './catalog.js';
+import { findModel, type Catalog, type Endpoint, type EndpointLive, type Model, type Snapshot } from './catalog.js';
 import { decide, isDown, isEjected, type Plan, type Refusal } from './decide.js';
 import { propensities } from './exploration.js';
 import { createEndpointFilter, isReachable, modelListFilter, reasonNames, type Reason } from './filters.js';
@@ -87,7 +87,7 @@ export function describe(request: RouteRequest, snapshot: Snapshot, seed: number
     reason: auto?.reason ?? null,
     attempts: result.kind === 'plan' ? result.attempts.map(({ endpoint }) => endpoint.id) : [],
     reference: result.kind === 'plan' ? (result.reference?.model ?? null) : null,
-    sentence: sentenceOf(result, request),
+    sentence: sentenceOf(result, request, snapshot.catalog),
   };
 }
 
@@ -159,13 +159,20 @@ function consideredOf(auto: AutoChoice, request: RouteRequest): Considered[] {
   });
 }
 
-function sentenceOf(result: Plan | Refusal, request: RouteRequest): string {
+/** Why a model serves that the client named: it was the first, or none of those before it can. */
+function sentenceOfNamed({ model, provider }: Endpoint, request: RouteRequest, catalog: Catalog): string {
+  const [asked = ''] = request.model === '' ? request.models : [request.model];
+  if (findModel(catalog, asked)?.id === model) return `${asked} was asked for and is served by ${provider}.`;
+  return `${asked} was asked for and cannot serve this request now; ${model}, a fallback that the request lists, is served by ${provider}.`;
+}
+
+function sentenceOf(result: Plan | Refusal, request: RouteRequest, catalog: Catalog): string {
   if (result.kind !== 'plan') return `Refused: ${result.kind.replaceAll('-', ' ')}.`;
   const [first] = result.attempts;
-  const { auto } = result;
+  const auto = result.isByAuto ? result.auto : undefined;
   const [chosen, ...others] = auto?.groups ?? [];
   if (first === undefined) return 'No endpoint has a price.';
-  if (auto === undefined || chosen === undefined) return `${request.model} was asked for and is served by ${first.endpoint.provider}.`;
+  if (auto === undefined || chosen === undefined) return sentenceOfNamed(first.endpoint, request, catalog);
   if (auto.reason === 'stayed') return `The conversation stays with ${chosen.model.id}: moving it would lose more than it gains.`;
   if (auto.reason === 'explored') return `${chosen.model.id} was tried to learn how good it is; it is above the floor.`;
   const ablest = others.reduce<(typeof others)[number] | undefined>((top, group) => (group.quality > (top?.quality ?? chosen.quality) ? group : top), undefined);
@@ -216,9 +223,9 @@ export interface Expected {
   readonly savings: number | undefined;
 }
 
-/** Expected cost, quality and savings of a plan for `auto`; fields are undefined for a pinned model or a refusal. */
+/** Expected cost, quality and savings of a plan that begins with the choice of `auto`; fields are undefined for a pinned model or a refusal. */
 export function expectedOf(result: Plan | Refusal): Expected {
-  const chosen = result.kind === 'plan' ? result.auto?.groups[0] : undefined;
+  const chosen = result.kind === 'plan' && result.isByAuto ? result.auto?.groups[0] : undefined;
   if (chosen === undefined || result.kind !== 'plan') return { model: undefined, quality: undefined, cost: undefined, savings: undefined };
   const reference = result.auto?.groups.find((group) => group.model.id === result.reference?.model);
   return { model: chosen.model.id, quality: chosen.quality, cost: chosen.cost, savings: reference === undefined ? undefined : reference.cost - chosen.cost };

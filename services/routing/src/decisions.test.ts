@@ -214,6 +214,16 @@ describe('exploration', () => {
     expect(explored).toBeGreaterThan(0);
   });
 
+  test('does not count what `auto` chose as the fallback of a named model: the account has not spent it', async () => {
+    const snapshot = await snapshotOf(['openai', 'anthropic']);
+    const budget = createExplorationBudget();
+    const asked = { ...plainRequest('openai/gpt-4o-mini'), models: ['auto'], promptTokens: 200 };
+    for (let seed = 0; seed < 100; seed += 1) budget.note('acct_1', decide(asked, snapshot, seed));
+    expect(budget.roomOf('acct_1')).toBeUndefined();
+    for (let seed = 0; seed < 100; seed += 1) budget.note('acct_1', decide({ ...asked, model: 'auto', models: [] }, snapshot, seed));
+    expect(budget.roomOf('acct_1')).toBeGreaterThan(0);
+  });
+
   test('has no room for an account nobody knows yet', () => {
     const budget = createExplorationBudget();
     expect([budget.roomOf('acct_new'), budget.roomOf('')]).toEqual([undefined, undefined]);

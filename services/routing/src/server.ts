@@ -84,7 +84,9 @@ export function createRoutingHandlers({ holder, quality, conversations, live, de
     const planned = isRemembered ? conversations.find(message.accountId, request.session) : undefined;
     const held = planned === undefined || message.homeEndpointId === '' ? planned : { ...planned, endpointId: message.homeEndpointId };
     const viaAuto = isAuto(request.model) || request.models.some(isAuto);
-    const room = viaAuto && !request.zdr && !request.denyDataCollection ? exploration?.roomOf(message.accountId) : undefined;
+    // Behind a model that the client named, `auto` hardly ever gets to choose: trying another model there teaches nothing.
+    const beginsWithAuto = isAuto(request.model === '' ? (request.models[0] ?? '') : request.model);
+    const room = beginsWithAuto && !request.zdr && !request.denyDataCollection ? exploration?.roomOf(message.accountId) : undefined;
     const asked: RouteRequest = held === undefined && room === undefined ? request : { ...request, held, explorationRoomNanoUsd: room };
     const view = live.view();
     const snapshot = { catalog, live: view, quality: quality.for(catalog, message.session === '' ? message.requestId : `${message.accountId}|${message.session}`) };

@@ -30,7 +30,8 @@ export function createExplorationBudget(): ExplorationBudget {
       return explorationRoom(tally.spent, tally.spentExploring);
     },
     note: (accountId, result) => {
-      const chosen = result.kind === 'plan' ? result.auto?.groups[0] : undefined;
+      // A choice of `auto` that is only a fallback is hardly ever made, and its cost not spent.
+      const chosen = result.kind === 'plan' && result.isByAuto ? result.auto?.groups[0] : undefined;
       if (accountId === '' || chosen === undefined || result.kind !== 'plan') return;
       let tally = tallies.get(accountId);
       if (tally === undefined) {
