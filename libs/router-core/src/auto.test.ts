@@ -4,7 +4,7 @@ import { decide } from './decide.js';
 import { EXPLORATION_SHARE, explorationRoom, propensities } from './exploration.js';
 import type { ModelGroup } from './model-group.js';
 import { catalogOf, constantQuality, endpointWith, pricesOf } from './random-catalog.js';
-import { plainRequest, type RouteRequest } from './request.js';
+import { NO_WISHES, plainRequest, type RouteRequest } from './request.js';
 
 /** Prices in nano-USD per 1M tokens; cached prompt tokens at a tenth. */
 function prices(id: string, input: bigint, output: bigint): Endpoint['prices'] {
@@ -44,6 +44,23 @@ describe('auto with predicted quality', () => {
 
   test('decides by ability where there is no text to look at', () => {
     expect(first(market([0.1, 0.1, 0.9]), auto({ promptText: '' }))).toBe('large');
+  });
+
+  test('prices a model at the endpoint that the client’s `sort` tries first, not at its cheapest', () => {
+    const snapshot: Snapshot = {
+      live: new Map(), quality: constantQuality([0.9, 0.9]),
+      catalog: catalogOf([
+        { id: 'maker/two-hosts', endpoints: [
+          endpointWith({ id: 'slow', provider: 'alpha', model: '', prices: prices('slow', 100_000_000n, 300_000_000n), priorThroughputTpsP50: 20, priorLatencyMsP75: 900 }),
+          endpointWith({ id: 'fast', provider: 'beta', model: '', prices: prices('fast', 5_000_000_000n, 15_000_000_000n), priorThroughputTpsP50: 400, priorLatencyMsP75: 100 }),
+        ] },
+        { id: 'maker/one-host', endpoints: [endpointWith({ id: 'fair', provider: 'gamma', model: '', prices: prices('fair', 1_000_000_000n, 3_000_000_000n), priorThroughputTpsP50: 300, priorLatencyMsP75: 200 })] },
+      ]),
+    };
+    const sorted = (sort: RouteRequest['provider']['sort']): string => first(snapshot, auto({ needs: { ...plainRequest('auto').needs, streaming: true }, provider: { ...NO_WISHES, sort } }));
+    expect(sorted('price')).toBe('slow');
+    expect(sorted('throughput')).toBe('fair');
+    expect(sorted('latency')).toBe('fair');
   });
 
   test('falls back to other models, best first', () => {

@@ -4,7 +4,7 @@ import { drawExploration } from './exploration.js';
 import { isOnOwnCredential } from './filters.js';
 import type { ModelGroup } from './model-group.js';
 import type { Prediction } from './quality.js';
-import { effectiveCostOf, EXPECTED_OUTPUT_TOKENS, expectedCost, hashText, orderCandidates, orderPosition, scoreEndpoint, type Candidate } from './rank.js';
+import { compareInTier, effectiveCostOf, EXPECTED_OUTPUT_TOKENS, expectedCost, hashText, orderCandidates, orderPosition, scoreEndpoint, type Candidate } from './rank.js';
 import type { RouteRequest } from './request.js';
 
 /** Most attempts in one plan. */
@@ -81,10 +81,10 @@ function groupByModel(eligible: readonly Endpoint[], request: RouteRequest, snap
   return groups;
 }
 
-/** Orders endpoints of one model as `orderCandidates` does, but by cost instead of the draw: a model's cost is that of its best endpoint. */
+/** Orders endpoints of one model as `orderCandidates` does, but by cost instead of the draw: a model's cost is that of its best endpoint. With `sort` by speed that is the fastest, which may cost many times what the cheapest does. */
 function comesBefore(left: Candidate, right: Candidate, { provider, byokProviders }: RouteRequest): boolean {
   const own = ({ endpoint }: Candidate): number => Number(isOnOwnCredential(endpoint, byokProviders));
-  return (orderPosition(left, provider.order) - orderPosition(right, provider.order) || own(right) - own(left) || left.tier - right.tier || left.effectiveCost - right.effectiveCost) < 0;
+  return (orderPosition(left, provider.order) - orderPosition(right, provider.order) || own(right) - own(left) || left.tier - right.tier || compareInTier(left, right, provider.sort) || left.effectiveCost - right.effectiveCost) < 0;
 }
 
 /** Quality minus λ times cost (nano-USD). */

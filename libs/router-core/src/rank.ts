@@ -120,7 +120,8 @@ function compareKnown(left: number | undefined, right: number | undefined): numb
   return left - right;
 }
 
-function compareInTier(left: Candidate, right: Candidate, sort: RouteRequest['provider']['sort']): number {
+/** By the client's `sort`; 0 where it has none, or both are equal by it. */
+export function compareInTier(left: Candidate, right: Candidate, sort: RouteRequest['provider']['sort']): number {
   switch (sort) {
     case 'price':
       return left.effectiveCost - right.effectiveCost;
