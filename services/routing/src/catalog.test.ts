@@ -378,6 +378,12 @@ describe('a bad catalog', () => {
   });
 });
 
+interface ShippedModel {
+  readonly id: string;
+  readonly capabilities: Record<string, unknown>;
+  readonly endpoints: readonly { readonly id: string; readonly pricing: Record<string, unknown> }[];
+}
+
 describe('a file that is wrong', () => {
   const providers = '{"schema_version":1,"providers":[]}';
   const problemsOf = async (models: string): Promise<readonly string[]> => {
@@ -394,6 +400,8 @@ describe('a file that is wrong', () => {
   test.each([
     ['{"models": [\n{"id": "a/b",\n}]}', 'models.json: is not JSON in line 3.'],
     ['{"models": [', 'models.json: is not JSON: it ends too early.'],
+    ['{"models": [\n{"id": "a/b",\n"aliases": [],\n"open_weights": flase,\n"family": "c"}\n]}', 'models.json: is not JSON in line 4.'],
+    ['{"models": [NaN]}', 'models.json: is not JSON in line 1.'],
   ])('%j is told with its line', async (text, problem) => {
     expect((await problemsOf(text)).filter((line) => line.startsWith('models.json'))).toEqual([problem]);
   });
@@ -407,5 +415,27 @@ describe('a file that is wrong', () => {
     const problems = await problemsOf(JSON.stringify({ ...shipped, models: [model] }));
     expect(problems).toContainEqual(expect.stringMatching(/^models\.json: \S+: pricing\.input: /));
     expect(problems.join('\n')).toContain(`models.json: ${endpoint.id}: pricing.input: `);
+  });
+
+  test.each<[string, (model: ShippedModel) => Record<string, unknown>, string, string]>([
+    ['a price', ({ endpoints: [endpoint] }) => endpoint?.pricing ?? {}, 'cache_write', 'cache_writes'],
+    ['the prices of long prompts', ({ endpoints: [endpoint] }) => endpoint?.pricing ?? {}, 'long_context_tiers', 'long_context_tier'],
+    ['a capability', ({ capabilities }) => capabilities, 'vision', 'Vision'],
+    ['a date', (model) => model as unknown as Record<string, unknown>, 'deprecation_date', 'depreciation_date'],
+  ])('%s under a misspelt name is told, and not ignored', async (_, recordOf, known, misspelt) => {
+    const shipped = JSON.parse(await readFile(join(SHIPPED, 'models.json'), 'utf8')) as { models: ShippedModel[] };
+    const model = shipped.models[0];
+    if (model === undefined) throw new Error('no model');
+    const record = recordOf(model);
+    record[misspelt] = record[known];
+    Reflect.deleteProperty(record, known);
+    const problems = (await problemsOf(JSON.stringify({ ...shipped, models: [model] }))).filter((line) => line.startsWith('models.json'));
+    expect(problems).toEqual([expect.stringMatching(new RegExp(`^models\\.json: .*${misspelt}: there is no such field; ${known} is probably meant$`))]);
+  });
+
+  test('fields that routing does not know, and that resemble none, may stand there', async () => {
+    const shipped = JSON.parse(await readFile(join(SHIPPED, 'models.json'), 'utf8')) as { models: ShippedModel[] };
+    const text = JSON.stringify({ ...shipped, note: 'ours', models: shipped.models.slice(0, 1).map((model) => ({ ...model, contact: 'ours' })) });
+    expect((await problemsOf(text)).filter((line) => line.startsWith('models.json'))).toEqual([]);
   });
 });

@@ -7,6 +7,7 @@ import type { z } from 'zod';
 import type { CatalogSource } from '../../domain/ports.js';
 import type { CatalogArchive } from './archive.js';
 import { buildCatalog, SIMULATOR_PROVIDER, type OperatorTerms } from './build.js';
+import { misspeltFields } from './misspelt-fields.js';
 import { noticesOf } from './notices.js';
 import { modelsFileSchema, providersFileSchema, simulatorFileSchema, type CatalogRows } from './schema.js';
 
@@ -19,11 +20,35 @@ interface ReadFile<Rows> {
   readonly rows: Rows;
 }
 
-/** The line at which the text stops being valid JSON, if the parser reports it. */
+/** The parser's message where a token cannot stand in JSON. It has no position then; at the end of a text that is too short the messages are others. */
+const WRONG_TOKEN = /^Unexpected token/;
+
+function hasWrongToken(text: string): boolean {
+  try {
+    JSON.parse(text);
+    return false;
+  } catch (error) {
+    return error instanceof SyntaxError && WRONG_TOKEN.test(error.message);
+  }
+}
+
+/** The first line up to which the text has a wrong token, which it has as a whole. */
+function lineOfWrongToken(text: string): number {
+  const lines = text.split('\n');
+  let [good, bad] = [0, lines.length];
+  while (bad - good > 1) {
+    const middle = (good + bad) >>> 1;
+    if (hasWrongToken(`${lines.slice(0, middle).join('\n')}\n`)) bad = middle;
+    else good = middle;
+  }
+  return bad;
+}
+
+/** The line at which the text stops being valid JSON. */
 function placeOf(error: SyntaxError, text: string): string {
   const position = /at position (\d+)/.exec(error.message)?.[1];
-  if (position === undefined) return ': it ends too early';
-  return ` in line ${String(text.slice(0, Number(position)).split('\n').length)}`;
+  if (position !== undefined) return ` in line ${String(text.slice(0, Number(position)).split('\n').length)}`;
+  return WRONG_TOKEN.test(error.message) ? ` in line ${String(lineOfWrongToken(text))}` : ': it ends too early';
 }
 
 /** Names a field by the innermost record around it that has an id, such as `openai:openai/gpt-4o: pricing.input`; without one, by its path. */
@@ -53,7 +78,9 @@ async function readOne<Shape extends z.ZodType>(directory: string, name: string,
     return undefined;
   }
   const parsed = schema.safeParse(json);
-  if (parsed.success) return { digest, rows: parsed.data };
+  const misspelt = misspeltFields(schema, json).slice(0, PROBLEMS_MAX);
+  for (const { path, meant } of misspelt) problems.push(`${name}: ${fieldOf(path, json)}: there is no such field; ${meant} is probably meant`);
+  if (parsed.success) return misspelt.length > 0 ? undefined : { digest, rows: parsed.data };
   for (const issue of parsed.error.issues.slice(0, PROBLEMS_MAX)) problems.push(`${name}: ${fieldOf(issue.path, json)}: ${issue.message}`);
   return undefined;
 }
