@@ -1,4 +1,5 @@
 /** Exploration: tries other good models now and then, so that estimates of them can be corrected (docs/auto.md). */
+import type { Model } from './catalog.js';
 import type { ModelGroup } from './model-group.js';
 import { fractionOf } from './rank.js';
 import type { RouteRequest } from './request.js';
@@ -26,19 +27,51 @@ function normal(text: string, seed: number): number {
   return Math.sqrt(-2 * Math.log(fractionOf(`${text}#radius`, seed))) * Math.cos(2 * Math.PI * fractionOf(`${text}#angle`, seed));
 }
 
+function logOddsOf({ quality }: ModelGroup): number {
+  const bounded = Math.min(1 - 1e-6, Math.max(1e-6, quality));
+  return Math.log(bounded / (1 - bounded));
+}
+
 /** The peer with the highest random draw of its ability (Thompson sampling). `peers` is not empty. */
 function thompson(peers: readonly ModelGroup[], seed: number): ModelGroup | undefined {
   let best: ModelGroup | undefined;
   let bestDraw = -Infinity;
   for (const peer of peers) {
-    const quality = Math.min(1 - 1e-6, Math.max(1e-6, peer.quality));
-    const draw = Math.log(quality / (1 - quality)) + peer.deviation * normal(peer.model.id, seed);
+    const draw = logOddsOf(peer) + peer.deviation * normal(peer.model.id, seed);
     if (draw > bestDraw) {
       bestDraw = draw;
       best = peer;
     }
   }
   return best;
+}
+
+/** The normal values of each model in the draws of `propensities`. They depend on its id alone, so each is drawn once per catalog: every recorded decision needs them for all of its peers. */
+const drawn = new WeakMap<Model, Float64Array>();
+
+function normalsOf(model: Model): Float64Array {
+  let values = drawn.get(model);
+  if (values === undefined) {
+    values = Float64Array.from({ length: DRAWS_FOR_PROPENSITY }, (_, draw) => normal(model.id, draw));
+    drawn.set(model, values);
+  }
+  return values;
+}
+
+/** How many of the draws each of `peers` wins. */
+function winsOf(peers: readonly ModelGroup[]): ReadonlyMap<ModelGroup, number> {
+  const wins = new Map<ModelGroup, number>();
+  const odds = peers.map((peer) => ({ peer, logOdds: logOddsOf(peer), normals: normalsOf(peer.model) }));
+  for (let draw = 0; draw < DRAWS_FOR_PROPENSITY; draw += 1) {
+    let winner: ModelGroup | undefined;
+    let highest = -Infinity;
+    for (const { peer, logOdds, normals } of odds) {
+      const value = logOdds + peer.deviation * (normals[draw] ?? 0);
+      if (value > highest) [winner, highest] = [peer, value];
+    }
+    if (winner !== undefined) wins.set(winner, (wins.get(winner) ?? 0) + 1);
+  }
+  return wins;
 }
 
 /** Peers whose extra cost over the first is at most `room`. */
@@ -57,11 +90,6 @@ export function drawExploration(peers: readonly ModelGroup[], request: Explorabl
 /** Probability with which each of `peers` is chosen, by which learning must weight the outcome. Sums to 1. */
 export function propensities(peers: readonly ModelGroup[], request: Explorable): number[] {
   if (!mayExplore(request)) return peers.map((_, i) => (i === 0 ? 1 : 0));
-  const within = affordable(peers, request.explorationRoomNanoUsd ?? 0);
-  const wins = new Map<ModelGroup, number>();
-  for (let draw = 0; draw < DRAWS_FOR_PROPENSITY; draw += 1) {
-    const winner = thompson(within, draw);
-    if (winner !== undefined) wins.set(winner, (wins.get(winner) ?? 0) + 1);
-  }
+  const wins = winsOf(affordable(peers, request.explorationRoomNanoUsd ?? 0));
   return peers.map((peer, i) => (i === 0 ? 1 - EXPLORATION_SHARE : 0) + (EXPLORATION_SHARE * (wins.get(peer) ?? 0)) / DRAWS_FOR_PROPENSITY);
 }
