@@ -100,7 +100,7 @@ describe('a decision record', () => {
 
 test('where `auto` is a fallback of a named model, the record tells of the named one, and no comparison takes what `auto` chose for what served', () => {
   const behind = stored(recorded({ ...auto(), model: 'maker/large', models: ['auto'] }));
-  expect(behind).toMatchObject({ attempts: ['large', 'middle', 'small'], sentence: 'maker/large was asked for and is served by alpha.' });
+  expect(behind).toMatchObject({ attempts: ['large', 'middle', 'small'], floor: null, reason: null, sentence: 'maker/large was asked for and is served by alpha.' });
   expect(expectedOf(replay(behind, market.catalog))).toEqual({ model: undefined, quality: undefined, cost: undefined, savings: undefined });
   // Where the named model cannot serve, `auto` does.
   const instead = recorded({ ...auto(), model: 'maker/small', models: ['auto'], needs: { ...NO_NEEDS, tools: true } });

@@ -73,6 +73,8 @@ export function recordOf(request: RouteRequest, snapshot: Snapshot, seed: number
 /** Makes a record of any request, to show it to the client. Store it only if `mayKeep`. */
 export function describe(request: RouteRequest, snapshot: Snapshot, seed: number, result: Plan | Refusal): DecisionRecord {
   const auto = result.kind === 'plan' ? result.auto : undefined;
+  // What `auto` compared is recorded where it is only a fallback too, but not as the reason for the first attempt.
+  const leading = result.kind === 'plan' && result.isByAuto ? auto : undefined;
   const { promptText: _, provider, ...rest } = request;
   return {
     snapshotId: snapshot.catalog.id,
@@ -83,8 +85,8 @@ export function describe(request: RouteRequest, snapshot: Snapshot, seed: number
     live: liveOf(request, snapshot),
     rejected: rejectedOf(request, snapshot, result),
     considered: auto === undefined ? [] : consideredOf(auto, request),
-    floor: auto === undefined || request.costWeight !== undefined ? null : auto.floor,
-    reason: auto?.reason ?? null,
+    floor: leading === undefined || request.costWeight !== undefined ? null : leading.floor,
+    reason: leading?.reason ?? null,
     attempts: result.kind === 'plan' ? result.attempts.map(({ endpoint }) => endpoint.id) : [],
     reference: result.kind === 'plan' ? (result.reference?.model ?? null) : null,
     sentence: sentenceOf(result, request, snapshot.catalog),
