@@ -5,4 +5,9 @@ import { ensureBuilt, root } from './ensure-built.mjs';
 
 await ensureBuilt();
 const { evaluate } = await import(pathToFileURL(join(root, 'training/dist/evaluate.js')).href);
-evaluate(process.argv.slice(2), (line) => process.stdout.write(`${line}\n`));
+try {
+  evaluate(process.argv.slice(2), (line) => process.stdout.write(`${line}\n`));
+} catch (error) {
+  process.stderr.write(`signalbox: ${error instanceof Error ? error.message : String(error)}\n`);
+  process.exitCode = 1;
+}

@@ -5,4 +5,9 @@ import { ensureBuilt, root } from './ensure-built.mjs';
 
 await ensureBuilt();
 const { train } = await import(pathToFileURL(join(root, 'training/dist/train.js')).href);
-train(process.argv.slice(2), (line) => process.stdout.write(`${line}\n`));
+try {
+  train(process.argv.slice(2), (line) => process.stdout.write(`${line}\n`));
+} catch (error) {
+  process.stderr.write(`signalbox: ${error instanceof Error ? error.message : String(error)}\n`);
+  process.exitCode = 1;
+}

@@ -18,7 +18,9 @@ export function evaluate(argv: readonly string[], say: (line: string) => void): 
   const [command, from] = positionals;
   if (command === 'predict') {
     if (from === undefined || values.out === undefined) throw new Error('Usage: routing:eval -- predict <prompts.jsonl> --out <file>');
-    say(`${String(predictFile(from, values.out))} prompts judged`);
+    const { prompts, unmeasured } = predictFile(from, values.out);
+    say(`${String(prompts)} prompts judged`);
+    if (unmeasured.length > 0) say(`Nothing was measured of ${unmeasured.join(', ')}: judged as any model of low ability at a middling price. Names are those of training/data/models.json.`);
     return;
   }
   if (command !== undefined) throw new Error(`Unknown command ${command}.`);

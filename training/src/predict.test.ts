@@ -32,3 +32,19 @@ test('prompts judged alike have scores in no order, by less than any judgement d
   expect(rising > 8 && rising < 31).toBe(true);
   expect(lines.at(-1)?.score).toBe(lines[0]?.score);
 });
+
+test('a line that is no question is told with its number, and a name that was never measured is told', () => {
+  const directory = mkdtempSync(join(tmpdir(), 'predict-'));
+  try {
+    const [from, to] = [join(directory, 'in.jsonl'), join(directory, 'out.jsonl')];
+    const line = JSON.stringify({ id: 'a', models: ['gpt-4-1106-preview', 'gpt-4-1106-preveiw'], prompt: 'Hello' });
+    for (const wrong of ['{"id": "b"}', 'not JSON']) {
+      writeFileSync(from, `${line}\n${wrong}\n`);
+      expect(() => predictFile(from, to)).toThrow(`Line 2 of ${from} is not {id, models, prompt}.`);
+    }
+    writeFileSync(from, line);
+    expect(predictFile(from, to)).toEqual({ prompts: 1, unmeasured: ['gpt-4-1106-preveiw'] });
+  } finally {
+    rmSync(directory, { recursive: true });
+  }
+});

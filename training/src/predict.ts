@@ -25,12 +25,26 @@ function isQuestion(value: unknown): value is Question {
   return typeof id === 'string' && typeof prompt === 'string' && Array.isArray(models) && models.length > 0 && models.every((name) => typeof name === 'string');
 }
 
+function jsonOf(line: string): unknown {
+  try {
+    return JSON.parse(line);
+  } catch {
+    return undefined;
+  }
+}
+
+export interface Predicted {
+  readonly prompts: number;
+  /** Names that the artefact has no measurements for, so that their figures are those of any such model. */
+  readonly unmeasured: readonly string[];
+}
+
 /** Reads a line each `{id, models, prompt}`, writes a line each `{id, score, q, c, us}`. Throws on a line of another shape. */
-export function predictFile(from: string, to: string): number {
+export function predictFile(from: string, to: string): Predicted {
   const questions = readFileSync(from, 'utf8').split('\n').flatMap((line, i) => {
     if (line.trim() === '') return [];
-    const value: unknown = JSON.parse(line);
-    if (!isQuestion(value)) throw new Error(`Line ${String(i + 1)} is not {id, models, prompt}.`);
+    const value = jsonOf(line);
+    if (!isQuestion(value)) throw new Error(`Line ${String(i + 1)} of ${from} is not {id, models, prompt}.`);
     return [value];
   });
   const artefact = readArtefact();
@@ -56,5 +70,6 @@ export function predictFile(from: string, to: string): number {
     return JSON.stringify({ id: question.id, score: score + TIE_MAX * fractionOf(question.prompt, 0), q: byModel(quality), c: byModel(cost), us: round(us) });
   });
   writeFileSync(to, lines.map((line) => `${line}\n`).join(''));
-  return lines.length;
+  const measured = new Set(artefact.header.models.map(({ name }) => name));
+  return { prompts: lines.length, unmeasured: [...new Set(questions.flatMap(({ models }) => models))].filter((name) => !measured.has(name)) };
 }
