@@ -69,3 +69,7 @@ test('what a killed build left of its practice is removed by the next build of t
     rmSync(temporary, { recursive: true });
   }
 });
+
+test.each(['edge', 'quota', 'billing', 'worker-openai'])('V8 knows each flag of %s', (role) => {
+  expect(() => execFileSync(process.execPath, [...v8FlagsOf(role), '--eval', ''], { stdio: 'pipe' })).not.toThrow();
+});
