@@ -20,6 +20,9 @@ const PLAIN_ESCAPES = [0x22, 0x5c, 0x2f, 0x62, 0x66, 0x6e, 0x72, 0x74];
 /** Prefix of the text that replaces media, before a number, a semicolon and their beginning. Random, so that no client can write it. */
 export const OMITTED = `data:${randomBytes(16).toString('hex')}`;
 
+/** Of media: their beginning, which may tell what they are. */
+export const MEDIA_HEAD_CHARS = 256;
+
 export type LongStringKind = 'text' | 'media';
 
 export interface LongString {
@@ -46,9 +49,9 @@ export function lengthOf(text: string, shortened: ReadonlyMap<string, number>): 
   return shortened.size === 0 ? text.length : (shortened.get(text) ?? text.length);
 }
 
-/** The beginning of media, also of those that were left out: at least 80 characters without an escape, or as many as stand before the first. */
+/** The beginning of media, also of those that were left out: 256 characters, fewer where an escape stands among them. */
 export function headOf(text: string): string {
-  return text.startsWith(OMITTED) ? text.slice(text.indexOf(';') + 1) : text.slice(0, 96);
+  return text.startsWith(OMITTED) ? text.slice(text.indexOf(';') + 1) : text.slice(0, MEDIA_HEAD_CHARS);
 }
 
 function isHex(byte: number): boolean {

@@ -1,5 +1,5 @@
 /** Parses a scanned body: a large one in pieces, and with its long strings shortened (ADR 88). */
-import { OMITTED, type LongString, type WholeLengths } from './json-long-text.js';
+import { MEDIA_HEAD_CHARS, OMITTED, type LongString, type WholeLengths } from './json-long-text.js';
 
 /**
  * Bytes of messages after which the next message begins another piece: V8 allocates a string of more than 128 kB on a page
@@ -7,8 +7,6 @@ import { OMITTED, type LongString, type WholeLengths } from './json-long-text.js
  */
 export const PIECE_BYTES = 49_152;
 
-/** Of media, which may tell what they are. */
-const MEDIA_HEAD_BYTES = 96;
 /** No escape, nor part of one. */
 const PLAIN = /^[\w:;,+/=-]*/;
 
@@ -63,7 +61,7 @@ class Reader {
 
   private shortened({ kind, start, end, headEnd, tailStart, units }: LongString): string {
     if (kind === 'media') {
-      const head = this.raw(start, start + MEDIA_HEAD_BYTES);
+      const head = this.raw(start, start + MEDIA_HEAD_CHARS);
       const omitted = `${OMITTED}${String(this.media.size)};${PLAIN.exec(head)?.[0] ?? ''}`;
       this.media.set(omitted, units);
       return omitted;

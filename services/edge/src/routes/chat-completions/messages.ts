@@ -236,8 +236,7 @@ function checkAudio(audio: JsonObject, param: string, found: Findings): void {
   const format = asString(required(own(audio, 'format'), `${param}.format`), `${param}.format`, { min: 1 });
   found.audioInput = true;
   const tokens = soundTokensMax(format, headOf(data), chars);
-  // Its bytes bound it as well.
-  if (tokens === undefined || tokens >= chars) return;
+  if (tokens === undefined) return;
   found.inlineSoundChars += chars;
   found.soundTokensMax += tokens;
 }

@@ -107,7 +107,7 @@ describe('chat request', () => {
     expect(textOf(of('https://x', 'QUJD'.repeat(length)))).toBe(textOf(none) + 4 * length - 4);
   });
 
-  test.each([['short', 6_000], ['long', 2_880_000]])('a %s recording whose header tells its length is told apart from text, with the tokens of that length', (_what, bytes) => {
+  test.each([['very short', 96], ['short', 6_000], ['long', 2_880_000]])('a %s recording whose header tells its length is told apart from text, with the tokens of that length', (_what, bytes) => {
     const header = Buffer.from('52494646ffffffff57415645666d74201000000001000100c05d000080bb00000200100064617461ffffffff', 'hex');
     const data = Buffer.concat([header, Buffer.alloc(bytes, 3)]).toString('base64');
     const of = (format: string, sound: string): ChatRequest => requestOf({ messages: [{ role: 'user', content: [{ type: 'text', text: 'What?' }, { type: 'input_audio', input_audio: { data: sound, format } }] }] });
