@@ -13,7 +13,7 @@ const CACHE_MARK = `"${CACHE_FIELD}"`;
 const PLAIN_MARK = { type: 'ephemeral' };
 /** Behind OpenRouter more are refused by Anthropic; Alibaba has the same limit. */
 const CACHE_MARKS_MAX = 4;
-const BREAKPOINT_FIELD = 'prompt_cache_breakpoint';
+export const BREAKPOINT_FIELD = 'prompt_cache_breakpoint';
 const BREAKPOINT_MARK = `"${BREAKPOINT_FIELD}"`;
 /** Of the lifetime that the price card is for. */
 const PLAIN_BREAKPOINT = { mode: 'explicit' };

@@ -30,6 +30,19 @@ describe('quirks of hosts', () => {
     ['no choice at all', { toolChoice: 'auto-only' }, { tools: TOOLS }, { tools: TOOLS }],
     ['a name in a message', { messageFields: ['role', 'content'] }, { messages: [{ role: 'user', name: 'n', content: 'x' }] }, { messages: [{ role: 'user', content: 'n: x' }] }],
     ['what a client keeps of its own beside the first message', { messageFields: ['role', 'content'] }, { messages: [{ id: 'm1', role: 'user', content: [{ type: 'text', text: 'x' }], createdAt: '2026-11-01' }] }, { messages: [{ role: 'user', content: [{ type: 'text', text: 'x' }] }] }],
+    ['a member of the first message that parts have as well', { messageFields: ['role', 'content'] }, { messages: [{ type: 'message', role: 'user', content: 'x', data: {} }] }, { messages: [{ role: 'user', content: 'x' }] }],
+    [
+      'what a client keeps of its own in the parts of a content',
+      { messageFields: ['role', 'content'] },
+      { messages: [{ role: 'user', content: [{ type: 'text', text: 'x', annotations: [], ...MARK }, { type: 'image_url', id: 'p1', image_url: { url: 'https://x', detail: 'low', format: 'image/png' } }, { type: 'file', file: { file_id: 'f', mime: '' }, file_id: 'g' }] }] },
+      { messages: [{ role: 'user', content: [{ type: 'text', text: 'x' }, { type: 'image_url', image_url: { url: 'https://x', detail: 'low' } }, { type: 'file', file: { file_id: 'f' }, file_id: 'g' }] }] },
+    ],
+    [
+      'what a client has read of a call',
+      { messageFields: ['role', 'content', 'tool_calls'] },
+      { messages: [{ role: 'assistant', content: null, tool_calls: [{ ...CALLED, function: { ...CALLED.function, parsed_arguments: {} } }] }] },
+      { messages: [{ role: 'assistant', content: null, tool_calls: [CALLED] }] },
+    ],
     [
       'an answer of ours that comes back',
       { messageFields: ['role', 'content', 'tool_calls'] },

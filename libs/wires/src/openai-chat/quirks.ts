@@ -5,7 +5,7 @@ import { markedAtEnd, plainText } from '../chat-turns.js';
 import { endOfString, LongStrings } from '../long-strings.js';
 import { namedContent } from '../speakers.js';
 import { takeTurns } from './alternating.js';
-import { CACHE_FIELD, CACHE_KEY_FIELD, cacheKeySent, lastMarked, lastMarkedParts, marksLeft, mayHoldMarks, withBreakpoint, withCacheMark, withMarkBeside, withMarkInContent, withoutCacheMark } from './cache-marks.js';
+import { BREAKPOINT_FIELD, CACHE_FIELD, CACHE_KEY_FIELD, cacheKeySent, lastMarked, lastMarkedParts, marksLeft, mayHoldMarks, withBreakpoint, withCacheMark, withMarkBeside, withMarkInContent, withoutCacheMark } from './cache-marks.js';
 import { thoughtOf, type ThoughtName } from './thoughts.js';
 
 export interface ChatRequestField {
@@ -196,14 +196,33 @@ function isKept(name: string, { messageFields, thoughtFields, takesCacheMarks }:
   return !isThought && (messageFields === undefined || messageFields.includes(name));
 }
 
+/** A call as strict hosts take it: OpenAI's SDK writes `parsed_arguments` beside the arguments. */
+function plainCall(call: JsonObject): JsonObject {
+  const plain = picked(call, ['id', 'type', 'function']);
+  return isObject(plain['function']) ? { ...plain, function: picked(plain['function'], ['name', 'arguments']) } : plain;
+}
+
 function adaptToolCall(call: unknown, quirks: ChatQuirks): unknown {
   if (!isObject(call)) return call;
-  const kept = quirks.messageFields === undefined ? Object.fromEntries(Object.entries(call).filter(([name]) => name !== CALL_PLACE && isKept(name, quirks))) : picked(call, ['id', 'type', 'function']);
+  const kept = quirks.messageFields === undefined ? Object.fromEntries(Object.entries(call).filter(([name]) => name !== CALL_PLACE && isKept(name, quirks))) : plainCall(call);
   return withoutCacheMark(quirks.shortToolCallIds && typeof kept['id'] === 'string' ? { ...kept, id: shortId(kept['id']) } : kept);
 }
 
+/** What the parts of a content hold under the name of their kind. A `file_id` is of the account's own, as edge has seen to. */
+const PART_MEMBERS: Readonly<Record<string, readonly string[]>> = { text: [], refusal: [], image_url: ['url', 'detail'], input_audio: ['data', 'format'], file: ['file_data', 'filename', 'file_id'] };
+
+/** A part without what a client keeps of its own beside it, for hosts that refuse fields they do not know. */
+function plainPart(part: unknown): unknown {
+  const kind = isObject(part) ? part['type'] : undefined;
+  const members = typeof kind === 'string' && Object.hasOwn(PART_MEMBERS, kind) ? PART_MEMBERS[kind] : undefined;
+  if (!isObject(part) || typeof kind !== 'string' || members === undefined) return part;
+  const plain = picked(part, ['type', kind, 'file_id', CACHE_FIELD, BREAKPOINT_FIELD]);
+  return isObject(plain[kind]) ? { ...plain, [kind]: picked(plain[kind], members) } : plain;
+}
+
 function adaptPart(told: unknown, quirks: ChatQuirks, isAssistant: boolean): unknown {
-  const part = withBreakpoint(withCacheMark(told, quirks), quirks, isAssistant);
+  const marked = withBreakpoint(withCacheMark(told, quirks), quirks, isAssistant);
+  const part = quirks.messageFields === undefined ? marked : plainPart(marked);
   const file = quirks.filePart !== 'file' && isObject(part) && part['type'] === 'file' ? part['file'] : undefined;
   if (!isObject(file) || typeof file['file_data'] !== 'string') return part;
   return { type: 'document_url', document_url: file['file_data'], ...(typeof file['filename'] === 'string' ? { document_name: file['filename'] } : {}) };
@@ -266,23 +285,36 @@ function answerResults(messages: readonly unknown[]): readonly unknown[] {
   return messages.flatMap((message, at) => (roleOf(message) === 'user' && roleOf(messages[at - 1]) === 'tool' ? [ACKNOWLEDGED, message] : [message]));
 }
 
-/** Members of messages that every host takes, and of the parts of a content. */
-const COMMON_MEMBERS: ReadonlySet<string> = new Set(['role', 'content', 'type', 'text', 'image_url', 'url', 'detail', 'input_audio', 'data', 'format', 'file', 'file_data', 'filename']);
+/** Members of a message, and of the parts of its content, that every host takes. */
+const MESSAGE_MEMBERS: ReadonlySet<string> = new Set(['role', 'content']);
+const COMMON_MEMBERS: ReadonlySet<string> = new Set(['type', 'text', 'image_url', 'url', 'detail', 'input_audio', 'data', 'format', 'file', 'file_data', 'filename']);
+/** Brackets around the members of a message: the list's and its own. */
+const MESSAGE_DEPTH = 2;
 const QUOTE = 0x22;
 const COLON = 0x3a;
 const SPACE = 0x20;
+/** `[`, `{` and `]`, `}`. */
+const OPENING: ReadonlySet<number> = new Set([0x5b, 0x7b]);
+const CLOSING: ReadonlySet<number> = new Set([0x5d, 0x7d]);
 
-/** Whether the messages hold a member that is neither common nor one of `fields`. Strings are passed over, not read. */
+/** Whether a message holds a member that is none of `fields`, or something in it one that is not common. Strings are passed over, not read. */
 function holdsOthers(messages: Buffer, fields: readonly string[]): boolean {
-  let end = -1;
-  for (let start = messages.indexOf(QUOTE); start !== -1; start = messages.indexOf(QUOTE, end + 1)) {
-    end = endOfString(messages, start + 1);
+  let depth = 0;
+  for (let at = 0; at < messages.length; at += 1) {
+    const byte = messages[at] ?? SPACE;
+    if (byte <= SPACE) continue;
+    if (OPENING.has(byte)) depth += 1;
+    else if (CLOSING.has(byte)) depth -= 1;
+    if (byte !== QUOTE) continue;
+    const end = endOfString(messages, at + 1);
     if (end === -1) return true;
     let next = end + 1;
     while ((messages[next] ?? QUOTE) <= SPACE) next += 1;
-    if (messages[next] !== COLON) continue;
-    const name = messages.toString('latin1', start + 1, end);
-    if (!COMMON_MEMBERS.has(name) && !fields.includes(name)) return true;
+    if (messages[next] === COLON) {
+      const name = messages.toString('latin1', at + 1, end);
+      if (depth === MESSAGE_DEPTH ? !MESSAGE_MEMBERS.has(name) && !fields.includes(name) : !COMMON_MEMBERS.has(name)) return true;
+    }
+    at = next - 1;
   }
   return false;
 }
