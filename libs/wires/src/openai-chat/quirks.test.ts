@@ -44,6 +44,21 @@ describe('quirks of hosts', () => {
       { messages: [{ role: 'assistant', content: null, tool_calls: [CALLED] }] },
     ],
     [
+      'the older form of a call and its result',
+      { messageFields: ['role', 'content', 'tool_calls', 'tool_call_id'], namesResults: true, leavesOutMute: true },
+      { messages: [{ role: 'user', content: 'x' }, { role: 'assistant', content: null, function_call: { name: 'f', arguments: '{"a":1}' } }, { role: 'function', name: 'f', content: '4' }, { role: 'function', name: 'f' }] },
+      {
+        messages: [
+          { role: 'user', content: 'x' },
+          { role: 'assistant', content: null, tool_calls: [{ id: 'call_fn_1', type: 'function', function: { name: 'f', arguments: '{"a":1}' } }] },
+          { role: 'tool', content: '4', tool_call_id: 'call_fn_1', name: 'f' },
+          { role: 'tool', content: '', tool_call_id: 'call_fn_1', name: 'f' },
+        ],
+      },
+    ],
+    ['a result in the older form of a tool call', { messageFields: ['role', 'content', 'tool_calls', 'tool_call_id'] }, { messages: [{ role: 'assistant', content: null, tool_calls: [CALLED] }, { role: 'function', name: 'a', content: '4' }] }, { messages: [{ role: 'assistant', content: null, tool_calls: [CALLED] }, { role: 'tool', content: '4', tool_call_id: 'c1' }] }],
+    ['the older form, where hosts take any field', {}, { messages: [{ role: 'assistant', content: null, function_call: CALLED.function }, { role: 'function', name: 'a', content: '4' }] }, { messages: [{ role: 'assistant', content: null, function_call: CALLED.function }, { role: 'function', name: 'a', content: '4' }] }],
+    [
       'an answer of ours that comes back',
       { messageFields: ['role', 'content', 'tool_calls'] },
       { messages: [{ role: 'assistant', content: null, refusal: null, reasoning_content: 'r', tool_calls: [call('call_1')] }] },

@@ -6,6 +6,7 @@ import { endOfString, LongStrings } from '../long-strings.js';
 import { namedContent } from '../speakers.js';
 import { takeTurns } from './alternating.js';
 import { BREAKPOINT_FIELD, CACHE_FIELD, CACHE_KEY_FIELD, cacheKeySent, lastMarked, lastMarkedParts, marksLeft, mayHoldMarks, withBreakpoint, withCacheMark, withMarkBeside, withMarkInContent, withoutCacheMark } from './cache-marks.js';
+import { withToolCalls } from './older-calls.js';
 import { thoughtOf, type ThoughtName } from './thoughts.js';
 
 export interface ChatRequestField {
@@ -338,7 +339,8 @@ function adaptMessages(value: Uint8Array, quirks: ChatQuirks, isMarkedAtEnd: boo
   const strings = new LongStrings(value);
   const messages = isMarkedAtEnd ? markedAtEnd(strings.parse()) : strings.parse();
   if (!Array.isArray(messages)) return value;
-  const turns = quirks.alternates ? takeTurns(messages as readonly unknown[]) : (messages as readonly unknown[]);
+  const told = messages as readonly unknown[];
+  const turns = quirks.alternates ? takeTurns(told) : quirks.messageFields === undefined ? told : withToolCalls(told);
   const said = quirks.leavesOutMute ? withoutMute(turns) : turns;
   const adapted = lastMarkedParts(said.map((message) => adaptMessage(message, quirks)), quirks);
   const answered = quirks.answersResults ? answerResults(adapted) : adapted;
