@@ -42,6 +42,16 @@ describe('JSON that a host writes bare behind its events', () => {
   });
 });
 
+test('of what stands around bare JSON nothing is kept for the end of the stream', () => {
+  const events: string[] = [];
+  const parser = createSseParser((bytes, from, to) => events.push(bytes.toString('utf8', from, to)));
+  const read = Buffer.from(`data: {"a":1}\n\n{"error":1}${'\n'.repeat(1_000)}`);
+  parser.push(read);
+  read.fill(' ');
+  parser.close();
+  expect(events).toEqual(['{"a":1}', '{"error":1}']);
+});
+
 test('an event whose lines CR alone ends is given when it has come, not at the end of the stream', () => {
   const events: string[] = [];
   const parser = createSseParser((bytes, from, to) => events.push(bytes.toString('utf8', from, to)));

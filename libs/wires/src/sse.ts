@@ -64,7 +64,8 @@ export function createSseParser(onData: OnData): SseParser {
   const keepBare = (bytes: Buffer): void => {
     bare ??= [];
     bareBytes += bytes.length;
-    if (bareBytes <= BARE_BYTES_MAX) bare.push(bytes, NEW_LINE);
+    // A copy: blank lines around it may be megabytes.
+    if (bareBytes <= BARE_BYTES_MAX) bare.push(Buffer.from(bytes), NEW_LINE);
   };
 
   const giveBare = (): void => {
