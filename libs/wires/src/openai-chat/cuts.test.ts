@@ -106,7 +106,7 @@ describe('a finish', () => {
     const call = (text: string): Buffer => chunk({ tool_calls: [{ index: 0, id: 'a', type: 'function', function: { name: 'f', arguments: text } }] });
     const usage = frame({ choices: [], usage: { prompt_tokens: 9, completion_tokens: 0 } });
 
-    test.each([['a role', [chunk({ role: 'assistant', content: '' })]], ['a role and usage', [chunk({ role: 'assistant', content: '' }), usage]], ['nothing in a choice', [chunk({})]]])('behind nothing said is no answer: %s', (_what, parts) => {
+    test.each([['a role', [chunk({ role: 'assistant', content: '' })]], ['a role and usage', [chunk({ role: 'assistant', content: '' }), usage]], ['nothing in a choice', [chunk({})]], ['a role and empty lists', [chunk({ role: 'assistant', content: '', refusal: null, annotations: [], images: [] })]]])('behind nothing said is no answer: %s', (_what, parts) => {
       const whole = replay(create, [...parts, DONE]);
       expect(whole.events.at(-1)).toMatchObject({ type: 'failed', failure: { class: 'EMPTY', retryable: true } });
       expect(brokenInvariants(whole)).toEqual([]);

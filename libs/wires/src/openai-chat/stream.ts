@@ -345,7 +345,7 @@ class ChatTransducer implements StreamTransducer {
     const thoughts = thoughtBytes(told);
     const bytes = textBytes(told) + thoughts + toldCallBytes(toolCalls);
     const isSaying = bytes > 0 || toolCalls.length > 0;
-    const hasContent = isSaying || Object.keys(told).some((name) => name !== 'content' && told[name] !== '');
+    const hasContent = isSaying || Object.entries(told).some(([name, value]) => name !== 'content' && value !== '' && !(Array.isArray(value) && value.length === 0));
     this.told.outputBytes += bytes;
     this.told.thoughtBytes += thoughts;
     if (isSaying && choice.isFinished) this.reopen(choice);
