@@ -28,7 +28,7 @@ const REASONS: Readonly<Record<string, FinishReason>> = {
 
 /** Whether an error is the model's: it wrote a call that is none, called what it may not, or drew nothing. Of one that Google says not to know anything of itself it is not known. */
 export function isModelsFault(reason: unknown): boolean {
-  return reason !== 'OTHER' && mapFinishReason(reason) === 'error';
+  return mapFinishReason(reason) === 'error' && String(reason).toUpperCase() !== 'OTHER';
 }
 
 /** undefined while the candidate goes on. Reasons that are not known are errors: Google has one word for an answer that is whole, and each that it has added since says why one is not. */

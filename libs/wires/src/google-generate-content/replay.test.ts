@@ -103,7 +103,7 @@ describe('stream', () => {
   });
 
   test.each([
-    ['MALFORMED_FUNCTION_CALL', true], ['UNEXPECTED_TOOL_CALL', true], ['TOO_MANY_TOOL_CALLS', true], ['MALFORMED_RESPONSE', true], ['NO_IMAGE', true], ['OTHER', undefined], ['A_REASON_OF_TOMORROW', true],
+    ['MALFORMED_FUNCTION_CALL', true], ['UNEXPECTED_TOOL_CALL', true], ['TOO_MANY_TOOL_CALLS', true], ['MALFORMED_RESPONSE', true], ['NO_IMAGE', true], ['OTHER', undefined], ['other', undefined], ['A_REASON_OF_TOMORROW', true],
   ])('%s: whether the endpoint works is known', (finishReason, isEndpointWell) => {
     const candidate = { candidates: [{ content: { parts: [] }, finishReason }] };
     expect(run(candidate).events).toEqual([{ type: 'failed', failure: expect.objectContaining({ class: 'PROVIDER_ERROR', retryable: true }) }]);
