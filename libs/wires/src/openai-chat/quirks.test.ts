@@ -31,6 +31,7 @@ describe('quirks of hosts', () => {
     ['a name in a message', { messageFields: ['role', 'content'] }, { messages: [{ role: 'user', name: 'n', content: 'x' }] }, { messages: [{ role: 'user', content: 'n: x' }] }],
     ['what a client keeps of its own beside the first message', { messageFields: ['role', 'content'] }, { messages: [{ id: 'm1', role: 'user', content: [{ type: 'text', text: 'x' }], createdAt: '2026-11-01' }] }, { messages: [{ role: 'user', content: [{ type: 'text', text: 'x' }] }] }],
     ['a member of the first message that parts have as well', { messageFields: ['role', 'content'] }, { messages: [{ type: 'message', role: 'user', content: 'x', data: {} }] }, { messages: [{ role: 'user', content: 'x' }] }],
+    ['a member of a part that what it holds has as well', { messageFields: ['role', 'content'] }, { messages: [{ role: 'user', content: [{ type: 'text', text: 'x', data: '1' }, { type: 'image_url', image_url: { url: 'https://x', type: 'png' } }] }] }, { messages: [{ role: 'user', content: [{ type: 'text', text: 'x' }, { type: 'image_url', image_url: { url: 'https://x' } }] }] }],
     [
       'what a client keeps of its own in the parts of a content',
       { messageFields: ['role', 'content'] },

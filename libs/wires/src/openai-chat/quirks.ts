@@ -286,10 +286,8 @@ function answerResults(messages: readonly unknown[]): readonly unknown[] {
   return messages.flatMap((message, at) => (roleOf(message) === 'user' && roleOf(messages[at - 1]) === 'tool' ? [ACKNOWLEDGED, message] : [message]));
 }
 
-/** Members of a message, and of the parts of its content, that every host takes. */
-const MESSAGE_MEMBERS: ReadonlySet<string> = new Set(['role', 'content']);
-const COMMON_MEMBERS: ReadonlySet<string> = new Set(['type', 'text', 'image_url', 'url', 'detail', 'input_audio', 'data', 'format', 'file', 'file_data', 'filename']);
-/** Brackets around the members of a message: the list's and its own. */
+/** Members that every host takes, by the brackets around them: of a message, of a part of its content, and of what a part holds. */
+const COMMON_MEMBERS: ReadonlyMap<number, readonly string[]> = new Map([[2, ['role', 'content']], [4, ['type', 'text', 'image_url', 'input_audio', 'file']], [5, ['url', 'detail', 'data', 'format', 'file_data', 'filename']]]);
 const MESSAGE_DEPTH = 2;
 const QUOTE = 0x22;
 const COLON = 0x3a;
@@ -313,7 +311,7 @@ function holdsOthers(messages: Buffer, fields: readonly string[]): boolean {
     while ((messages[next] ?? QUOTE) <= SPACE) next += 1;
     if (messages[next] === COLON) {
       const name = messages.toString('latin1', at + 1, end);
-      if (depth === MESSAGE_DEPTH ? !MESSAGE_MEMBERS.has(name) && !fields.includes(name) : !COMMON_MEMBERS.has(name)) return true;
+      if (COMMON_MEMBERS.get(depth)?.includes(name) !== true && !(depth === MESSAGE_DEPTH && fields.includes(name))) return true;
     }
     at = next - 1;
   }
