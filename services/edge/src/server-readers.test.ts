@@ -108,6 +108,20 @@ test('only few answers are made for a client that sends requests without reading
   socket.destroy();
 });
 
+test('of answers that still wait on a connection when it closes nothing is kept', async () => {
+  door.neighbours.scripts.set('a', () => undefined);
+  const before = door.neighbours.clock.pendingTimers();
+  const serving = once(door.server, 'connection');
+  const socket = door.raw(chatText(door.key, JSON.stringify(hello)).repeat(40));
+  const [served] = (await serving) as [Socket];
+  // Those beyond are refused, and their refusals wait.
+  await until(() => door.neighbours.calls.length === 33);
+  socket.destroy();
+  await until(() => served.closed && door.metrics.inFlight() === 0);
+  await door.neighbours.clock.advanceAsync(60_000);
+  expect(door.neighbours.clock.pendingTimers()).toBe(before);
+});
+
 test('a client whose answer makes no progress is cut off after a minute', async () => {
   let open = (): void => undefined;
   door.accounts.gate = new Promise((resolve) => {

@@ -29,6 +29,8 @@ export function watchReader(response: ServerResponse, { clock, onUnread }: Reade
   response.setTimeout(STALLED_READER_MS, () => giveUp('stalled'));
   let pace: ReaderPace | undefined;
   const look = (): void => {
+    // Node 20 closes no answer that still waits for those before it when their connection closes.
+    if (response.req.socket.destroyed) return;
     const { writableLength } = response;
     if (writableLength > 0) {
       const nowMs = clock.monotonicMs();
