@@ -259,10 +259,10 @@ describe('a client that hardly reads', () => {
   });
 
   test('wins no time by making room for a little more now and then, but all of it by reading at an ordinary pace', async () => {
-    const cycle = ({ answer, call, neighbours }: ReturnType<typeof start>, bytes: number): void => {
+    const cycle = ({ answer, call, neighbours }: ReturnType<typeof start>, bytes: number, ms = 40_000): void => {
       answer.isStalled = true;
       call.listener.onEvent(events.text('a'));
-      neighbours.clock.advance(40_000);
+      neighbours.clock.advance(ms);
       answer.takenBytes = (answer.takenBytes ?? 0) + bytes;
       answer.drain();
     };
@@ -275,6 +275,14 @@ describe('a client that hardly reads', () => {
     cycle(tiny, 512);
     expect(await tiny.result).toEqual({ kind: 'gone', wasSent: true, isOwed: true });
     expect(tiny.call.isCancelled).toBe(true);
+    // Nor by making it each time before it is looked at.
+    const early = start();
+    for (let i = 0; i < 44; i += 1) cycle(early, 512, 14_000);
+    expect(early.call.isCancelled).toBe(false);
+    cycle(early, 512, 14_000);
+    expect(await early.result).toEqual({ kind: 'gone', wasSent: true, isOwed: true });
+    early.answer.drain();
+    expect([early.answer.said.filter((said) => said.startsWith('abandon')), early.neighbours.clock.pendingTimers()]).toEqual([['abandon slow'], 0]);
   });
 });
 

@@ -106,7 +106,7 @@ class Attempt implements AttemptListener, ClientListener {
   private readonly beginByMs: number;
   private heartbeat: Timer | undefined;
   private stalled: Timer | undefined;
-  private taken: () => number | undefined = () => undefined;
+  private taken: (() => number | undefined) | undefined;
 
   constructor(
     private readonly options: AttemptOptions,
@@ -213,7 +213,7 @@ class Attempt implements AttemptListener, ClientListener {
 
   private lookAtReader(): Unread | undefined {
     const { activity, clock } = this.options;
-    return activity.pace?.look(this.taken(), clock.monotonicMs());
+    return activity.pace?.look(this.taken?.(), clock.monotonicMs());
   }
 
   private giveUpReader(unread: Unread): void {
@@ -224,10 +224,12 @@ class Attempt implements AttemptListener, ClientListener {
   }
 
   onDrain(): void {
-    if (this.stalled !== undefined) this.lookAtReader();
+    if (this.isOver) return;
+    const unread = this.stalled === undefined ? undefined : this.lookAtReader();
     this.stalled?.cancel();
     this.stalled = undefined;
-    if (!this.isOver) this.call?.resume();
+    if (unread === undefined) this.call?.resume();
+    else this.giveUpReader(unread);
   }
 
   private journaled(): void {
