@@ -438,4 +438,13 @@ describe('a file that is wrong', () => {
     const text = JSON.stringify({ ...shipped, note: 'ours', models: shipped.models.slice(0, 1).map((model) => ({ ...model, contact: 'ours' })) });
     expect((await problemsOf(text)).filter((line) => line.startsWith('models.json'))).toEqual([]);
   });
+
+  test('nor is another percentile or year taken for a misspelt one, nor a field that was put aside', async () => {
+    const shipped = JSON.parse(await readFile(join(SHIPPED, 'models.json'), 'utf8')) as { models: ShippedModel[] };
+    const measured = { ttft_ms_p95: 900, throughput_tps_p90: 80 };
+    const models = shipped.models.slice(0, 1).map(({ endpoints, capabilities: { vision, ...capabilities }, ...model }) => ({
+      ...model, capabilities: { ...capabilities, _vision: vision }, priors: { quality: { academic_2026: {} } }, endpoints: endpoints.map((endpoint) => ({ ...endpoint, priors: measured })),
+    }));
+    expect((await problemsOf(JSON.stringify({ ...shipped, models }))).filter((line) => line.startsWith('models.json'))).toEqual([]);
+  });
 });

@@ -8,6 +8,15 @@ import { z } from 'zod';
 
 /** Shorter names are near to too many others. */
 const NAME_MIN = 5;
+/** Names that begin otherwise put a field aside, such as `_vision`. */
+const LETTER_FIRST = /^[a-z]/;
+
+const withoutDigits = (name: string): string => name.replaceAll(/\d/g, '');
+
+/** Names that differ by their digits are of two things that differ by a number, such as `ttft_ms_p95` and `ttft_ms_p75`. */
+function isMisspelt(name: string, known: string): boolean {
+  return name === known || (LETTER_FIRST.test(name) && isSlip(name, known) && withoutDigits(name) !== withoutDigits(known));
+}
 
 export interface MisspeltField {
   readonly path: readonly PropertyKey[];
@@ -23,7 +32,7 @@ export function misspeltFields(schema: unknown, json: unknown, path: readonly Pr
   const absent = Object.keys(shape).filter((known) => known.length >= NAME_MIN && !Object.hasOwn(json, known));
   return Object.entries(json).flatMap(([name, value]): MisspeltField[] => {
     if (Object.hasOwn(shape, name)) return misspeltFields(shape[name], value, [...path, name]);
-    const meant = absent.find((known) => isSlip(name.toLowerCase(), known));
+    const meant = absent.find((known) => isMisspelt(name.toLowerCase(), known));
     return meant === undefined ? [] : [{ path: [...path, name], meant }];
   });
 }
