@@ -121,8 +121,43 @@ function isIsatap(address: AddressBytes): boolean {
   return address.length === 16 && ((address[8] ?? 0) & 0xfd) === 0 && address[9] === 0 && address[10] === 0x5e && address[11] === 0xfe;
 }
 
-/** The special range that contains the address; undefined for an ordinary public address. */
+/** Where the bytes of an IPv4 address stand in an IPv6 address of a network. */
+interface Embedding {
+  readonly network: Network;
+  readonly places: readonly (readonly number[])[];
+  /** With all bits inverted. */
+  readonly isInverted?: boolean;
+}
+
+const LAST = [12, 13, 14, 15] as const;
+
+function embedding(text: string, places: readonly (readonly number[])[], isInverted = false): Embedding {
+  const network = parseNetwork(text);
+  if (network === undefined) throw new Error(`not a network: ${text}`);
+  return { network, places, isInverted };
+}
+
+const EMBEDDINGS: readonly Embedding[] = [
+  // Teredo; 6to4; NAT64 of one's own network with prefixes of 48, 56, 64 and 96 bits (RFC 6052, section 2.2); all others, ISATAP too.
+  embedding('2001::/32', [LAST], true),
+  embedding('2002::/16', [[2, 3, 4, 5]]),
+  embedding('64:ff9b:1::/48', [[6, 7, 9, 10], [7, 9, 10, 11], [9, 10, 11, 12], LAST]),
+  embedding('::/0', [LAST]),
+];
+
+/** True if an IPv6 address that embeds an IPv4 address leads to a metadata service. */
+function embedsMetadata(address: AddressBytes): boolean {
+  const found = EMBEDDINGS.find(({ network }) => isInNetwork(address, network));
+  return found?.places.some((places) => rangeAsWritten(Uint8Array.from(places, (place) => (address[place] ?? 0) ^ (found.isInverted === true ? 0xff : 0))) === 'metadata') === true;
+}
+
+/** The special range that contains the address; undefined for an ordinary public address. A metadata service is one in every form of its address. */
 export function specialRangeOf(address: AddressBytes): SpecialRange | undefined {
+  const range = rangeAsWritten(address);
+  return range === 'embedded-ipv4' && embedsMetadata(address) ? 'metadata' : range;
+}
+
+function rangeAsWritten(address: AddressBytes): SpecialRange | undefined {
   for (const [network, range] of SPECIAL_NETWORKS) if (isInNetwork(address, network)) return range;
   if (address.length === 4) return undefined;
   if (!isInNetwork(address, GLOBAL_UNICAST)) return 'reserved';

@@ -240,9 +240,9 @@ describe('dialing', () => {
     expect(await dialing).toBe('look-up-failed');
   });
 
-  test('a named host on the metadata address stays closed', async () => {
+  test.each(['169.254.169.254', '::ffff:169.254.169.254', '64:ff9b::a9fe:a9fe'])('a named host on the metadata address stays closed: %s', async (address) => {
     expect(
-      await refusalOf(dial({ resolve: () => Promise.resolve(['169.254.169.254']), allow: createAllowList(['metadata.internal']) }, 'metadata.internal', 80)),
+      await refusalOf(dial({ resolve: () => Promise.resolve([address]), allow: createAllowList(['metadata.internal']) }, 'metadata.internal', 80)),
     ).toBe('address');
   });
 
