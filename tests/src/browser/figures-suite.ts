@@ -16,6 +16,31 @@ export function describeFigures(site: () => Site): void {
       await page.getByText('on 1 request', { exact: true }).waitFor();
     }, SLOW_MS);
 
+    test('the overview asks at first for no more than any account may at once, and for lists to choose from when they are opened', async () => {
+      const asked: string[] = [];
+      const { context, page } = await site().open('', { key: site().reader.key }, (own) => {
+        own.on('request', (request) => {
+          const { pathname, search } = new URL(request.url());
+          if (/^\/(api|v1)\//.test(pathname)) asked.push(pathname + search);
+        });
+        return Promise.resolve();
+      });
+      await page.getByText(`on ${REQUESTS} requests`).waitFor();
+      await page.getByRole('cell', { name: 'simulator', exact: true }).waitFor();
+      const first = asked.findIndex((path) => /group_by=(model|provider|key)/.test(path));
+      expect(asked.slice(0, first).length).toBeLessThanOrEqual(5);
+      expect(asked.slice(0, first)).toEqual(expect.arrayContaining([expect.stringContaining('group_by=day'), expect.stringContaining('/api/requests?')]));
+      const isList = (path: string): boolean => /^\/api\/usage\?group_by=(model|provider)&limit/.test(path);
+      expect(asked.filter(isList)).toEqual([]);
+      await page.getByRole('combobox', { name: 'Provider' }).click();
+      await page.getByRole('option', { name: 'simulator' }).click();
+      expect(asked.filter(isList)).toEqual(['/api/usage?group_by=provider&limit=100']);
+      await page.reload();
+      await page.getByText(`on ${REQUESTS} requests`).waitFor();
+      expect(await page.getByRole('combobox', { name: 'Provider' }).inputValue()).toBe('simulator');
+      await context.close();
+    }, SLOW_MS);
+
     test('figures of one question are never shown under the name of another', async () => {
       const { reader, visit } = site();
       const page = await visit('', { key: reader.key });

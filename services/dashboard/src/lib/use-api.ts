@@ -70,11 +70,11 @@ function useMayReadKeys(): boolean | undefined {
   return session === null || session === undefined ? undefined : mayRead(session, 'keys');
 }
 
-const useKeyPages = (): Page<KeyRecord> | undefined => useWhole<KeyRecord>('/api/auth?limit=100', { isEnabled: useMayReadKeys() === true }).data;
+const useKeyPages = (isEnabled = true): Page<KeyRecord> | undefined => useWhole<KeyRecord>('/api/auth?limit=100', { isEnabled: useMayReadKeys() === true && isEnabled }).data;
 
 /** The account's keys by page after page, none where this key may not read them. */
-export function useKeyNames(): readonly KeyRecord[] {
-  return useKeyPages()?.data ?? [];
+export function useKeyNames({ isEnabled = true }: Pick<ApiOptions, 'isEnabled'> = {}): readonly KeyRecord[] {
+  return useKeyPages(isEnabled)?.data ?? [];
 }
 
 /** Ids of keys that were used; asked only where `useKeyNames` does not have all keys. */
@@ -282,4 +282,16 @@ export function useChange<Answer>(stale: readonly string[]): Changing<Answer> {
 export function useNames(group: 'model' | 'provider' | 'key', options: ApiOptions = {}): readonly string[] {
   const usage = useWhole<UsageRow>(`/api/usage?group_by=${group}&limit=100`, options);
   return (usage.data?.data ?? []).map((row) => row[group] ?? '').filter((name) => name !== '');
+}
+
+export interface NameChoice {
+  readonly data: string[];
+  readonly onDropdownOpen: () => void;
+}
+
+/** The same for a list that is asked for when it is first opened; until then it holds what is chosen. */
+export function useNameChoice(group: 'model' | 'provider', chosen: string): NameChoice {
+  const [isOpened, setIsOpened] = useState(false);
+  const names = useNames(group, { isEnabled: isOpened });
+  return { data: chosen === '' || names.includes(chosen) ? [...names] : [chosen, ...names], onDropdownOpen: () => setIsOpened(true) };
 }

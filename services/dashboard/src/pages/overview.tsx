@@ -4,7 +4,7 @@ import { useMemo, type ReactElement } from 'react';
 import { formatCount, formatCounted, formatMs, formatShort, utcDay, utcDays } from '../lib/format.js';
 import { formatUsd, spentUsd, sumUsd } from '../lib/money.js';
 import { useKept } from '../lib/route.js';
-import { useApi, useKeyNames, useNames, useWhole } from '../lib/use-api.js';
+import { useApi, useKeyNames, useNameChoice, useWhole } from '../lib/use-api.js';
 import { queryText } from '../lib/api.js';
 import type { Limits, Page, RequestRow, UsageRow } from '../lib/types.js';
 import { Chart } from '../parts/chart.tsx';
@@ -54,9 +54,18 @@ function Figure({ label, value, hint }: { readonly label: string; readonly value
   );
 }
 
-function Breakdown({ title, group, from, filter }: { readonly title: string; readonly group: 'model' | 'provider' | 'key'; readonly from: string; readonly filter: Filter }): ReactElement {
-  const usage = useWhole<UsageRow>(`/api/usage${queryText({ group_by: group, from, ...filter, limit: 100 })}`, { everyMs: EVERY_MS });
-  const keys = useKeyNames();
+interface BreakdownProps {
+  readonly title: string;
+  readonly group: 'model' | 'provider' | 'key';
+  readonly from: string;
+  readonly filter: Filter;
+  /** False while more important figures are asked for: an account may begin few calls at once. */
+  readonly isNext: boolean;
+}
+
+function Breakdown({ title, group, from, filter, isNext }: BreakdownProps): ReactElement {
+  const usage = useWhole<UsageRow>(`/api/usage${queryText({ group_by: group, from, ...filter, limit: 100 })}`, { everyMs: EVERY_MS, isEnabled: isNext });
+  const keys = useKeyNames({ isEnabled: isNext && group === 'key' });
   const count = usage.data?.data.length ?? 0;
   return (
     <Panel title={title} flush side={count > SHOWN_MAX ? <Text size="xs" c="dimmed">{`the dearest ${SHOWN_MAX} of ${usage.data?.has_more === true ? 'more than ' : ''}${formatCount(count)}`}</Text> : undefined}>
@@ -147,11 +156,12 @@ function LimitBars(): ReactElement {
 export function Overview(): ReactElement {
   const [range, setRange] = useKept<Range>('range', '7');
   const [filter, setFilter] = useKept<Filter>('filter', ANY);
-  const models = useNames('model');
-  const providers = useNames('provider');
+  const models = useNameChoice('model', filter.model);
+  const providers = useNameChoice('provider', filter.provider);
   const nowMs = Date.now();
   const from = utcDay(nowMs - (Number(range) - 1) * DAY_MS);
   const days = useApi<Page<UsageRow>>(`/api/usage${queryText({ group_by: 'day', from, ...filter, limit: 100 })}`, { everyMs: EVERY_MS });
+  const isNext = days.isFetched;
   const latest = useApi<Page<RequestRow>>(`/api/requests${queryText({ from, ...filter, status: 'completed', limit: 100 })}`, { everyMs: EVERY_MS });
 
   const byDay = useMemo(() => {
@@ -188,8 +198,8 @@ export function Overview(): ReactElement {
     <>
       <PageHead title="Overview" hint="Spending, savings, tokens and latency. Days are UTC.">
         <Group gap="xs" className="filters">
-          <Select aria-label="Model" placeholder="Any model" data={[...models]} value={filter.model || null} onChange={(value) => setFilter({ ...filter, model: value ?? '' })} clearable searchable />
-          <Select aria-label="Provider" placeholder="Any provider" data={[...providers]} value={filter.provider || null} onChange={(value) => setFilter({ ...filter, provider: value ?? '' })} clearable />
+          <Select aria-label="Model" placeholder="Any model" {...models} value={filter.model || null} onChange={(value) => setFilter({ ...filter, model: value ?? '' })} clearable searchable />
+          <Select aria-label="Provider" placeholder="Any provider" {...providers} value={filter.provider || null} onChange={(value) => setFilter({ ...filter, provider: value ?? '' })} clearable />
           <SegmentedControl value={range} onChange={(value) => setRange(value as Range)} data={Object.entries(RANGES).map(([value, label]) => ({ value, label }))} aria-label="Time range" />
         </Group>
       </PageHead>
@@ -274,9 +284,9 @@ export function Overview(): ReactElement {
             </Loaded>
           </Panel>
           <LimitBars />
-          <Breakdown title="By model" group="model" from={from} filter={filter} />
-          <Breakdown title="By provider" group="provider" from={from} filter={filter} />
-          <Breakdown title="By key" group="key" from={from} filter={filter} />
+          <Breakdown title="By model" group="model" from={from} filter={filter} isNext={isNext} />
+          <Breakdown title="By provider" group="provider" from={from} filter={filter} isNext={isNext} />
+          <Breakdown title="By key" group="key" from={from} filter={filter} isNext={isNext} />
         </SimpleGrid>
       </Stack>
     </>

@@ -6,7 +6,7 @@ import { isFoundBy, keyChoices } from '../lib/key-choices.js';
 import { formatCount, formatInstant, formatMs, startOfDay } from '../lib/format.js';
 import { formatUsd } from '../lib/money.js';
 import { hrefOf, navigate, useKept } from '../lib/route.js';
-import { useApi, useKeyNames, useNames, useUsedKeys } from '../lib/use-api.js';
+import { useApi, useKeyNames, useNameChoice, useUsedKeys } from '../lib/use-api.js';
 import type { Page, RequestRow } from '../lib/types.js';
 import { follow, Link } from '../parts/link.tsx';
 import { Empty, Loaded, PageHead, Panel } from '../parts/panel.tsx';
@@ -32,8 +32,8 @@ export function Requests(): ReactElement {
   const [filter, setFilter] = useKept<Filter>('filter', NONE);
   const [search, setSearch] = useState('');
   const [after, setAfter] = useKept('after', FIRST);
-  const models = useNames('model');
-  const providers = useNames('provider');
+  const models = useNameChoice('model', filter.model);
+  const providers = useNameChoice('provider', filter.provider);
   const keyNames = useKeyNames();
   const usedKeys = useUsedKeys();
   const [typedKey, setTypedKey] = useState('');
@@ -65,8 +65,8 @@ export function Requests(): ReactElement {
         </form>
       </PageHead>
       <SimpleGrid cols={{ base: 2, sm: 3, md: 6 }} spacing="xs" mb="md">
-        <Select aria-label="Model" placeholder="Any model" data={[...models]} value={filter.model || null} onChange={(value) => set({ model: value ?? '' })} clearable searchable limit={CHOICES_MAX} />
-        <Select aria-label="Provider" placeholder="Any provider" data={[...providers]} value={filter.provider || null} onChange={(value) => set({ provider: value ?? '' })} clearable />
+        <Select aria-label="Model" placeholder="Any model" {...models} value={filter.model || null} onChange={(value) => set({ model: value ?? '' })} clearable searchable limit={CHOICES_MAX} />
+        <Select aria-label="Provider" placeholder="Any provider" {...providers} value={filter.provider || null} onChange={(value) => set({ provider: value ?? '' })} clearable />
         <Select
           aria-label="Key"
           placeholder="Any key"
