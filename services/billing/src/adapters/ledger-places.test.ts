@@ -5,7 +5,7 @@ import { openDatabase, type Database } from '@signalbox/sql/database';
 import { migrate } from '@signalbox/sql/migrate';
 import { stopTestStores, testPostgresUrl } from '@signalbox/testkit/stores';
 import { CompiledQuery, sql } from 'kysely';
-import { CHAIN, FIRST, placesFrom, WITHIN } from './ledger-places.js';
+import { CHAIN, FIRST, LAST, placesFrom, WITHIN } from './ledger-places.js';
 import { migrations } from './migrations.js';
 import { createPostgresLedger } from './postgres-ledger.js';
 import { createRequestReads } from './postgres-requests.js';
@@ -103,8 +103,31 @@ test.each([
   expect(read()).toBeLessThan(400);
 });
 
+test('no row is left out that is booked while a span is looked through: a page ends before it', async () => {
+  const insert = async (seqs: string, atHours: number): Promise<void> =>
+    void (await sql.raw(`insert into ledger_entries (account_id, seq, kind, applies_to, at_ms, request_id, detail, amount_nano_usd, tokens, byok_tokens, attempt, source, provider, period, card_id, key_id, flags, hash)
+      select 'growing', i, 'attempt', '', ${hours(atHours)}, 'g' || i, '{}', 0, 0, 0, 1, '', 'p', '', '', '', '{}', 'h' from generate_series(${seqs}) i`).execute(database.db));
+  await insert('1, 30', 0);
+  await insert('31, 31', 100);
+  await insert('32, 32', 150);
+  let isBooked = false;
+  const executeQuery = async (query: CompiledQuery) => {
+    const answer = await database.db.executeQuery(query);
+    if (query.sql === WITHIN && !isBooked) {
+      isBooked = true;
+      // One that is late, of the day that was just read, and one of the day that is read next.
+      await insert('33, 33', 101);
+      await insert('34, 34', 151);
+    }
+    return answer;
+  };
+  const asked = { accountId: 'growing', fromMs: hours(90), toMs: 0n, most: 5 };
+  expect(await placesFrom({ executeQuery } as unknown as Database<unknown>['db'], { ...asked, after: 0n })).toEqual([31n, 32n]);
+  expect(await placesFrom(database.db, { ...asked, after: 33n })).toEqual([33n, 34n]);
+});
+
 test('each statement is served by an index that begins with what it asks for', async () => {
-  for (const [text, values] of [[CHAIN, ['big', '40000', 10]], [FIRST, ['big', String(hours(100))]], [WITHIN, ['big', String(hours(100)), String(hours(101)), '59000', 10]]] as const) {
+  for (const [text, values] of [[CHAIN, ['big', '40000', 10]], [FIRST, ['big', String(hours(100))]], [LAST, ['big']], [WITHIN, ['big', String(hours(100)), String(hours(101)), '59000', 10, '60000']]] as const) {
     const { rows } = await database.db.executeQuery<{ 'QUERY PLAN': string }>(CompiledQuery.raw(`explain ${text}`, [...values]));
     expect(rows.map((row) => row['QUERY PLAN']).join('\n')).not.toMatch(/Seq Scan/);
   }

@@ -16,8 +16,10 @@ export const CHAIN = 'select seq, at_ms from ledger_entries where account_id = $
 const PARTS = [`(kind = 'charge' or charge_hash is not null)`, `kind <> 'charge' and charge_hash is null`];
 /** Time of the first row at $2 or later. */
 export const FIRST = `select least(${PARTS.map((part) => `(select at_ms from ledger_entries where account_id = $1 and ${part} and at_ms >= $2::bigint order by at_ms limit 1)`).join(', ')}) as at_ms`;
-/** The first $5 places from $4 on within the span from $2 to $3. The sum keeps Postgres from reading the chain instead of the span. */
-export const WITHIN = `select seq from (${PARTS.map((part) => `(select seq from ledger_entries where account_id = $1 and ${part} and at_ms >= $2::bigint and at_ms < $3::bigint and seq + 0 >= $4::bigint offset 0)`).join(' union all ')}) s order by seq limit $5`;
+/** Place of the newest row. */
+export const LAST = 'select seq from ledger_entries where account_id = $1 order by seq desc limit 1';
+/** The first $5 places from $4 to $6 within the span from $2 to $3. The sums keep Postgres from reading the chain instead of the span. */
+export const WITHIN = `select seq from (${PARTS.map((part) => `(select seq from ledger_entries where account_id = $1 and ${part} and at_ms >= $2::bigint and at_ms < $3::bigint and seq + 0 >= $4::bigint and seq + 0 <= $6::bigint offset 0)`).join(' union all ')}) s order by seq limit $5`;
 
 export interface Places {
   readonly accountId: string;
@@ -42,12 +44,14 @@ export async function placesFrom(db: Database<unknown>['db'], { accountId, fromM
   const chain = await ask<{ seq: bigint; at_ms: bigint }>(CHAIN, after, lookedAt);
   const near = chain.filter(({ at_ms }) => at_ms >= fromMs && at_ms < endMs).map(({ seq }) => seq);
   if (near.length >= most || chain.length < lookedAt) return near.slice(0, most);
+  // Rows that are booked while the span is looked through are of later pages: a late one may be of a day that was read already, before one that is still read.
+  const last = (await ask<{ seq: bigint }>(LAST))[0]?.seq ?? 0n;
   let found: bigint[] = [];
   for (let sliceMs = fromMs; ; ) {
     const firstMs = (await ask<{ at_ms: bigint | null }>(FIRST, sliceMs))[0]?.at_ms ?? endMs;
     if (firstMs >= endMs) return found;
     sliceMs = firstMs + SLICE_MS < endMs ? firstMs + SLICE_MS : endMs;
-    const within = await ask<{ seq: bigint }>(WITHIN, firstMs, sliceMs, after, most);
+    const within = await ask<{ seq: bigint }>(WITHIN, firstMs, sliceMs, after, most, last);
     found = [...found, ...within.map(({ seq }) => seq)].sort((a, b) => (a < b ? -1 : 1)).slice(0, most);
   }
 }
