@@ -162,3 +162,23 @@ test('sums of all accounts are read a week at a time, by the day, and no more we
   const { rows } = await sql<{ 'QUERY PLAN': string }>`explain select account_id, sum(requests) from usage_days where day >= '2026-03-01' and day <= '2026-03-07' group by 1`.execute(database.db);
   expect(rows.map((row) => row['QUERY PLAN']).join('\n')).toMatch(/usage_days_day/);
 });
+
+test('days of clocks that were wrong are added up too, and no statement is for a week without rows', async () => {
+  let statements = 0;
+  const odd = ['1970-01-01', '9999-12-31', '+010000-01'];
+  for (const day of odd) {
+    await sql`insert into usage_days (account_id, day, period, provider, key_id, model, requests, tokens, byok_tokens, prompt_tokens, completion_tokens, cost_nano_usd, charge_nano_usd, adjusted_nano_usd, savings_nano_usd)
+      values ('acct_odd', ${day}, 'p', 'p', 'key', 'm', 1, 1, 0, 1, 1, 1, 3, 0, 0)`.execute(database.db);
+  }
+  const counted = database.db.withPlugin({
+    transformQuery: ({ node }) => node,
+    transformResult: ({ result }) => {
+      statements += 1;
+      return Promise.resolve(result);
+    },
+  });
+  const { rows } = await createRequestReads({ db: counted }).usage({ accountId: '', fromDay: '', toDay: '', groupBy: 'account', model: '', provider: '', keyId: '', after: '', limit: 1_000, dearestFirst: true });
+  expect(rows.map(({ group, requests }) => [group, requests]).at(-1)).toEqual(['acct_odd', 3n]);
+  expect(rows).toHaveLength(101);
+  expect(statements).toBe(2 + 2 * Math.ceil((200 + odd.length) / 7));
+});

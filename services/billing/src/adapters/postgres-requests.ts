@@ -153,11 +153,13 @@ export function createRequestReads({ db }: Pick<Database<unknown>, 'db'>): Pick<
     const bounds = [...(fromDay === '' ? [] : [sql`day >= ${fromDay}`]), ...(toDay === '' ? [] : [sql`day <= ${toDay}`])];
     if (accountId !== '') return [[sql`account_id = ${accountId}`, ...bounds]];
     const within = allOf([sql`true`, ...bounds]);
-    const { rows } = await sql<{ first: string | null; last: string | null }>`select (select day from usage_days where ${within} order by day limit 1) as first, (select day from usage_days where ${within} order by day desc limit 1) as last`.execute(db);
-    const { first, last } = rows[0] ?? {};
-    if (!first || !last) return [];
+    // Only days that have rows, as they are ordered: a clock that was wrong may have put one into 1970, or behind the year 9999.
+    const { rows } = await sql<{ day: string }>`with recursive d as (
+        (select day from usage_days where ${within} order by day limit 1)
+        union all select (select day from usage_days where ${within} and day > d.day order by day limit 1) from d where d.day is not null)
+      select day from d where day is not null`.execute(db);
     const spans: (readonly RawBuilder<unknown>[])[] = [];
-    for (let at = Date.parse(first); at <= Date.parse(last); at += DAYS_AT_ONCE * DAY_MS) spans.push([sql`day >= ${dayOf(BigInt(at))}`, sql`day <= ${dayOf(BigInt(Math.min(at + (DAYS_AT_ONCE - 1) * DAY_MS, Date.parse(last))))}`]);
+    for (let at = 0; at < rows.length; at += DAYS_AT_ONCE) spans.push([sql`day >= ${rows[at]?.day}`, sql`day <= ${rows[Math.min(at + DAYS_AT_ONCE, rows.length) - 1]?.day}`]);
     return spans;
   }
 
@@ -172,10 +174,12 @@ export function createRequestReads({ db }: Pick<Database<unknown>, 'db'>): Pick<
       if (after !== '') conditions.push(isNewestFirst ? sql`${column} < ${after}` : sql`${column} > ${after}`);
       const spans = (await daySpans(accountId, fromDay, toDay)).map((span) => [...span, ...conditions]);
       const sums = new Map<string, GroupSums>();
+      // What a page by name shows is among the first names of each week: no more is read of 100,000 keys.
+      const most = dearestFirst ? sql`` : sql`order by ${isNewestFirst ? sql`1 desc` : sql`1`} limit ${limit + 1}`;
       for (const span of spans) {
         const { rows } = await sql<GroupSums>`select ${column} as name, sum(requests)::bigint as requests,
             sum(prompt_tokens)::bigint as prompt, sum(completion_tokens)::bigint as completion, sum(cost_nano_usd)::bigint as cost, sum(charge_nano_usd + adjusted_nano_usd)::bigint as charge, sum(savings_nano_usd)::bigint as savings
-          from usage_days where ${allOf(span)} group by 1`.execute(db);
+          from usage_days where ${allOf(span)} group by 1 ${most}`.execute(db);
         for (const row of rows) sums.set(row.name, added(sums.get(row.name), row));
       }
       // In the order of the database, by which the next page begins.
