@@ -216,7 +216,7 @@ test.each([false, true])('answers a cut, frozen or absent store with a fault, an
 
 test('a schema is made by a run of its own: the service’s role gets its rows, no table, and of what stays only more', async () => {
   const plan: SchemaPlan = { schema: 'room_job', migrations, appendOnly: ['money'] };
-  const ready = (wanted = plan): Promise<void> => readySchema(open().db, wanted, 'off');
+  const ready = (wanted = plan): Promise<void> => readySchema(open().db, new Secret(url), wanted, 'off');
   await expect(ready()).rejects.toThrow(new ConfigError('The schema room_job is older than this build, which needs 0001_money, 0002_seed: run `node services/room_job/dist/main.js migrate` first, or start with MIGRATE_ON_START=on.'));
   await sql`do $$ begin create role room_service login password 'room'; exception when duplicate_object then null; end $$`.execute(open().db);
   expect(await runSchemaJob(plan, { DATABASE_URL: url, SERVICE_ROLE: 'room_service' })).toEqual(['0001_money', '0002_seed']);
@@ -227,7 +227,7 @@ test('a schema is made by a run of its own: the service’s role gets its rows, 
   service.username = 'room_service';
   service.password = 'room';
   const { db } = open(service.href);
-  await readySchema(db, plan, 'off');
+  await readySchema(db, new Secret(url), plan, 'off');
   await sql`insert into room_job.money values (2, 5)`.execute(db);
   for (const refused of ['update room_job.money set amount = 0', 'delete from room_job.money', 'create table room_job.mine (id integer)', 'drop table room_job.money', 'delete from room_job.migration']) await expect(sql.raw(refused).execute(db)).rejects.toMatchObject({ code: '42501' });
 });
@@ -239,11 +239,19 @@ test('such a run that cannot work says what is wrong', async () => {
   await expect(runSchemaJob(plan, { DATABASE_URL: url.replace(/:[^:@]*@/, ':wrong@') })).rejects.toMatchObject({ code: 'store_unavailable' });
 });
 
+test('a migration at the start of a service takes as long as it needs, whatever the time-outs of the service’s own connections', async () => {
+  const plan: SchemaPlan = { schema: 'room_large', migrations: [{ name: '0001_index', up: async (transaction) => void (await sql`select pg_sleep(1.5)`.execute(transaction)) }] };
+  // The client gives up 1 s after the server would.
+  const { db } = open(url, 200);
+  await readySchema(db, new Secret(url), plan, 'on');
+  await readySchema(db, new Secret(url), plan, 'off');
+});
+
 test('a user who may not make the schema is told so, by the setting that names the user', async () => {
   for (const text of ['drop role if exists newcomer', "create role newcomer login password 'n'"]) await sql.raw(text).execute(open().db);
   const address = Object.assign(new URL(url), { username: 'newcomer', password: 'n' }).href;
   const plan: SchemaPlan = { schema: 'unmade', migrations };
   const told = /^DATABASE_URL: its user may not make the schema unmade \(permission denied for database [\w-]+\): give it CREATE/;
-  await expect(readySchema(open(address).db, plan, 'on')).rejects.toThrow(told);
+  await expect(readySchema(open(address).db, new Secret(address), plan, 'on')).rejects.toThrow(told);
   await expect(runSchemaJob(plan, { DATABASE_URL: address })).rejects.toThrow(told);
 });

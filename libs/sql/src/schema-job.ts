@@ -2,6 +2,7 @@
 import { ConfigError, type Environment } from '@signalbox/runtime/config';
 import { silentLog } from '@signalbox/runtime/log';
 import { loadSchemaJobConfig } from '@signalbox/runtime/schema-job';
+import type { Secret } from '@signalbox/runtime/secret';
 import { sql, type Kysely } from 'kysely';
 import { openDatabase } from './database.js';
 import { sqlStateOf } from './faults.js';
@@ -28,11 +29,26 @@ async function migrateAsOwner<Schema>(db: Kysely<Schema>, { schema, migrations }
   }
 }
 
-/** Before a service uses its schema. Rejects with a ConfigError when it may not make it, and with `off`, when it only looks, when the schema is older than this build. */
-export async function readySchema<Schema>(db: Kysely<Schema>, plan: SchemaPlan, migrateOnStart: 'on' | 'off'): Promise<void> {
+/** However long a change of a large ledger takes: it is one transaction, and nobody waits for its answer. */
+const STATEMENT_TIMEOUT_MS = 86_400_000;
+
+/** Over a connection of its own: those of a service give each statement up after seconds. */
+async function migrateAtLeisure(url: Secret, plan: SchemaPlan): Promise<readonly string[]> {
+  const { db, close } = openDatabase<unknown>({ url, poolMax: 1, log: silentLog, statementTimeoutMs: STATEMENT_TIMEOUT_MS });
+  try {
+    return await migrateAsOwner(db, plan);
+  } finally {
+    await close();
+  }
+}
+
+/** Before a service uses its schema over `db`, of the database at `url`. Rejects with a ConfigError when it may not make it, and with `off`, when it only looks, when the schema is older than this build. */
+export async function readySchema<Schema>(db: Kysely<Schema>, url: Secret, plan: SchemaPlan, migrateOnStart: 'on' | 'off'): Promise<void> {
   const { schema, migrations } = plan;
   if (migrateOnStart === 'on') {
-    await migrateAsOwner(db, plan);
+    // What cannot be looked up is told by the migration.
+    const missing = await missingMigrations(db, migrations, { schema }).catch(() => undefined);
+    if (missing?.length !== 0) await migrateAtLeisure(url, plan);
     return;
   }
   const missing = await missingMigrations(db, migrations, { schema });
@@ -52,9 +68,6 @@ async function grant(db: Kysely<unknown>, { schema, appendOnly = [] }: SchemaPla
     await sql`revoke insert, update, delete on ${sql.id(schema, 'migration')} ${of}`.execute(transaction);
   });
 }
-
-/** However long a change of a large ledger takes: it is one transaction, and nobody waits for its answer. */
-const STATEMENT_TIMEOUT_MS = 86_400_000;
 
 /** Applies what is missing, gives the service's role its rights, and answers what was applied. Rejects with a ConfigError, a Fault or the driver's error. */
 export async function runSchemaJob(plan: SchemaPlan, environment: Environment): Promise<readonly string[]> {

@@ -60,7 +60,7 @@ export function composeAccounts(config: AccountsConfig, { clock, randomBytes, lo
     name: 'accounts',
     start: async () => {
       const bus = await connectBus();
-      await readySchema(database.db, SCHEMA, config.MIGRATE_ON_START);
+      await readySchema(database.db, config.DATABASE_URL, SCHEMA, config.MIGRATE_ON_START);
       const store = createPostgresStore(database.db);
       const announcer = createBusAnnouncer(bus, clock);
       const ids = createIdSource(clock, randomBytes);

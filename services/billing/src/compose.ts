@@ -80,7 +80,7 @@ export function composeBilling(config: BillingConfig, surroundings: Surroundings
   return {
     name: 'billing',
     start: async () => {
-      await readySchema(database.db, SCHEMA, config.MIGRATE_ON_START);
+      await readySchema(database.db, config.DATABASE_URL, SCHEMA, config.MIGRATE_ON_START);
       hearing.begin((await store.watermarks()).map(({ seenAtMs }) => seenAtMs));
       const bus = neighbours.bus ?? (ownBus = await connectNatsBus({ url: config.NATS_URL, clock, log, name: 'billing' }));
       observeBus(metrics.metrics, () => bus);

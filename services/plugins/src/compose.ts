@@ -66,7 +66,7 @@ export function composePlugins(config: PluginsConfig, { clock, randomBytes, log,
   return {
     name: 'plugins',
     start: async () => {
-      await readySchema(database.db, SCHEMA, config.MIGRATE_ON_START);
+      await readySchema(database.db, config.DATABASE_URL, SCHEMA, config.MIGRATE_ON_START);
       const index = createPostgresIndex(database.db);
       const facts = createPostgresFacts(database.db);
       await putBuiltInBooks(index);
