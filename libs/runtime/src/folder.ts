@@ -7,7 +7,12 @@ import { ConfigError } from './config.js';
 function makeFolders(directory: string, mode: number): void {
   if (existsSync(directory)) return;
   makeFolders(dirname(directory), mode);
-  if (!existsSync(directory)) mkdirSync(directory, { mode });
+  try {
+    mkdirSync(directory, { mode });
+  } catch (error) {
+    // Another process may have made it meanwhile: workers that start together make the same parents.
+    if (!existsSync(directory)) throw error;
+  }
 }
 
 /** Creates the folder named by the setting `variable` if it is missing. Throws a ConfigError if it is not writable. */
