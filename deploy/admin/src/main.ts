@@ -99,8 +99,12 @@ function isFailure(answer: Readonly<Record<string, unknown>>, failure: NonNullab
 
 // The same .env file as the server's.
 const unread = loadEnvFile(process.env);
-// A reader such as `head` may close the pipe early.
-process.stdout.on('error', () => process.exit());
+// A reader such as `head` may close the pipe early; anything else, such as a full disk, leaves half an answer.
+process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+  if (error.code === 'EPIPE') process.exit();
+  process.stderr.write(`The answer could not be written whole (${error.code ?? 'unknown'}).\n`);
+  process.exit(1);
+});
 
 const HELP = new Set(['--help', '-h', 'help']);
 
