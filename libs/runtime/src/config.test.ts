@@ -60,6 +60,7 @@ test('neighbours are listed; whether there must be one is said by the fallback',
   expect(neighbours(undefined, 'billing:9100, [::1]:9100,')).toEqual(['billing:9100', '[::1]:9100']);
   expect(neighbours('', undefined)).toEqual([]);
   expect(neighbours('127.0.0.1:9104', undefined)).toEqual(['127.0.0.1:9104']);
+  expect(neighbours(undefined, '[::ffff:10.0.0.7]:9104,[fe80::1%eth0]:9104')).toEqual(['[::ffff:10.0.0.7]:9104', '[fe80::1%eth0]:9104']);
   expect(() => neighbours(undefined, undefined)).toThrow('BILLING_ADDRS: is required, and is not set');
   expect(() => neighbours(undefined, ',')).toThrow('BILLING_ADDRS: expected host:port');
 });

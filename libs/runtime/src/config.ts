@@ -80,7 +80,7 @@ export function emptyBlanks(environment: Record<string, string | undefined>): vo
 
 /** True for `host:port` and `[address]:port`, with a port that can be connected to. */
 export function isAddress(text: string): boolean {
-  const port = Number(/^(?:[^\s:]+|\[[0-9a-f:]+\]):(\d{1,5})$/i.exec(text)?.[1] ?? 0);
+  const port = Number(/^(?:[^\s:]+|\[[0-9a-f:.]+(?:%[\w.-]+)?\]):(\d{1,5})$/i.exec(text)?.[1] ?? 0);
   return port > 0 && port < 65_536;
 }
 
