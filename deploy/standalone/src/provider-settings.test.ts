@@ -20,10 +20,17 @@ test.each([
   ['meta', { META_API_KEY: 'a' }, 'META_API_KEY is set without META_BASE_URL'],
   ['meta', { META_BASE_URL: 'http://x' }, 'META_BASE_URL is set without META_API_KEY'],
   ['openai', { OPENAI_BASE_URL: 'http://x' }, 'OPENAI_BASE_URL is set without OPENAI_API_KEY'],
+  // As a template writes it whose variables are both empty.
+  ['groq', { GROQ_API_KEY: ',' }, 'GROQ_API_KEY is set without a credential in it'],
+  ['openai', { OPENAI_API_KEY: ' , ', OPENAI_BASE_URL: 'http://x' }, 'OPENAI_API_KEY is set without a credential in it'],
+  ['google-ai-studio', { GOOGLE_API_KEY: ',' }, 'GOOGLE_API_KEY is set without a credential in it'],
+  ['google-vertex', { VERTEX_ACCESS_TOKEN: ',', VERTEX_BASE_URL: 'http://x' }, 'VERTEX_ACCESS_TOKEN is set without a credential in it'],
+  ['azure-openai', { AZURE_API_KEY: ',', AZURE_BASE_URL: 'http://x' }, 'AZURE_API_KEY is set without a credential in it'],
+  ['amazon-bedrock', { AWS_BEARER_TOKEN_BEDROCK: ',' }, 'AWS_BEARER_TOKEN_BEDROCK is set without a credential in it'],
   ['deepinfra', { DEEPINFRA_BASE_URL: 'http://x' }, 'DEEPINFRA_BASE_URL is set without DEEPINFRA_API_KEY or DEEPINFRA_TOKEN'],
 ])('%s stays off with %j, and one line says what is missing', (provider, environment, what) => {
   expect(told(environment)).toEqual([`signalbox: ${provider} stays off: ${what}`]);
-  expect(wantedWorkers(environment).map((worker) => worker.provider)).not.toContain(provider);
+  expect(wantedWorkers(environment).map((worker) => worker.provider)).toEqual(['simulator']);
 });
 
 test('nothing is said of what is complete, of what has a default, and of what other tools have put there', () => {

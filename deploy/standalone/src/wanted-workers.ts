@@ -2,6 +2,7 @@
 import { isAzureWanted } from '@signalbox/worker-azure/config';
 import { isBedrockWanted } from '@signalbox/worker-bedrock/config';
 import { GOOGLE_PROVIDERS, isGoogleProviderWanted, type GoogleProvider } from '@signalbox/worker-google/config';
+import { hasCredential } from '@signalbox/worker-kit/config';
 import { isConfigured, isPresetId, PRESETS, presetOf, type PresetId } from '@signalbox/worker-openai-compatible/presets';
 
 /** Providers with their own worker service, and the variables of their credential: the first one set counts. */
@@ -30,7 +31,7 @@ const isSet = (environment: Environment, name: string): boolean => (environment[
 /** `hasOllama`: Ollama answers, or its address is configured. If it was only discovered, the simulator stays enabled. */
 export function wantedWorkers(environment: Environment, hasOllama = false): readonly WantedWorker[] {
   const wanted: WantedWorker[] = [];
-  for (const { service, provider, credentials } of OWN_WORKERS) if (credentials.some((name) => isSet(environment, name))) wanted.push({ service, provider });
+  for (const { service, provider, credentials } of OWN_WORKERS) if (credentials.some((name) => hasCredential(environment[name]))) wanted.push({ service, provider });
   if (isAzureWanted(environment)) wanted.push({ service: 'worker-azure', provider: 'azure-openai' });
   if (isBedrockWanted(environment)) wanted.push({ service: 'worker-bedrock', provider: 'amazon-bedrock' });
   for (const provider of GOOGLE_PROVIDERS) if (isGoogleProviderWanted(provider, environment)) wanted.push({ service: 'worker-google', provider });

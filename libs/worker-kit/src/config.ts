@@ -56,17 +56,28 @@ export interface Lack {
   readonly missing: string;
 }
 
+/** Whether a list of credentials, separated by commas, has one. */
+export const hasCredential = (list: string | undefined): boolean => (list ?? '').split(',').some((part) => part.trim() !== '');
+
+/** Finds a list of credentials that has none, such as two empty variables with a comma between them. */
+export function emptyListOf(credentials: readonly string[], environment: Environment): Lack | undefined {
+  const given = credentials.find((name) => (environment[name] ?? '') !== '');
+  return given === undefined || credentials.some((name) => hasCredential(environment[name])) ? undefined : { given, missing: 'a credential in it' };
+}
+
 /** Finds an address without a credential, or a credential without an address where there is no default. Undefined if the configuration is complete or absent. */
 export function lackOf({ credentials, baseUrl, defaultBaseUrl }: ProviderVariables, environment: Environment): Lack | undefined {
+  const empty = emptyListOf(credentials, environment);
+  if (empty !== undefined) return empty;
   const isSet = (name: string): boolean => (environment[name] ?? '') !== '';
-  const credential = credentials.find(isSet);
+  const credential = credentials.find((name) => hasCredential(environment[name]));
   if (credential === undefined) return isSet(baseUrl) ? { given: baseUrl, missing: credentials.join(' or ') } : undefined;
   return defaultBaseUrl === '' && !isSet(baseUrl) ? { given: credential, missing: baseUrl } : undefined;
 }
 
 /** Throws a ConfigError that names the provider's own variables; if several may hold the credential, the one that is set. */
 export function loadWorkerConfig(environment: Environment, variables: ProviderVariables): WorkerConfig {
-  const credential = variables.credentials.find((name) => (environment[name] ?? '') !== '');
+  const credential = variables.credentials.find((name) => hasCredential(environment[name]));
   try {
     return loadConfig(schema, {
       ...environment,

@@ -1,6 +1,6 @@
 /** Settings of worker-azure: AZURE_API_KEY, AZURE_RESOURCE_NAME or AZURE_BASE_URL, and those of every worker. */
 import { loadConfig, type Environment } from '@signalbox/runtime/config';
-import { loadWorkerConfig, type Lack, type WorkerConfig } from '@signalbox/worker-kit/config';
+import { emptyListOf, hasCredential, loadWorkerConfig, type Lack, type WorkerConfig } from '@signalbox/worker-kit/config';
 import { z } from 'zod';
 
 const pairs = (text: string): ReadonlyMap<string, string> => new Map(text.split(',').flatMap((pair) => (pair.trim() === '' ? [] : [[pair.slice(0, pair.indexOf('=')).trim(), pair.slice(pair.indexOf('=') + 1).trim()] as const])));
@@ -26,14 +26,14 @@ export type WorkerAzureConfig = WorkerConfig & Readonly<z.infer<typeof schema>>;
 /** Whether the environment has an address and a key for Azure. */
 export function isAzureWanted(environment: Environment): boolean {
   const isSet = (name: string): boolean => (environment[name] ?? '') !== '';
-  return isSet('AZURE_API_KEY') && (isSet('AZURE_BASE_URL') || isSet('AZURE_RESOURCE_NAME'));
+  return hasCredential(environment['AZURE_API_KEY']) && (isSet('AZURE_BASE_URL') || isSet('AZURE_RESOURCE_NAME'));
 }
 
 /** Finds an incomplete configuration of Azure. */
 export function azureLack(environment: Environment): Lack | undefined {
   const given = ['AZURE_API_KEY', 'AZURE_RESOURCE_NAME', 'AZURE_BASE_URL'].find((name) => (environment[name] ?? '') !== '');
   if (given === undefined || isAzureWanted(environment)) return undefined;
-  return { given, missing: given === 'AZURE_API_KEY' ? 'AZURE_RESOURCE_NAME or AZURE_BASE_URL' : 'AZURE_API_KEY' };
+  return emptyListOf(['AZURE_API_KEY'], environment) ?? { given, missing: given === 'AZURE_API_KEY' ? 'AZURE_RESOURCE_NAME or AZURE_BASE_URL' : 'AZURE_API_KEY' };
 }
 
 /** Throws ConfigError. */

@@ -1,6 +1,6 @@
 /** Settings of worker-bedrock: the AWS variables or AWS_BEARER_TOKEN_BEDROCK, BEDROCK_BASE_URL and those of every worker. */
 import { loadConfig, type Environment } from '@signalbox/runtime/config';
-import { loadWorkerConfig, type Lack, type WorkerConfig } from '@signalbox/worker-kit/config';
+import { emptyListOf, hasCredential, loadWorkerConfig, type Lack, type WorkerConfig } from '@signalbox/worker-kit/config';
 import { z } from 'zod';
 
 const region = z.string().regex(/^[a-z]{2}(?:-[a-z]+)+-\d$/, 'must be a region such as eu-central-1');
@@ -23,13 +23,15 @@ export type WorkerBedrockConfig = WorkerConfig & { readonly AWS_REGION: string }
 /** Whether an environment has a credential for Bedrock. */
 export function isBedrockWanted(environment: Environment): boolean {
   const isSet = (name: string): boolean => (environment[name] ?? '') !== '';
-  return isSet('AWS_BEARER_TOKEN_BEDROCK') || (isSet('AWS_ACCESS_KEY_ID') && isSet('AWS_SECRET_ACCESS_KEY'));
+  return hasCredential(environment['AWS_BEARER_TOKEN_BEDROCK']) || (isSet('AWS_ACCESS_KEY_ID') && isSet('AWS_SECRET_ACCESS_KEY'));
 }
 
 /** Finds an incomplete configuration of Bedrock: half a key pair, or only an address. A region alone does not count, since it may be set for other tools. */
 export function bedrockLack(environment: Environment): Lack | undefined {
   const isSet = (name: string): boolean => (environment[name] ?? '') !== '';
   if (isBedrockWanted(environment)) return undefined;
+  const empty = emptyListOf(['AWS_BEARER_TOKEN_BEDROCK'], environment);
+  if (empty !== undefined) return empty;
   if (isSet('AWS_ACCESS_KEY_ID')) return { given: 'AWS_ACCESS_KEY_ID', missing: 'AWS_SECRET_ACCESS_KEY' };
   if (isSet('AWS_SECRET_ACCESS_KEY')) return { given: 'AWS_SECRET_ACCESS_KEY', missing: 'AWS_ACCESS_KEY_ID' };
   const given = ['AWS_SESSION_TOKEN', 'BEDROCK_BASE_URL'].find(isSet);
@@ -42,7 +44,7 @@ export function loadWorkerBedrockConfig(environment: Environment): WorkerBedrock
   const { AWS_ACCESS_KEY_ID: id, AWS_SECRET_ACCESS_KEY: secret, AWS_SESSION_TOKEN: session } = own;
   const pair = id === undefined || secret === undefined ? undefined : [id, secret, session].filter((part) => part !== undefined).join(':');
   // Named after the variable that the operator has set, for error messages.
-  const [name, credential] = own.AWS_BEARER_TOKEN_BEDROCK === undefined ? ['AWS_SECRET_ACCESS_KEY', pair] : ['AWS_BEARER_TOKEN_BEDROCK', own.AWS_BEARER_TOKEN_BEDROCK];
+  const [name, credential] = !hasCredential(own.AWS_BEARER_TOKEN_BEDROCK) ? ['AWS_SECRET_ACCESS_KEY', pair] : ['AWS_BEARER_TOKEN_BEDROCK', own.AWS_BEARER_TOKEN_BEDROCK];
   const config = loadWorkerConfig(
     { ...environment, [name]: credential },
     { credentials: [name], baseUrl: 'BEDROCK_BASE_URL', defaultBaseUrl: `https://bedrock-runtime.${own.AWS_REGION}.amazonaws.com` },

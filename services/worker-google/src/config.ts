@@ -6,7 +6,7 @@
 import { readFileSync } from 'node:fs';
 import { ConfigError, type Environment } from '@signalbox/runtime/config';
 import { Secret } from '@signalbox/runtime/secret';
-import { lackOf, loadWorkerConfig, type Lack, type WorkerConfig } from '@signalbox/worker-kit/config';
+import { emptyListOf, hasCredential, lackOf, loadWorkerConfig, type Lack, type WorkerConfig } from '@signalbox/worker-kit/config';
 import { readServiceAccount } from './service-account.js';
 
 export const GOOGLE_PROVIDERS = ['google-ai-studio', 'google-vertex'] as const;
@@ -27,14 +27,17 @@ const valueOf = (environment: Environment, name: string): string => environment[
 /** True if the environment has a credential and, for Vertex, an address for this provider. A key file alone does not count, since it may be set for other tools. */
 export function isGoogleProviderWanted(provider: GoogleProvider, environment: Environment): boolean {
   const isSet = (name: string): boolean => valueOf(environment, name) !== '';
-  if (provider === 'google-ai-studio') return STUDIO.credentials.some(isSet);
-  return VERTEX_CREDENTIALS.some(isSet) && VERTEX_PLACES.some(isSet);
+  const isGiven = (name: string): boolean => hasCredential(environment[name]);
+  if (provider === 'google-ai-studio') return STUDIO.credentials.some(isGiven);
+  return VERTEX_CREDENTIALS.some(isGiven) && VERTEX_PLACES.some(isSet);
 }
 
 /** Finds an incomplete configuration of this provider. */
 export function googleLack(provider: GoogleProvider, environment: Environment): Lack | undefined {
   if (provider === 'google-ai-studio') return lackOf(STUDIO, environment);
   if (isGoogleProviderWanted(provider, environment)) return undefined;
+  const empty = emptyListOf(VERTEX_CREDENTIALS, environment);
+  if (empty !== undefined) return empty;
   const isSet = (name: string): boolean => valueOf(environment, name) !== '';
   const place = VERTEX_PLACES.find(isSet);
   if (place !== undefined) return { given: place, missing: VERTEX_CREDENTIALS.join(' or ') };
@@ -49,7 +52,7 @@ function vertexBaseUrl(project: string, location: string): string {
 /** The text of the key file, if that is the credential. */
 function keyFileOf(environment: Environment): string | undefined {
   const path = valueOf(environment, 'GOOGLE_APPLICATION_CREDENTIALS');
-  if (path === '' || valueOf(environment, 'VERTEX_ACCESS_TOKEN') !== '') return undefined;
+  if (path === '' || hasCredential(environment['VERTEX_ACCESS_TOKEN'])) return undefined;
   let text: string;
   try {
     text = readFileSync(path, 'utf8');

@@ -1,4 +1,5 @@
 /** Hosts that speak the OpenAI chat wire: one row each. Ids, addresses and variables are those of the catalog. */
+import { hasCredential } from '@signalbox/worker-kit/config';
 import { FROM_GPT_5_6, HYBRID_QWEN, NO_QUIRKS, type ChatQuirks } from '@signalbox/wires/openai-chat/quirks';
 
 export interface Preset {
@@ -138,5 +139,5 @@ export function presetOf(id: PresetId): Preset {
 export function isConfigured(preset: Preset, environment: Readonly<Record<string, string | undefined>>): boolean {
   const isSet = (name: string): boolean => (environment[name] ?? '') !== '';
   if (preset.baseUrl === '' && !isSet(preset.baseUrlVariable)) return false;
-  return preset.credentials.some(isSet) || (preset.isCredentialOptional === true && isSet(preset.baseUrlVariable));
+  return preset.credentials.some((name) => hasCredential(environment[name])) || (preset.isCredentialOptional === true && isSet(preset.baseUrlVariable));
 }
