@@ -1,5 +1,6 @@
 /** True when two names differ by one inserted, missing or changed letter, or by two swapped ones, or not at all. */
 export function isSlip(one: string, other: string): boolean {
+  if (Math.abs(one.length - other.length) > 1) return false;
   const most = Math.min(one.length, other.length);
   let head = 0;
   while (head < most && one[head] === other[head]) head += 1;

@@ -35,13 +35,14 @@ const lettersOf = (name: string): string => name.replaceAll(/[_-]/g, '').toUpper
  */
 export function misspeltSettings(environment: Environment, own: readonly string[]): readonly (readonly [given: string, meant: string])[] {
   const isSet = (name: string): boolean => (environment[name] ?? '').trim() !== '';
-  const candidates = own.filter((name) => lettersOf(name).length >= LETTERS_MIN && !isSet(name));
+  const candidates = own.map((name) => ({ name, letters: lettersOf(name) })).filter(({ name, letters }) => letters.length >= LETTERS_MIN && !isSet(name));
   const isForeign = (name: string): boolean => OF_NEIGHBOURS.test(name) || ADDRESS_OF_NEIGHBOUR.test(environment[name] ?? '');
   return Object.keys(environment).filter((name) => isSet(name) && !isForeign(name)).flatMap((variable) => {
     const given = variable.startsWith(SHOWN_PREFIX) ? variable.slice(SHOWN_PREFIX.length) : variable;
     if (KNOWN.has(given) || given.length > NAME_CHARS_MAX || !/^[a-z][\w-]*$/i.test(given)) return [];
     const ofLitellm = OF_LITELLM.get(given) ?? given.replace(/_API_BASE$/, '_BASE_URL');
-    const meant = candidates.find((name) => name === ofLitellm) ?? candidates.find((name) => isSlip(lettersOf(name), lettersOf(given)));
-    return meant === undefined ? [] : [[given, meant] as const];
+    const givenLetters = lettersOf(given);
+    const meant = candidates.find(({ name }) => name === ofLitellm) ?? candidates.find(({ letters }) => isSlip(letters, givenLetters));
+    return meant === undefined ? [] : [[given, meant.name] as const];
   });
 }
