@@ -6,6 +6,8 @@ import { CompiledQuery } from 'kysely';
 const LOOKED_AT_FOR_ONE = 4;
 /** A day of an account that makes a hundred requests a second is read within the time-out of a statement. */
 const SLICE_MS = 86_400_000n;
+/** Days with fewer rows are read together, until there are about as many: years of few rows are no thousands of statements. */
+const ROWS_AT_ONCE = 10_000;
 /** 2^63 - 1. */
 const NO_END_MS = 9_223_372_036_854_775_807n;
 
@@ -14,8 +16,10 @@ export const CHAIN = 'select seq, at_ms from ledger_entries where account_id = $
 
 /** By the two indexes by time, which have each row of the table in one of them. */
 const PARTS = [`(kind = 'charge' or charge_hash is not null)`, `kind <> 'charge' and charge_hash is null`];
-/** Time of the first row at $2 or later. */
-export const FIRST = `select least(${PARTS.map((part) => `(select at_ms from ledger_entries where account_id = $1 and ${part} and at_ms >= $2::bigint order by at_ms limit 1)`).join(', ')}) as at_ms`;
+/** An offset that the planner does not know keeps it from reading and sorting the whole span, which it takes for small: times have no statistics. */
+const atRow = (offset: number): string => `least(${PARTS.map((part) => `(select at_ms from ledger_entries where account_id = $1 and ${part} and at_ms >= $2::bigint and at_ms < $3::bigint order by at_ms limit 1 offset (select ${offset}))`).join(', ')})`;
+/** Times of the first row from $2 to $3, and of the first that is too many for one statement. */
+export const FIRST = `select ${atRow(0)} as at_ms, ${atRow(ROWS_AT_ONCE)} as many_ms`;
 /** Place of the newest row. */
 export const LAST = 'select seq from ledger_entries where account_id = $1 order by seq desc limit 1';
 /** The first $5 places from $4 to $6 within the span from $2 to $3. The sums keep Postgres from reading the chain instead of the span. */
@@ -48,9 +52,12 @@ export async function placesFrom(db: Database<unknown>['db'], { accountId, fromM
   const last = (await ask<{ seq: bigint }>(LAST))[0]?.seq ?? 0n;
   let found: bigint[] = [];
   for (let sliceMs = fromMs; ; ) {
-    const firstMs = (await ask<{ at_ms: bigint | null }>(FIRST, sliceMs))[0]?.at_ms ?? endMs;
+    const [first] = await ask<{ at_ms: bigint | null; many_ms: bigint | null }>(FIRST, sliceMs, endMs);
+    const firstMs = first?.at_ms ?? endMs;
     if (firstMs >= endMs) return found;
-    sliceMs = firstMs + SLICE_MS < endMs ? firstMs + SLICE_MS : endMs;
+    const manyMs = first?.many_ms ?? endMs;
+    const dayMs = firstMs + SLICE_MS < endMs ? firstMs + SLICE_MS : endMs;
+    sliceMs = manyMs > dayMs ? manyMs : dayMs;
     const within = await ask<{ seq: bigint }>(WITHIN, firstMs, sliceMs, after, most, last);
     found = [...found, ...within.map(({ seq }) => seq)].sort((a, b) => (a < b ? -1 : 1)).slice(0, most);
   }
