@@ -12,6 +12,9 @@ export class StoreError extends Error {
   override readonly name = 'StoreError';
 }
 
+/** It is the data that a store does not start with, whatever programs it is started from. */
+export class StoreDataError extends StoreError {}
+
 export interface StoreProcess {
   readonly pid: number;
   isRunning(): boolean;

@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals';
 import { spawn } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { findStores } from './find.js';
@@ -37,12 +37,14 @@ test('starts no store in a folder whose stores a living process has, and names t
   }
 });
 
-test('a store that is there and does not start is told with the reason of the way that is preferred', async () => {
+test('a store whose data cannot be read is told with the reason, and no other program is downloaded for it', async () => {
   const dataDir = mkdtempSync(join(tmpdir(), 'signalbox-find-'));
+  const cacheDir = join(dataDir, 'cache');
   mkdirSync(join(dataDir, 'postgres/cluster'), { recursive: true });
   writeFileSync(join(dataDir, 'postgres/cluster/PG_VERSION'), '');
-  const found = await findStores({ dataDir, wanted: ['postgres'], path: '' });
+  const found = await findStores({ dataDir, cacheDir, wanted: ['postgres'], path: '' });
   expect(() => found.databaseUrl).toThrow(/^The postgres of .* could not be started, and DATABASE_URL is not set\. What is in .*cluster cannot be read as a database/);
+  expect(existsSync(cacheDir)).toBe(false);
   await found.stop();
   rmSync(dataDir, { recursive: true, force: true });
 });

@@ -3,7 +3,7 @@ import { chmodSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { homedir, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { silentLog, type Log } from '@signalbox/runtime/log';
-import { findExecutable, StoreError } from './child.js';
+import { findExecutable, StoreDataError, StoreError } from './child.js';
 import { dockerAnswers, startContainer } from './containers.js';
 import { unpackDebianPackage } from './debian.js';
 import { startNats } from './nats.js';
@@ -141,6 +141,8 @@ export async function findStores(options: FindStoresOptions = {}): Promise<Found
         const reason = error instanceof Error ? error.message : 'unknown';
         if (!reasons.has(store)) reasons.set(store, reason);
         log.warn('A way to start a store failed.', { store, reason });
+        // Nothing is downloaded for data that no program can read.
+        if (error instanceof StoreDataError) return undefined;
       }
     }
     return undefined;

@@ -5,7 +5,7 @@ import { getPriority, setPriority } from 'node:os';
 import { join, resolve } from 'node:path';
 import { randomBytes } from '@signalbox/runtime/random';
 import { silentLog, type Log } from '@signalbox/runtime/log';
-import { childEnvironment, dieWithParentPrefix, pause, quietPort, startChild, StoreError, waitUntil, type StoreProcess } from './child.js';
+import { childEnvironment, dieWithParentPrefix, pause, quietPort, startChild, StoreDataError, StoreError, waitUntil, type StoreProcess } from './child.js';
 import { keepRunning } from './keep-running.js';
 import { claimFolder, isAlive, releaseFolder } from './owner.js';
 import { embeddedPostgres, localPostgres, type PostgresBinaries } from './postgres-binaries.js';
@@ -140,19 +140,19 @@ async function createCluster(folder: string, cluster: string, password: string, 
   renameSync(draft, cluster);
 }
 
-/** A database that is there has the password that it was made with, and takes no other. Throws StoreError when that is not kept any more. */
+/** A database that is there has the password that it was made with, and takes no other. Throws StoreDataError when that is not kept any more. */
 function loadPassword(folder: string, hasCluster: boolean): string {
   const path = join(folder, 'password');
   const kept = existsSync(path) ? readFileSync(path, 'utf8').trim() : '';
   if (kept !== '') return kept;
-  if (hasCluster) throw new StoreError(`The password of the database in ${folder} is not in ${path} any more: bring that file back from a backup.`);
+  if (hasCluster) throw new StoreDataError(`The password of the database in ${folder} is not in ${path} any more: bring that file back from a backup.`);
   const password = Buffer.from(randomBytes(24)).toString('base64url');
   writeFileSync(`${path}.new`, password, { mode: 0o600 });
   renameSync(`${path}.new`, path);
   return password;
 }
 
-/** Which Postgres made the database; undefined where there is none yet. Throws StoreError where something is there that cannot be read as one: it is not made anew. */
+/** Which Postgres made the database; undefined where there is none yet. Throws StoreDataError where something is there that cannot be read as one: it is not made anew. */
 function versionOf(cluster: string): number | undefined {
   let why = 'PG_VERSION names none';
   try {
@@ -162,7 +162,7 @@ function versionOf(cluster: string): number | undefined {
   } catch (error) {
     why = error instanceof Error ? error.message : 'unknown';
   }
-  throw new StoreError(`What is in ${cluster} cannot be read as a database (${why}): give it back to the user that this runs as, or bring all of it back from a backup.`);
+  throw new StoreDataError(`What is in ${cluster} cannot be read as a database (${why}): give it back to the user that this runs as, or bring all of it back from a backup.`);
 }
 
 async function chooseBinaries(options: StartPostgresOptions, needed: number | undefined): Promise<PostgresBinaries> {
