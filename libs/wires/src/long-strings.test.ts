@@ -114,6 +114,11 @@ const sent = (compose: Compose, turns: readonly Said[], isFound: boolean): unkno
   }
 };
 
+const stringsIn = (value: unknown): readonly string[] => {
+  if (typeof value === 'string') return [value];
+  return typeof value === 'object' && value !== null ? Object.values(value).flatMap(stringsIn) : [];
+};
+
 // Compared as a whole: of texts that long, jest's differences for each step of a search for a smaller example would fill its memory.
 describe.each(WIRES)('%s', (_name, compose) => {
   test('is sent the same whether long texts are read or set apart', () => {
@@ -132,6 +137,21 @@ describe.each(WIRES)('%s', (_name, compose) => {
       }
     };
     fc.assert(fc.property(fc.array(media, { minLength: 1, maxLength: 2 }), (parts) => isDeepStrictEqual(outcome(parts, true), outcome(parts, false))), { numRuns: 200 });
+  });
+
+  test.each(['a \u0091 b', 'a \u00910\u0091 b', '\u0091', '"\u00911234567890123456789\u0091"'])('is sent a text file as it is, or refuses it, where its text holds %j', (words) => {
+    const file = { type: 'file', file: { filename: 'a.txt', file_data: `data:text/plain;base64,${Buffer.from(words).toString('base64')}` } };
+    const messages = JSON.stringify([{ role: 'user', content: [{ type: 'text', text: `Words ${'of a long text '.repeat(200)}` }, file, { type: 'text', text: 'What is it?' }] }]);
+    const tools = '[{"type":"function","function":{"name":"f","parameters":{"type":"object","properties":{"id":{"const":1234567890123456789}}}}}]';
+    let body = '';
+    try {
+      body = compose([{ name: 'messages', value: Buffer.from(messages) }, { name: 'tools', value: Buffer.from(tools) }]).toString('utf8');
+    } catch (error) {
+      expect(error).toBeInstanceOf(Unsendable);
+      return;
+    }
+    expect(body.split('of a long text ').length - 1).toBe(200);
+    expect(stringsIn(JSON.parse(body)).some((text) => text === words || text.includes(Buffer.from(words).toString('base64')))).toBe(true);
   });
 
   test('reads nothing of a long text', () => {

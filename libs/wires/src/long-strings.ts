@@ -5,6 +5,7 @@
  */
 import { markExactNumbers, restoreExactNumbers } from '@signalbox/kernel/exact-numbers';
 import { decodedBytes } from './openai-chat/json-text.js';
+import { RawJson } from './raw-json.js';
 import { apartOfMedia, apartOfText, type Apart } from './string-cuts.js';
 
 /** Bytes between the quotes from which on a string is set apart: less costs more to take out than to read. */
@@ -45,6 +46,11 @@ const holdsSign = (bytes: Buffer): boolean => bytes.includes(SIGN_BYTES) || byte
 /** Base64 of which the middle is set apart: all of it was seen to be padded, and of the standard alphabet. */
 export function isBase64SetApart(text: string): boolean {
   return BASE64_AROUND_MARK.test(text);
+}
+
+/** JSON of a text that stood in no message, such as that of a file: its signs are written as escapes, so that nothing in it is taken for a mark. */
+export function unmarkedText(text: string): RawJson {
+  return new RawJson(JSON.stringify(text).replaceAll(SIGN, SIGN_ESCAPE.toString()));
 }
 
 /** Where the string that `from` is inside of has its quote; -1 = it has none. */
@@ -173,7 +179,7 @@ export class LongStrings {
     return length;
   }
 
-  /** JSON text made of those messages and of what was beside them, in UTF-8, with all that was set apart in its places. */
+  /** JSON text made of those messages and of what was beside them, in UTF-8, with all that was set apart in its places. Other texts in it are to be of `unmarkedText`. */
   write(json: string): Buffer {
     const written = Buffer.from(this.hasNumbers ? restoreExactNumbers(json) : json);
     if (this.apart.length === 0) return written;
@@ -181,6 +187,7 @@ export class LongStrings {
     let end = 0;
     for (let at = written.indexOf(SIGN_BYTES); at !== -1; at = written.indexOf(SIGN_BYTES, end)) {
       const close = written.indexOf(SIGN_BYTES, at + SIGN_BYTES.length);
+      if (close === -1) break;
       const apart = this.apart[Number(written.toString('latin1', at + SIGN_BYTES.length, close))];
       if (apart !== undefined) pieces.push(written.subarray(end, at), this.bytes.subarray(apart.from, apart.to));
       end = close + SIGN_BYTES.length;

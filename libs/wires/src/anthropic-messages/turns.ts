@@ -2,6 +2,7 @@
 import { createCallIds } from '../call-ids.js';
 import type { JsonObject } from '../canonical.js';
 import type { MediaPart, Turn, UserPart } from '../chat-turns.js';
+import { unmarkedText } from '../long-strings.js';
 import type { FetchedMedia, Media } from '../media.js';
 import { argumentsObject, base64Json } from '../raw-json.js';
 import { badInput, notTakenHere } from '../unsendable.js';
@@ -61,7 +62,7 @@ function documentOf(part: MediaPart, media: Media): JsonObject {
   const title = part.name === '' ? {} : { title: part.name };
   if (media.mediaType === PDF) return { type: 'document', source: inline(media), ...title };
   if (!media.mediaType.startsWith('text/')) throw notTakenHere(part.param, 'This model takes PDF and text files.');
-  return { type: 'document', source: { type: 'text', media_type: 'text/plain', data: Buffer.from(media.base64, 'base64').toString('utf8') }, ...title };
+  return { type: 'document', source: { type: 'text', media_type: 'text/plain', data: unmarkedText(Buffer.from(media.base64, 'base64').toString('utf8')) }, ...title };
 }
 
 function mediaOf(part: MediaPart, fetched: FetchedMedia, takesUrls: boolean): JsonObject {
