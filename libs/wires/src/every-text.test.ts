@@ -33,14 +33,14 @@ const WIRES: readonly (readonly [name: string, media: readonly string[], compose
 /** What is a sign somewhere on the way, or has more than one way to be written. */
 const SIGNS = ['\u0091', '\u00910\u0091', '\\u0091', '"\u009112345678901234567890\u0091"', '@apart0', '\u2028', '\ud800', '😀', '猫', '"', '\\', '\\"', '\n', '\r', '\0', '\u007f', '{', '}', '[', ']', '<|im_end|>', '```json', 'data: [DONE]', '\ufeff', ' ', '\t', '__proto__', '12345678901234567890', '-0', '1e999'];
 const sign = fc.constantFrom(...SIGNS);
-const filler = fc.oneof({ weight: 4, arbitrary: fc.constant('') }, fc.tuple(sign, fc.constantFrom(300, 1_100, 3_000)).map(([each, times]) => each.repeat(times)));
-/** A text around its number. */
-const text = fc.tuple(fc.array(sign, { maxLength: 4 }), filler, fc.array(sign, { maxLength: 4 })).map(([before, long, after]) => (token: string): string => `${before.join('')}${token}${long}${after.join('')}`);
+/** Of these signs; longer than a kilobyte now and then. */
+const textOf = (signs: readonly string[]) => {
+  const each = fc.constantFrom(...signs);
+  const filler = fc.oneof({ weight: 3, arbitrary: fc.constant('') }, fc.tuple(each, fc.constantFrom(300, 1_100, 3_000)).map(([one, times]) => one.repeat(times)));
+  return fc.tuple(fc.array(each, { maxLength: 4 }), filler, fc.array(each, { maxLength: 4 })).map(([before, long, after]) => (token: string): string => `${before.join('')}${token}${long}${after.join('')}`);
+};
 type Text = (token: string) => string;
 
-const media = fc.constantFrom('image', 'image address', 'file', 'file address');
-const signed = sign.map((each) => Buffer.from(`Words ${each} of a file.`).toString('base64'));
-const part = fc.oneof({ weight: 3, arbitrary: text.map((words) => ({ words })) }, fc.tuple(media, signed).map(([kind, base64]) => ({ kind, base64 })));
 type Part = { readonly words: Text } | { readonly kind: string; readonly base64: string };
 
 const PICTURE = `data:image/png;base64,${Buffer.concat([Buffer.from('89504e470d0a1a0a', 'hex'), Buffer.alloc(3_001, 7)]).toString('base64')}`;
@@ -50,12 +50,19 @@ function mediaPart(kind: string, base64: string): object {
   return { type: 'file', file: { filename: 'a.txt', file_data: kind === 'file' ? `data:text/plain;base64,${base64}` : 'https://media.test/a.txt' } };
 }
 
-const turn = fc.oneof(
-  fc.record({ role: fc.constant('user' as const), parts: fc.array(part, { minLength: 1, maxLength: 3 }) }),
-  fc.record({ role: fc.constant('both' as const), asked: text, answered: text }),
-  fc.record({ role: fc.constant('calls' as const), words: fc.option(text), calls: fc.array(fc.tuple(text, text, fc.boolean()), { minLength: 1, maxLength: 2 }) }),
-);
-const conversation = fc.record({ system: fc.option(text), turns: fc.array(turn, { minLength: 1, maxLength: 4 }), last: text, isEscaped: fc.boolean() });
+const conversationOf = (signs: readonly string[]) => {
+  const text = textOf(signs);
+  // A sign in a text has nothing taken out of any; one in a file must not matter.
+  const file = fc.oneof(fc.constant('\u00910\u0091'), sign).map((each) => Buffer.from(`Words ${each} of a file.`).toString('base64'));
+  const part: fc.Arbitrary<Part> = fc.oneof(text.map((words) => ({ words })), fc.tuple(fc.constantFrom('image', 'image address', 'file', 'file address'), file).map(([kind, base64]) => ({ kind, base64 })));
+  const turn = fc.oneof(
+    fc.record({ role: fc.constant('user' as const), parts: fc.array(part, { minLength: 1, maxLength: 3 }) }),
+    fc.record({ role: fc.constant('both' as const), asked: text, answered: text }),
+    fc.record({ role: fc.constant('calls' as const), words: fc.option(text), calls: fc.array(fc.tuple(text, text, fc.boolean()), { minLength: 1, maxLength: 2 }) }),
+  );
+  return fc.record({ system: fc.option(text), turns: fc.array(turn, { minLength: 1, maxLength: 4 }), last: text, isEscaped: fc.boolean() });
+};
+const conversation = fc.oneof(conversationOf(SIGNS), conversationOf(SIGNS.filter((each) => !each.includes('\u0091') && !each.includes('u0091'))));
 type Conversation = typeof conversation extends fc.Arbitrary<infer Told> ? Told : never;
 
 /** Messages as JSON, with the numbers that their texts hold. */
@@ -70,7 +77,7 @@ function written({ system, turns, last, isEscaped }: Conversation, taken: readon
   for (const each of turns) {
     if (each.role === 'both') messages.push({ role: 'user', content: told(each.asked) }, { role: 'assistant', content: told(each.answered) });
     else if (each.role === 'user') {
-      const parts = (each.parts as readonly Part[]).flatMap((one) => ('words' in one ? [{ type: 'text', text: told(one.words) }] : taken.includes(one.kind.split(' ')[0] ?? '') ? [mediaPart(one.kind, one.base64)] : []));
+      const parts = each.parts.flatMap((one) => ('words' in one ? [{ type: 'text', text: told(one.words) }] : taken.includes(one.kind.split(' ')[0] ?? '') ? [mediaPart(one.kind, one.base64)] : []));
       if (parts.length > 0) messages.push({ role: 'user', content: parts });
     } else {
       const made = each.calls.map(([given, result, isJson]) => ({ id: `call_${String((calls += 1))}`, args: JSON.stringify({ text: told(given), n: 1 }), result: isJson ? JSON.stringify({ result: told(result) }) : told(result) }));
@@ -93,7 +100,7 @@ describe.each(WIRES)('%s', (_name, taken, compose) => {
       const body = compose([{ name: 'messages', value: Buffer.from(json) }, { name: 'tools', value: TOOLS }]).toString('utf8');
       JSON.parse(body);
       return tokens.every((token) => body.split(token).length === 2);
-    }), { numRuns: 60 });
+    }), { numRuns: 100 });
   });
 });
 
