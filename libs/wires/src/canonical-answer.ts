@@ -68,7 +68,7 @@ export function answerOf(choices: readonly ChoiceParts[], { usage, isUnreadable 
   // Nobody can answer a call without a name, or read one whose arguments are no object.
   if (choices.some(({ calls }) => calls.length > CALLS_MAX || calls.some(({ name, arguments: text }) => name === '' || isOtherJson(text)))) return { ok: false, failure: failure('GARBAGE', true, 200), usage };
   const broken = choices.filter(({ reason }) => reason === 'error');
-  if (broken.length > 0) return { ok: false, failure: broken.every(({ isModelsFault }) => isModelsFault === true) ? modelsFault('PROVIDER_ERROR') : failure('PROVIDER_ERROR', true, 200), usage };
+  if (broken.length > 0) return { ok: false, failure: broken.every(({ isModelsFault }) => isModelsFault === true) ? modelsFault() : failure('PROVIDER_ERROR', true, 200), usage };
   if (choices.every((choice) => choice.reason === 'content_filter' && !hasContent(choice))) {
     return { ok: false, failure: { ...failure('CONTENT_POLICY', false, 200), publicMessage: 'The provider refused to answer for reasons of its content policy.' }, usage };
   }

@@ -175,7 +175,7 @@ export function createCanonicalStream(seed: string, choicesAsked = 1): Canonical
   const ended = (): readonly (readonly [number, Choice])[] => [...choices].filter(([, { isFinished, isClosed, reason, calls }]) => isFinished && !isClosed && reason !== 'error' && !calls.some(isOtherJson));
 
   /** Of choices that ended in an error. */
-  const broken = (): Failure => ([...choices.values()].some(({ reason, isModelsFault }) => reason === 'error' && !isModelsFault) ? failure('PROVIDER_ERROR', true, 200) : modelsFault('PROVIDER_ERROR'));
+  const broken = (): Failure => ([...choices.values()].some(({ reason, isModelsFault }) => reason === 'error' && !isModelsFault) ? failure('PROVIDER_ERROR', true, 200) : modelsFault());
 
   const areFinished = (): boolean => choices.size > 0 && [...choices.values()].every((choice) => choice.isFinished || choice.isClosed);
 

@@ -47,9 +47,9 @@ export function failure(failureClass: FailureClass, retryable = true, status = 0
   return { class: failureClass, status, retryAfterMs: 0, publicMessage: '', publicParam: '', retryable };
 }
 
-/** The model wrote nothing, or what nobody can use. The endpoint works, and another attempt may do better. */
-export function modelsFault(failureClass: 'PROVIDER_ERROR' | 'EMPTY'): Failure {
-  return { ...failure(failureClass, true, 200), isEndpointWell: true };
+/** The model wrote what nobody can use. The endpoint works, and another attempt may do better. */
+export function modelsFault(): Failure {
+  return { ...failure('PROVIDER_ERROR', true, 200), isEndpointWell: true };
 }
 
 /** The provider's content policy left nothing of an answer. */
@@ -126,6 +126,8 @@ export interface StreamTransducer {
   finishEnded?(): StreamEvent | undefined;
   /** What is known so far. The same object each time, updated in place. */
   summary(): StreamSummary;
+  /** See `Answer`. Means something once the stream is done; absent: no model behind this wire is known for it. */
+  saidNothing?(): boolean;
 }
 
 /** A whole answer. */
@@ -140,6 +142,8 @@ export interface Answer {
   readonly outputBytes: number;
   /** Those of them that are thoughts shown to the client. */
   readonly thoughtBytes: number;
+  /** The model came to its end without a word, and may say more when it is asked again. Absent = no. */
+  readonly saidNothing?: boolean;
 }
 
 export type AnswerResult = { readonly ok: true; readonly answer: Answer } | { readonly ok: false; readonly failure: Failure; readonly usage: Usage | undefined };

@@ -116,6 +116,11 @@ export class Attempt implements UpstreamListener {
     return this.transducer?.summary();
   }
 
+  /** As of an answer: the whole stream held nothing. */
+  saidNothing(): boolean {
+    return this.transducer?.saidNothing?.() === true;
+  }
+
   resume(): void {
     if (this.isOver || !this.patience.isPaused) return;
     this.patience.resumed();

@@ -7,7 +7,7 @@ import type { Charge } from './charge.js';
 import type { Conversation } from './conversation.js';
 import { withoutSecret, type Credential, type CredentialPool, type TakenCredential } from './credentials.js';
 import { wholeHold, type SentCards, type Terms } from './dispatch-terms.js';
-import { finishReasonOf, isUnseen } from './endings.js';
+import { finishReasonOf, isNothingSaid, isUnseen } from './endings.js';
 import type { AttemptEnd, AttemptStart } from './journal.js';
 import type { OwnCredential } from './own-credentials.js';
 import type { PoolState } from './pool-state.js';
@@ -107,6 +107,7 @@ export function lastEvents({ request, credential }: Asking, conversation: Conver
       cachedKnown: usageKnown?.cachedKnown ?? false,
       reasoningKnown: usageKnown?.reasoningKnown ?? false,
       stoppedBy: conversation.attempt.isStoppedByHold || (request.shortened && finishReason === 'length') ? 'cost_cap' : '',
+      ...(isNothingSaid(ending, conversation.attempt) ? { nothingSaid: true } : {}),
       cardId: charge.cards.card.id === request.card?.id ? '' : charge.cards.card.id,
     },
   };

@@ -66,6 +66,12 @@ export function unwritten(ending: Ending, status: number): Ending {
   return ending.kind === 'stream' ? { kind: 'failed', failure: ending.cut ?? failure('DISCONNECTED', true, status), usage: undefined } : ending;
 }
 
+/** Whether it is an answer of nothing, of a model that may say more when it is asked again. */
+export function isNothingSaid(ending: Ending, attempt: Attempt): boolean {
+  if (ending.kind === 'answer') return ending.answer.saidNothing === true;
+  return ending.kind === 'stream' && ending.cut === undefined && attempt.saidNothing();
+}
+
 export function finishReasonOf(ending: Ending, attempt: Attempt): string {
   if (ending.kind === 'answer') return ending.answer.finishReason;
   if (ending.kind === 'stream' && ending.cut === undefined) return attempt.summary()?.finishReason ?? '';

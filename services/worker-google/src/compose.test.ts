@@ -118,6 +118,12 @@ describe('faults', () => {
     expect(await ask({ providerModelId: `gemini-3.8-flash-${what.replaceAll(' ', '-')}` })).toMatchObject([{ failed }]);
   });
 
+  test.each([true, false])('an answer of nothing is charged by its usage, and said to be one (streamed: %s)', async (stream) => {
+    const nothing = { candidates: [{ content: { role: 'model' }, finishReason: 'STOP', index: 0 }], usageMetadata: { promptTokenCount: 9, thoughtsTokenCount: 70, totalTokenCount: 79 } };
+    fake.enqueue(stream ? { chunks: [sse(nothing)] } : { body: nothing });
+    expect((await ask({ stream })).at(-1)).toMatchObject({ end: { nothingSaid: true, source: 'PROVIDER', finishReason: 'stop', tokens: { inputUncached: 9, outputText: 0, outputReasoning: 70 } } });
+  });
+
   test('a stream that is cut ends with what was delivered', async () => {
     fake.enqueue({ chunks: [text('four')], cut: true });
     const events = await ask();

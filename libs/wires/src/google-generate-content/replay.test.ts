@@ -126,23 +126,32 @@ describe('stream', () => {
 
   describe('a model that comes to its end and has said nothing', () => {
     const ended = (usage: object, finishReason = 'STOP'): object => ({ candidates: [{ content: { role: 'model' }, finishReason, index: 0 }], usageMetadata: { promptTokenCount: 9, ...usage } });
-    const both = (answer: object): unknown[] => {
+    /** Whether a stream and a whole answer, which both end well, are known to hold nothing. */
+    const both = (answer: object): readonly unknown[] => {
       const whole = readGenerateContentAnswer(Buffer.from(JSON.stringify(answer)), 's');
-      return [run(answer).events.at(-1), whole.ok ? { type: 'done' } : { type: 'failed', failure: whole.failure }];
+      const transducer = create();
+      const events = [...transducer.push(Buffer.from(`data: ${JSON.stringify(answer)}\n\n`)), ...transducer.close()];
+      expect([events.at(-1), whole.ok]).toEqual([{ type: 'done' }, true]);
+      return [transducer.saidNothing?.(), whole.ok && whole.answer.saidNothing === true];
     };
-    const empty = { type: 'failed', failure: { class: 'EMPTY', retryable: true, isEndpointWell: true } };
 
-    test.each([['no tokens are told', {}], ['none are counted', { candidatesTokenCount: 0 }], ['it only thought', { thoughtsTokenCount: 70, totalTokenCount: 79 }]])('may say more when it is asked again, and its endpoint works: %s', (_what, usage) => {
-      expect(both(ended(usage))).toMatchObject([empty, empty]);
+    test.each([['no tokens are told', {}], ['none are counted', { candidatesTokenCount: 0 }], ['it only thought', { thoughtsTokenCount: 70, totalTokenCount: 79 }]])('may say more when it is asked again: %s', (_what, usage) => {
+      expect(both(ended(usage))).toEqual([true, true]);
+    });
+
+    test('is told so too where the host keeps the connection open behind it', () => {
+      const transducer = create();
+      transducer.push(Buffer.from(`data: ${JSON.stringify(ended({}))}\n\n`));
+      expect([transducer.finishOpen('stop'), transducer.saidNothing?.()]).toMatchObject([{ type: 'chunk', finish: true }, true]);
     });
 
     test('has answered where what it said was left out, or a limit ended it', () => {
-      expect(both(ended({ candidatesTokenCount: 1 }))).toEqual([{ type: 'done' }, { type: 'done' }]);
-      expect(both(ended({}, 'MAX_TOKENS'))).toEqual([{ type: 'done' }, { type: 'done' }]);
+      expect(both(ended({ candidatesTokenCount: 1 }))).toEqual([false, false]);
+      expect(both(ended({}, 'MAX_TOKENS'))).toEqual([false, false]);
     });
 
     test('has answered with thoughts that it shows', () => {
-      expect(run(said([{ text: 'Hm.', thought: true }]), ended({})).events.at(-1)).toEqual({ type: 'done' });
+      expect(both(said([{ text: 'Hm.', thought: true }], { finishReason: 'STOP' }))).toEqual([false, false]);
     });
   });
 

@@ -1,5 +1,5 @@
 /** A whole answer of generateContent to canonical choices. */
-import { failure, isObject, modelsFault, type AnswerResult } from '../canonical.js';
+import { failure, isObject, type AnswerResult } from '../canonical.js';
 import { answerOf, readAnswerJson, readSafely } from '../canonical-answer.js';
 import { candidatesOf, isNothing, isPromptBlocked, type Candidate } from './candidate.js';
 import { classifyErrorFrame, promptBlocked } from './errors.js';
@@ -24,7 +24,7 @@ function readBody(body: Uint8Array, seed: string, names: ReadonlyMap<string, str
   if (candidates.length === 0 && isPromptBlocked(parsed)) return { ok: false, failure: promptBlocked(), usage };
   // Neither words nor a reason for there being none.
   if (candidates.every((candidate) => candidate.reason === undefined && !isSaid(candidate))) return { ok: false, failure: failure('EMPTY', true, 200), usage };
-  if (candidates.every((candidate) => isNothing(isSaid(candidate), candidate.reason, usage))) return { ok: false, failure: modelsFault('EMPTY'), usage };
   const choices = candidates.map((candidate) => ({ ...candidate, logprobs: candidate.logprobs ?? null, reason: candidate.reason ?? 'stop' }));
-  return answerOf(choices, { usage, isUnreadable: usage === undefined && isObject(parsed['usageMetadata']) }, seed);
+  const result = answerOf(choices, { usage, isUnreadable: usage === undefined && isObject(parsed['usageMetadata']) }, seed);
+  return result.ok && candidates.every((candidate) => isNothing(isSaid(candidate), candidate.reason, usage)) ? { ok: true, answer: { ...result.answer, saidNothing: true } } : result;
 }

@@ -1,5 +1,5 @@
 /** The stream of streamGenerateContent?alt=sse: events in the shape of whole answers, ended by the connection's end. */
-import { isObject, modelsFault, type JsonObject, type StreamTransducer, type Usage } from '../canonical.js';
+import { isObject, type JsonObject, type StreamTransducer, type Usage } from '../canonical.js';
 import { createCanonicalStream } from '../canonical-stream.js';
 import { createSseJsonTransducer } from '../sse-json.js';
 import { candidatesOf, isNothing, isPromptBlocked, type Candidate } from './candidate.js';
@@ -43,11 +43,10 @@ export function createGenerateContentTransducer(seed: string, names: ReadonlyMap
     else if (isBlocked) stream.fail(promptBlocked());
   };
 
-  const onClose = (): void => {
+  const saidNothing = (): boolean => {
     const { contentSeen, finishReason } = stream.summary();
-    if (stream.areFinished() && isNothing(contentSeen, finishReason, told?.usage)) stream.fail(modelsFault('EMPTY'));
-    else stream.close();
+    return isNothing(contentSeen, finishReason, told?.usage);
   };
 
-  return createSseJsonTransducer(stream, { onFrame, onClose });
+  return { ...createSseJsonTransducer(stream, { onFrame, onClose: () => stream.close() }), saidNothing };
 }

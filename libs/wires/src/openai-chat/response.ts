@@ -98,7 +98,7 @@ function readBody(bytes: Uint8Array, seed: string, tellsCost: boolean): AnswerRe
   if (fields === undefined) return { ok: false, failure: failure('GARBAGE', true, 200), usage: undefined };
   const usage = readUsage(fields['usage'], tellsCost);
   const error = errorIn(fields);
-  const failing = error === undefined ? undefined : hasModelsFault(fields) ? modelsFault('PROVIDER_ERROR') : classifyErrorFrame(error);
+  const failing = error === undefined ? undefined : hasModelsFault(fields) ? modelsFault() : classifyErrorFrame(error);
   if (failing !== undefined && failing.class !== 'CONTENT_POLICY') return { ok: false, failure: failing, usage };
   const sources = sourcesOf(fields);
   if (plain !== undefined && sources === undefined && failing === undefined) return answerOf(fields, usage, plain);
@@ -135,7 +135,7 @@ function readChoices(fields: JsonObject, choices: readonly JsonObject[], usage: 
   if (choices.length === 0) return { ok: false, failure: failure('EMPTY', true, 200), usage };
   const read = choices.map((choice, position) => readChoice(choice, position, seed, sources));
   if (read.some((choice) => choice.isNameless)) return { ok: false, failure: failure('GARBAGE', true, 200), usage };
-  if (read.some((choice) => choice.finishReason === 'error')) return { ok: false, failure: hasModelsFault(fields) ? modelsFault('PROVIDER_ERROR') : failure('PROVIDER_ERROR', true, 200), usage };
+  if (read.some((choice) => choice.finishReason === 'error')) return { ok: false, failure: hasModelsFault(fields) ? modelsFault() : failure('PROVIDER_ERROR', true, 200), usage };
   // Without a message, or a policy that left none, it is no answer of nothing.
   if (!choices.some(({ message }) => isObject(message)) && read[0]?.finishReason !== 'content_filter') return { ok: false, failure: failure('EMPTY', true, 200), usage };
   // The host never says that it had come to an end.

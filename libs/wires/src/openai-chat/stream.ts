@@ -309,7 +309,7 @@ class ChatTransducer implements StreamTransducer {
     const broken = raw.filter((choice) => isFinishReason(choice['finish_reason']) && mapFinishReason(choice['finish_reason'], false) === 'error');
     const isErrorFinish = broken.length > 0;
     const error = errorIn(frame);
-    if (error !== undefined || isErrorFinish) this.failing ??= isErrorFinish && broken.every(isModelsFault) ? modelsFault('PROVIDER_ERROR') : classifyErrorFrame(error ?? {});
+    if (error !== undefined || isErrorFinish) this.failing ??= isErrorFinish && broken.every(isModelsFault) ? modelsFault() : classifyErrorFrame(error ?? {});
     if (this.failing !== undefined) {
       // Usage comes with the finish or behind it; an error without a finish is the last that comes, but for that of a policy.
       if (read !== undefined || (error !== undefined && !isErrorFinish && !this.isFiltered())) this.failAs(this.failing);

@@ -34,5 +34,8 @@ export function failureOfFault(fault: Fault | undefined): Failed__Output {
   return failureOf(fault.code === 'deadline_exceeded' ? 'TIMEOUT_IDLE' : fault.code === 'link_lost' ? 'DISCONNECTED' : 'CONNECT', true);
 }
 
+/** The model came to its end without a word, and another may say more. */
+export const NOTHING_SAID: Failed__Output = { ...failureOf('EMPTY', true), status: 200 };
+
 /** The provider answered 200, but not with the JSON that was asked for. */
 export const NOT_HEALED: Failed__Output = { ...failureOf('GARBAGE', true), status: 200 };

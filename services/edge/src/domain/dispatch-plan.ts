@@ -1,5 +1,5 @@
 /** Tries the attempts of a plan in order, and tells their workers what became of each. */
-import type { DecideResponse__Output } from '@signalbox/contracts/routing';
+import type { DecideResponse__Output, PlannedAttempt__Output } from '@signalbox/contracts/routing';
 import type { Fault } from '@signalbox/kernel/fault';
 import type { Admitted } from './admission.js';
 import type { AttemptReport } from './answer.js';
@@ -69,6 +69,13 @@ async function tryPlan(neighbours: Neighbours, turn: Turn, plan: DecideResponse_
     const { provider, model, sunsetDate, byok, endpointId } = planned;
     const dropParams = plan.ignoredParams.length === 0 ? planned.dropParams : [...plan.ignoredParams, ...planned.dropParams];
     const attempted = planned;
+    const mayAskAnother = (): boolean => !outcomes.hasReserve() && hasRoomFor(neighbours, turn, queue.peek());
+    const healing = healingOf(neighbours, turn, start === undefined && mayAskAnother);
+    /** Once, since a model that has nothing to say says it each time. A round's answer cannot be kept: only the last round ends the hold. */
+    const ifNothingSaid = (): 'keep' | 'drop' | undefined => {
+      if ((start === undefined && healing !== undefined) || outcomes.reports.some(({ failed }) => failed?.class === 'EMPTY') || !mayAskAnother()) return undefined;
+      return start === undefined ? 'keep' : 'drop';
+    };
     let isJournaled = false;
     const result = await runAttempt({
       workers,
@@ -83,7 +90,8 @@ async function tryPlan(neighbours: Neighbours, turn: Turn, plan: DecideResponse_
       earlier: outcomes.all(),
       decisionId: plan.decisionId,
       besides: queue.replicaToAvoid(planned),
-      healing: healingOf(neighbours, turn, start === undefined && !outcomes.hasReserve() ? queue : undefined),
+      healing,
+      ifNothingSaid,
       // The account decides how large an answer from its own address is, and how long it lies here unread. Others are paid for.
       takeRoom: byok && ownCredentialsOf(turn.caller).ownAddressProviders.includes(provider) ? turn.takeRoom : undefined,
       // Told at once: if this edge and the worker crash before the end, the log shows which of the two answers was given.
@@ -133,13 +141,15 @@ async function tryPlan(neighbours: Neighbours, turn: Turn, plan: DecideResponse_
   return { attempts: outcomes.all(), result: 'refused' };
 }
 
-/** `next`: the attempts to which an answer that cannot be healed may fail over; undefined = it must not. */
-function healingOf({ checkSchema, retries, unhealedAnswers }: Neighbours, { caller: { account }, request }: Turn, next: AttemptQueue | undefined): Healing | undefined {
+/** Whether `next` may be asked for a better answer than one that cannot be healed or holds nothing. */
+function hasRoomFor({ retries, unhealedAnswers }: Neighbours, { caller: { account } }: Turn, next: PlannedAttempt__Output | undefined): boolean {
+  return next !== undefined && retries.hasRoom(account.id, next.byok) && (unhealedAnswers?.waitMs(account.id) ?? 0) === 0;
+}
+
+/** `mayFailOver`: an answer that cannot be healed may. */
+function healingOf({ checkSchema }: Neighbours, { request }: Turn, mayFailOver: false | (() => boolean)): Healing | undefined {
   const terms = healingTermsOf(request);
-  if (terms === undefined) return undefined;
-  const other = next?.peek();
-  const mayFailOver = other !== undefined && retries.hasRoom(account.id, other.byok) && (unhealedAnswers?.waitMs(account.id) ?? 0) === 0;
-  return { terms, checkSchema, mayFailOver };
+  return terms === undefined ? undefined : { terms, checkSchema, mayFailOver: mayFailOver !== false && mayFailOver() };
 }
 
 /**

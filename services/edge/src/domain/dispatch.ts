@@ -3,7 +3,7 @@ import type { Body__Output, Chunk__Output, DispatchEvent__Output, DispatchReques
 import type { Clock, Timer } from '@signalbox/kernel/clock';
 import { toFault, type Fault } from '@signalbox/kernel/fault';
 import type { Answer, AttemptReport, ClientListener, Route, Settlement } from './answer.js';
-import { failureOf, failureOfFault, NOT_HEALED, REPLICAS_OWN, traceOf, traceOfFault, type AttemptTrace } from './attempt-failures.js';
+import { failureOf, failureOfFault, NOTHING_SAID, NOT_HEALED, REPLICAS_OWN, traceOf, traceOfFault, type AttemptTrace } from './attempt-failures.js';
 import { finishChunk, indexesOf } from './finish-chunks.js';
 import { healChoices, HEALING_FAILED, StreamHealing, type HealedAnswer, type HealedChunk, type HealedText, type HealingTerms, type SchemaCheck } from './healing.js';
 import type { AttemptCall, AttemptListener, WorkersPort } from './ports.js';
@@ -24,7 +24,7 @@ export type AttemptResult =
   /** The client hung up, read nothing for too long, or was cut off. `isOwed`: the attempt is charged, since the client left by itself or had been given content. */
   | { readonly kind: 'gone'; readonly wasSent: boolean; readonly isOwed: boolean };
 
-/** Gives the client an answer that failed healing and was kept in case no other attempt does better. To be called at most once. */
+/** Gives the client an answer that failed healing, or held nothing, and was kept in case no other attempt does better. To be called at most once. */
 export type Reserve = (attempts: readonly AttemptReport[]) => void;
 
 /** How the answer's JSON is healed. */
@@ -59,6 +59,8 @@ export interface AttemptOptions {
   readonly decisionId: string;
   /** A replica of the worker to avoid: an attempt at the same endpoint was lost with it, or refused by it. */
   readonly besides?: object | undefined;
+  /** What becomes of an answer of nothing whose model may say more when it is asked again: it is kept in reserve, or dropped, and another attempt is made. Undefined = it is the answer. */
+  readonly ifNothingSaid?: (() => 'keep' | 'drop' | undefined) | undefined;
   /** Undefined when no JSON was asked for. */
   readonly healing?: Healing | undefined;
   /** Counts the bytes of a whole answer; false = there is no room for it, and it is not given. Absent = there is room. */
@@ -264,10 +266,10 @@ class Attempt implements AttemptListener, ClientListener {
     else this.send(chunk);
   }
 
-  /** Whether sending this chunk rules out another attempt. An answer that is healed may turn out broken at its end, so only text that is certain does; chunks hidden from the client never do. */
+  /** Whether sending this chunk rules out another attempt. A finish without content does not: it may be that of an answer of nothing. An answer that is healed may turn out broken at its end, so only text that is certain does; chunks hidden from the client never do. */
   private commits(chunk: HealedChunk): boolean {
     if (this.isSilent?.(chunk.choices) === true) return false;
-    return this.healer === undefined ? chunk.content || chunk.finish : chunk.content && chunk.isRest !== true;
+    return chunk.content && chunk.isRest !== true;
   }
 
   private sendEarly(): void {
@@ -298,7 +300,7 @@ class Attempt implements AttemptListener, ClientListener {
   }
 
   private complete(end: End__Output): void {
-    const { answer, route, isStream, healing, takeRoom } = this.options;
+    const { isStream, healing, takeRoom, ifNothingSaid } = this.options;
     const settlement = this.settle(end);
     if (isStream && end.cut !== null && end.cut !== undefined) {
       this.onFailed(end.cut, settlement, 'journaled');
@@ -312,16 +314,33 @@ class Attempt implements AttemptListener, ClientListener {
       this.over({ kind: 'failed', failed: failureOf('GARBAGE', true), trace: 'journaled' });
       return;
     }
+    const fate = end.nothingSaid === true && !this.hasContent ? ifNothingSaid?.() : undefined;
+    if (fate !== undefined) {
+      this.over({ kind: 'failed', failed: NOTHING_SAID, trace: 'journaled', ...(fate === 'keep' ? { reserve: this.reserve(settlement, (told) => this.give(told, this.body)) } : {}) });
+      return;
+    }
     if (healing !== undefined) {
       this.isSettling = true;
       void this.heal(healing, settlement);
       return;
     }
+    this.give(settlement, this.body);
+    this.over(COMPLETE);
+  }
+
+  private give(settlement: Settlement, body: Body__Output | undefined): void {
+    const { answer, route, isStream } = this.options;
     if (isStream) {
       this.sendEarly();
-      answer.finish(route, this.heldFinish?.choices ?? finishChunk(end.finishReason), settlement);
-    } else if (this.body !== undefined) answer.body(this.body, settlement);
-    this.over(COMPLETE);
+      answer.finish(route, this.heldFinish?.choices ?? finishChunk(settlement.end.finishReason), settlement);
+    } else if (body !== undefined) answer.body(body, settlement);
+  }
+
+  private reserve(settlement: Settlement, give: (told: Settlement) => void): Reserve {
+    return (attempts) => {
+      this.options.route.attempts = attempts.length;
+      give({ ...settlement, attempts });
+    };
   }
 
   /** Heals the answer and checks it against its schema, then gives it. Never rejects: an answer that cannot be healed is given unchanged, or kept in reserve. */
@@ -334,18 +353,11 @@ class Attempt implements AttemptListener, ClientListener {
     const isWorthAnother = healed.isWorthAnother && misfits.every(({ isEnded }) => isEnded);
     if (this.isOver) return;
     const give = (told: Settlement): void => {
-      const { answer, route } = this.options;
-      const chosen = { ...told, healed: isRight ? healed.steps : HEALING_FAILED };
-      if (this.options.isStream) {
-        this.sendEarly();
-        answer.finish(route, this.heldFinish?.choices ?? finishChunk(told.end.finishReason), chosen);
-      } else if (body !== undefined) answer.body(healedBody === undefined || !isRight ? body : { ...body, choices: healedBody.choices }, chosen);
+      const given = body === undefined || healedBody === undefined || !isRight ? body : { ...body, choices: healedBody.choices };
+      this.give({ ...told, healed: isRight ? healed.steps : HEALING_FAILED }, given);
     };
     if (!isRight && isWorthAnother && healing.mayFailOver && !this.hasContent) {
-      this.over({ kind: 'failed', failed: NOT_HEALED, trace: 'journaled', reserve: (attempts) => {
-        this.options.route.attempts = attempts.length;
-        give({ ...settlement, attempts });
-      } });
+      this.over({ kind: 'failed', failed: NOT_HEALED, trace: 'journaled', reserve: this.reserve(settlement, give) });
       return;
     }
     give(settlement);

@@ -418,6 +418,7 @@ export function writeEnd(w: Writer, m: End): void {
   if (m.reasoningKnown === true) { w.uint32(72); w.bool(m.reasoningKnown); }
   if (m.stoppedBy !== undefined && m.stoppedBy !== '') { w.uint32(82); w.string(m.stoppedBy); }
   if (m.cardId !== undefined && m.cardId !== '') { w.uint32(90); w.string(m.cardId); }
+  if (m.nothingSaid !== undefined && m.nothingSaid !== null) { w.uint32(96); w.bool(m.nothingSaid); }
 }
 export function readEnd(r: Reader, end: number): EndOut {
   let v1: TokenCountsOut | null = null;
@@ -431,6 +432,7 @@ export function readEnd(r: Reader, end: number): EndOut {
   let v9: boolean = false;
   let v10: string = '';
   let v11: string = '';
+  let v12: boolean | undefined;
   while (r.at < end) {
     const tag = r.uint32();
     switch (tag) {
@@ -445,11 +447,12 @@ export function readEnd(r: Reader, end: number): EndOut {
       case 72: v9 = r.bool(); break;
       case 82: v10 = r.string(end); break;
       case 90: v11 = r.string(end); break;
+      case 96: v12 = r.bool(); break;
       default: r.skip(tag, end);
     }
   }
   r.check(end);
-  return { tokens: v1, costNanoUsd: v2, savingsNanoUsd: v3, source: v4, flags: v5, finishReason: v6, cut: v7, cachedKnown: v8, reasoningKnown: v9, stoppedBy: v10, cardId: v11 } as EndOut;
+  return { tokens: v1, costNanoUsd: v2, savingsNanoUsd: v3, source: v4, flags: v5, finishReason: v6, cut: v7, cachedKnown: v8, reasoningKnown: v9, stoppedBy: v10, cardId: v11, nothingSaid: v12 } as EndOut;
 }
 export function copyEnd(m: End): EndOut {
   const v1 = m.tokens !== undefined && m.tokens !== null ? copyTokenCounts(m.tokens) : null;
@@ -463,7 +466,8 @@ export function copyEnd(m: End): EndOut {
   const v9 = m.reasoningKnown !== undefined && m.reasoningKnown !== null ? m.reasoningKnown : false;
   const v10 = m.stoppedBy !== undefined && m.stoppedBy !== null ? m.stoppedBy : '';
   const v11 = m.cardId !== undefined && m.cardId !== null ? m.cardId : '';
-  return { tokens: v1, costNanoUsd: v2, savingsNanoUsd: v3, source: v4, flags: v5, finishReason: v6, cut: v7, cachedKnown: v8, reasoningKnown: v9, stoppedBy: v10, cardId: v11 } as EndOut;
+  const v12 = m.nothingSaid !== undefined && m.nothingSaid !== null ? m.nothingSaid : undefined;
+  return { tokens: v1, costNanoUsd: v2, savingsNanoUsd: v3, source: v4, flags: v5, finishReason: v6, cut: v7, cachedKnown: v8, reasoningKnown: v9, stoppedBy: v10, cardId: v11, nothingSaid: v12 } as EndOut;
 }
 
 export function writeFailed(w: Writer, m: Failed): void {

@@ -18,6 +18,8 @@ export interface End {
   'reasoningKnown'?: (boolean);
   'stoppedBy'?: (string);
   'cardId'?: (string);
+  'nothingSaid'?: (boolean);
+  '_nothingSaid'?: "nothingSaid";
 }
 
 export interface End__Output {
@@ -32,4 +34,6 @@ export interface End__Output {
   'reasoningKnown': (boolean);
   'stoppedBy': (string);
   'cardId': (string);
+  'nothingSaid'?: (boolean);
+  '_nothingSaid'?: "nothingSaid";
 }
