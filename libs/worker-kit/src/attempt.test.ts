@@ -376,6 +376,45 @@ test('a stream that arrives faster than it is read lets others have their turn, 
   expect(calls).toEqual(['pause', 'resume', 'pause', 'abort']);
 });
 
+test('48 streams that flood at once are read a quarter of a megabyte in a turn, each completely, and a slow one beside them at once', async () => {
+  const open = (): { readonly listener: UpstreamListener; readonly attempt: Attempt; readonly given: () => number } => {
+    let listener: UpstreamListener | undefined;
+    let given = 0;
+    const attempt = new Attempt({
+      adapter: createOpenAiChatAdapter({ provider: 'fake', baseUrl: 'http://127.0.0.1/v1' }),
+      upstream: { post: (_request, _id, to) => ((listener = to), { pause: () => undefined, resume: () => undefined, release: () => undefined, abort: () => undefined, isSent: () => true }), close: () => Promise.resolve() },
+      clock: createFakeClock(),
+      request: REQUEST,
+      upstreamRequest: { path: '/', headers: [], body: Buffer.alloc(0) },
+      sinks: { onHead: () => undefined, onChunk: ({ choices }) => ((given += choices.length), true), onProgress: () => undefined },
+    });
+    attempt.start();
+    if (listener === undefined) throw new Error('not sent');
+    listener.onHead(200, {});
+    return { listener, attempt, given: () => given };
+  };
+  await new Promise((resolve) => setImmediate(() => setImmediate(resolve)));
+  const floods = Array.from({ length: 48 }, open);
+  const slow = open();
+  const read = Buffer.from(text('flood'.repeat(10)).repeat(500)).subarray(0, 65_536);
+  for (const { listener } of floods) {
+    listener.onData(read);
+    listener.onEnd();
+  }
+  slow.listener.onData(Buffer.from(text('slow')));
+  const begun = (): number => floods.filter(({ given }) => given() > 0).length;
+  const perTurn: number[] = [];
+  for (let before = 0; before < 48; before = begun()) {
+    perTurn.push(begun() - before);
+    if (perTurn.length > 100) throw new Error('they are not read on');
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+  expect(slow.given()).toBeGreaterThan(0);
+  expect(Math.max(...perTurn)).toBeLessThanOrEqual(5);
+  await Promise.all(floods.map(({ attempt }) => attempt.ended));
+  expect(new Set(floods.map(({ given }) => given())).size).toBe(1);
+});
+
 describe('what arrives after a silence in which this process may have been suspended', () => {
   const REST = `${text(' b')}${sse({ choices: [{ index: 0, delta: {}, finish_reason: 'stop' }] })}data: [DONE]\n\n`;
   const silent = async (ms: number): Promise<{ readonly attempt: Attempt; readonly calls: string[]; readonly given: string[]; readonly come: () => void }> => {

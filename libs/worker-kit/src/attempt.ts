@@ -9,6 +9,7 @@ import { answerBytesMax, quotaAway } from './hold-growth.js';
 import { HEARING_TURNS, Patience, type Overdue } from './patience.js';
 import type { ResponseHeaders } from './provider.js';
 import { readInSteps } from './read-in-steps.js';
+import { StreamShare } from './turn-shares.js';
 import { STALE_MS, type Loss, type UpstreamCall, type UpstreamListener } from './upstream.js';
 
 export type { AttemptOptions, AttemptSinks, ChunkEvent, Ending } from './attempt-terms.js';
@@ -58,9 +59,9 @@ export class Attempt implements UpstreamListener {
   /** Bytes that were read but not processed yet, because an extension of the hold is awaited or the caller may have left. */
   private backlog: Buffer[] = [];
   private isAwaiting = false;
-  private isHearing = false;
-  /** Bytes read since this attempt last yielded to others. */
-  private turnBytes = 0;
+  /** What has arrived waits for a later turn. */
+  private isHeldBack = false;
+  private readonly share = new StreamShare();
   private isResting = false;
   private isStopped = false;
   private wasSent = false;
@@ -124,7 +125,7 @@ export class Attempt implements UpstreamListener {
   resume(): void {
     if (this.isOver || !this.patience.isPaused) return;
     this.patience.resumed();
-    if (!this.isAwaiting && !this.isHearing && !this.isResting) this.call.resume();
+    if (!this.isAwaiting && !this.isHeldBack && !this.isResting) this.call.resume();
   }
 
   /** The caller left: stop the call to the provider now. */
@@ -161,13 +162,16 @@ export class Attempt implements UpstreamListener {
     }
     if (this.isSuccess() && this.transducer !== undefined) {
       if (this.isContentGiven && this.patience.lastDataAt - before >= SILENCE_MS) this.hearCaller();
-      if (this.options.growth === undefined && !this.isHearing) this.onStreamData(bytes, this.transducer);
+      if (!this.share.take(bytes.length) && !this.isHeldBack) {
+        this.holdBack();
+        this.share.wait(bytes.length, () => this.readOnAfterTurn());
+      }
+      if (this.options.growth === undefined && !this.isHeldBack) this.onStreamData(bytes, this.transducer);
       else {
         this.backlog.push(bytes);
         this.readBacklog(this.transducer);
       }
-      this.turnBytes += bytes.length;
-      if (this.turnBytes > TURN_BYTES) this.rest();
+      if (this.share.turnBytes > TURN_BYTES) this.rest();
     } else {
       this.body.push(bytes);
       if (!this.isSuccess()) {
@@ -219,6 +223,16 @@ export class Attempt implements UpstreamListener {
     else this.fail(failure('DISCONNECTED', true, this.httpStatus));
   }
 
+  private holdBack(): void {
+    this.isHeldBack = true;
+    this.call.pause();
+  }
+
+  private readOnAfterTurn(): void {
+    this.isHeldBack = false;
+    if (!this.isOver && this.transducer !== undefined) this.goOn(this.transducer);
+  }
+
   /** Pauses reading until the other requests have had their turn. */
   private rest(): void {
     if (this.isOver || this.isResting) return;
@@ -226,23 +240,18 @@ export class Attempt implements UpstreamListener {
     this.call.pause();
     together(() => {
       this.isResting = false;
-      this.turnBytes = 0;
-      if (!this.isOver && !this.patience.isPaused && !this.isAwaiting && !this.isHearing) this.call.resume();
+      this.share.turnBytes = 0;
+      if (!this.isOver && !this.patience.isPaused && !this.isAwaiting && !this.isHeldBack) this.call.resume();
     });
   }
 
   /** Holds back what follows until the other sockets have been read. A caller that gave up meanwhile is noticed there; it is given no more and owes no more. */
   private hearCaller(): void {
-    if (this.isHearing) return;
-    this.isHearing = true;
-    this.call.pause();
-    const goOn = (): void => {
-      this.isHearing = false;
-      if (!this.isOver && this.transducer !== undefined) this.goOn(this.transducer);
-    };
+    if (this.isHeldBack) return;
+    this.holdBack();
     // A closed connection ends its calls only some turns later.
     const pass = (turns: number): void => {
-      if (this.isOver || turns === 0) goOn();
+      if (this.isOver || turns === 0) this.readOnAfterTurn();
       else together(() => pass(turns - 1));
     };
     pass(HEARING_TURNS);
@@ -250,7 +259,7 @@ export class Attempt implements UpstreamListener {
 
   private readBacklog(transducer: StreamTransducer): void {
     const { growth } = this.options;
-    while (!this.isAwaiting && !this.isHearing && !this.isOver) {
+    while (!this.isAwaiting && !this.isHeldBack && !this.isOver) {
       const [bytes] = this.backlog;
       if (bytes === undefined) break;
       if (growth === undefined) {
@@ -300,7 +309,7 @@ export class Attempt implements UpstreamListener {
 
   private goOn(transducer: StreamTransducer): void {
     this.readBacklog(transducer);
-    if (this.isOver || this.isAwaiting || this.isHearing) return;
+    if (this.isOver || this.isAwaiting || this.isHeldBack) return;
     if (this.sourceEnd === 'end') this.onEnd();
     else if (this.sourceEnd !== undefined) this.onError(this.sourceEnd);
     else if (!this.patience.isPaused && !this.isResting) this.call.resume();
