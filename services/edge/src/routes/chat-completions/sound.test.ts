@@ -95,3 +95,59 @@ describe('the most tokens of a recording', () => {
     expect(tokensOf(data, format)).toBeUndefined();
   });
 });
+
+describe('the most tokens of a recording in MP3', () => {
+  /** A frame of 128 kbit/s and 44.1 kHz. */
+  const FRAME = [0xff, 0xfb, 0x90, 0x64];
+  const mp3 = (first: readonly number[], bytes: number): string => Buffer.concat([Buffer.from(first), Buffer.alloc(bytes - first.length)]).toString('base64');
+  const tag = (bytes: number): number[] => [...Buffer.from('ID3\x04\0\0\0\0', 'latin1'), bytes >> 7, bytes & 0x7f, ...Buffer.alloc(bytes)];
+
+  test.each([['its frames', FRAME], ['a tag', [...tag(35), ...FRAME]], ['frames of the lowest rate', [0xff, 0xf3, 0x14, 0xc4]]])('are those of the lowest rate there is: one that begins with %s', (_what, first) => {
+    const data = mp3(first, 960_000);
+    for (const told of [data, `data:audio/mp3;base64,${data}`, `data:audio/mpeg;base64,${data}`]) {
+      const tokens = tokensOf(told, 'mp3') ?? NaN;
+      // At 8 kbit/s it lasts 960 s.
+      expect(tokens).toBeGreaterThanOrEqual(50 * (960 + 30));
+      expect(tokens).toBeLessThan(50 * (960 * 1.011 + 31));
+    }
+  });
+
+  test.each<[string, readonly number[], string]>([
+    ['whose first frame tells no rate', [0xff, 0xfb, 0x00, 0x64], 'mp3'],
+    ['whose first frame has a rate that there is not', [0xff, 0xfb, 0xf0, 0x64], 'mp3'],
+    ['sampled as nothing is', [0xff, 0xfb, 0x9c, 0x64], 'mp3'],
+    ['of no known version', [0xff, 0xeb, 0x90, 0x64], 'mp3'],
+    ['that is AAC', [0xff, 0xf1, 0x50, 0x80], 'mp3'],
+    ['that is FLAC behind a tag', [...tag(35), ...Buffer.from('fLaC')], 'mp3'],
+    ['whose tag goes on beyond what is known', [...tag(600), ...FRAME], 'mp3'],
+    ['that is said to be of another form', FRAME, 'wav'],
+    ['of a form that is no form', FRAME, 'constructor'],
+  ])('are not known of one %s', (_what, first, format) => {
+    expect(tokensOf(mp3(first, 4_800), format)).toBeUndefined();
+  });
+});
+
+describe('the most tokens of a recording in FLAC', () => {
+  const flac = (rate: number, samples: number, bytes: number): string => {
+    const head = Buffer.alloc(42);
+    head.write('fLaC\0\0\0\x22', 'latin1');
+    head.writeUInt32BE(rate * 4_096 + 0x0f0, 18);
+    head.writeUInt8(0xf0 + Math.floor(samples / 2 ** 32), 21);
+    head.writeUInt32BE(samples % 2 ** 32, 22);
+    return Buffer.concat([head, Buffer.alloc(bytes)]).toString('base64');
+  };
+
+  test('are those of hours of silence in a few bytes', () => {
+    expect(tokensOf(flac(8_000, 8_000 * 36_000, 50_000), 'flac')).toBe(50 * 36_030);
+    expect(tokensOf(flac(44_100, 2 ** 33, 50_000), 'flac')).toBe(Math.ceil(50 * (2 ** 33 / 44_100 + 30)));
+  });
+
+  test('are at least its bytes, however short it says to be', () => {
+    const data = flac(44_100, 1, 50_000);
+    expect(tokensOf(data, 'flac')).toBe(data.length);
+  });
+
+  test('are not known where it does not say its length', () => {
+    for (const data of [flac(44_100, 0, 50_000), flac(0, 100, 50_000), flac(44_100, 100, 0).slice(0, 40)]) expect(tokensOf(data, 'flac')).toBeUndefined();
+  });
+});

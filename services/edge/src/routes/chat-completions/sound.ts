@@ -1,4 +1,4 @@
-/** Bounds of the tokens that a recording counts as, where its header tells how long it lasts. */
+/** Bounds of the tokens that a recording counts as, where its beginning tells how long it can last. */
 
 /** Gemini counts 32 a second, GPT-4o ten; models that listen through Whisper's encoder have at most its 50. */
 const TOKENS_PER_SECOND_MAX = 50;
@@ -52,10 +52,66 @@ function bytesPerSecond(header: Buffer): number | undefined {
   return isPcm && rate > 0 && rate <= SAMPLE_RATE_MAX && isConsistent && leadsToSamples(header) ? told : undefined;
 }
 
-/** The most tokens of a WAV recording with `chars` characters of base64, of which `head` is the beginning: more than its bytes where it is short or sampled rarely. undefined = its length is not known. */
+/** Bytes of a second of MP3 at its lowest rate, 8 kbit/s, less the part of a byte that a frame is rounded down by. Only frames of no told rate could be smaller: decoders leave those out, or take their size from the first frame. */
+const MP3_BYTES_PER_SECOND_MIN = 990;
+/** Of ID3, its version, flags and length, of seven bits a byte. */
+const TAG_HEAD_BYTES = 10;
+const FRAME_HEAD_BYTES = 4;
+
+/** Where the sound begins, behind a tag with the names of its author and the program. */
+function soundFrom(head: Buffer): number {
+  if (head.length < TAG_HEAD_BYTES || head.toString('latin1', 0, 3) !== 'ID3') return 0;
+  return TAG_HEAD_BYTES + head.subarray(6, TAG_HEAD_BYTES).reduce((length, byte) => length * 128 + (byte & 0x7f), 0);
+}
+
+/** Whether a frame of MPEG audio, layer III, stands here: with a version and rates that there are. */
+function isMp3Frame(head: Buffer, at: number): boolean {
+  if (at + FRAME_HEAD_BYTES > head.length || head.readUInt8(at) !== 0xff) return false;
+  const [kind, rates] = [head.readUInt8(at + 1), head.readUInt8(at + 2)];
+  const [version, layer, bitRate, sampleRate] = [(kind >> 3) & 0x3, (kind >> 1) & 0x3, rates >> 4, (rates >> 2) & 0x3];
+  return kind >= 0xe0 && version !== 1 && layer === 1 && bitRate !== 0 && bitRate !== 15 && sampleRate !== 3;
+}
+
+/** Of `fLaC`, and of the part that describes the stream. */
+const FLAC_HEADER_BYTES = 42;
+
+/** What a FLAC recording says of its length; undefined where it does not, as of one that was written while it was recorded. */
+function flacSeconds(head: Buffer): number | undefined {
+  if (head.length < FLAC_HEADER_BYTES || head.toString('latin1', 0, 4) !== 'fLaC' || (head.readUInt8(4) & 0x7f) !== 0) return undefined;
+  const rate = head.readUIntBE(18, 3) >> 4;
+  const samples = (head.readUInt8(21) & 0xf) * 2 ** 32 + head.readUInt32BE(22);
+  return rate > 0 && samples > 0 ? samples / rate : undefined;
+}
+
+const tokensOf = (seconds: number): number => Math.ceil((seconds + WINDOW_S) * TOKENS_PER_SECOND_MAX);
+
+/** By the name that a client gives the form: how it begins, and the most tokens of `bytes` bytes of it that begin with `head`, `chars` characters of base64. */
+const FORMS: Readonly<Record<string, { readonly data: RegExp; readonly tokensMax: (head: Buffer, bytes: number, chars: number) => number | undefined }>> = {
+  wav: {
+    data: /^(?:data:audio\/(?:x-)?wav;base64,)?([\w+/-]{48,})/i,
+    tokensMax: (head, bytes) => {
+      const perSecond = bytesPerSecond(head);
+      return perSecond === undefined ? undefined : tokensOf(bytes / perSecond);
+    },
+  },
+  mp3: {
+    data: /^(?:data:audio\/(?:mp3|mpeg);base64,)?([\w+/-]{48,})/i,
+    tokensMax: (head, bytes) => (isMp3Frame(head, soundFrom(head)) ? tokensOf(bytes / MP3_BYTES_PER_SECOND_MIN) : undefined),
+  },
+  flac: {
+    data: /^(?:data:audio\/(?:x-)?flac;base64,)?([\w+/-]{56,})/i,
+    // Silence may be of nearly no bytes. That it is short is not believed.
+    tokensMax: (head, _bytes, chars) => {
+      const seconds = flacSeconds(head);
+      return seconds === undefined ? undefined : Math.max(chars, tokensOf(seconds));
+    },
+  },
+};
+
+/** The most tokens of a recording with `chars` characters of base64, of which `head` is the beginning: more than its bytes where it is short, or says that few bytes last long. undefined = its bytes are to be counted. */
 export function soundTokensMax(format: string, head: string, chars: number): number | undefined {
-  if (format.toLowerCase() !== 'wav') return undefined;
-  const base64 = /^(?:data:audio\/(?:x-)?wav;base64,)?([\w+/-]{48,})/i.exec(head)?.[1];
-  const perSecond = base64 === undefined ? undefined : bytesPerSecond(Buffer.from(base64, 'base64'));
-  return perSecond === undefined ? undefined : Math.ceil(((chars * 3) / 4 / perSecond + WINDOW_S) * TOKENS_PER_SECOND_MAX);
+  const name = format.toLowerCase();
+  const form = Object.hasOwn(FORMS, name) ? FORMS[name] : undefined;
+  const base64 = form?.data.exec(head)?.[1];
+  return base64 === undefined ? undefined : form?.tokensMax(Buffer.from(base64, 'base64'), (chars * 3) / 4, chars);
 }
