@@ -12,6 +12,9 @@ const REASONS: Readonly<Record<string, FinishReason>> = {
   model_context_window_exceeded: 'length',
   tool_use: 'tool_calls',
   [REFUSAL]: 'content_filter',
+  // Not in Anthropic's list, but met: a filter stopped it, or the host failed.
+  sensitive: 'content_filter',
+  error: 'error',
 };
 
 /** Unknown reasons are `stop`. */

@@ -89,6 +89,13 @@ describe('stream', () => {
     expect(run(START, finish('refusal'), STOP)).toMatchObject({ events: [{ type: 'failed', failure: { class: 'CONTENT_POLICY' } }], summary: { usage: { tokens: { outputText: 5 } } } });
   });
 
+  test('a filter that is not in the list of reasons stops it likewise, and an error is none of an answer', () => {
+    const text = [{ type: 'content_block_start', index: 0, content_block: { type: 'text', text: 'Sure' } }, { type: 'content_block_stop', index: 0 }];
+    expect(gather(run(START, ...text, finish('sensitive'), STOP).events).get(0)).toMatchObject({ content: 'Sure', reasons: ['content_filter'] });
+    expect(run(START, finish('sensitive'), STOP).events).toMatchObject([{ type: 'failed', failure: { class: 'CONTENT_POLICY' } }]);
+    expect(run(START, ...text, finish('error'), STOP).events.at(-1)).toMatchObject({ type: 'failed', failure: { class: 'PROVIDER_ERROR' } });
+  });
+
   test('where a refusal before the first block is not billed, its figures are not used; one behind a block is billed, thought that is not shown included', () => {
     const usageOf = (...frames: readonly object[]): unknown => replay(() => createMessagesTransducer('seed', true, undefined, true), frames.map((frame) => Buffer.from(`data: ${JSON.stringify(frame)}\n\n`))).summary.usage?.tokens.outputText;
     const thought = { type: 'content_block_start', index: 0, content_block: { type: 'thinking', thinking: '', signature: '' } };
@@ -230,6 +237,8 @@ describe('whole answer', () => {
     [{}, 'EMPTY'],
     [{ type: 'error', error: { type: 'overloaded_error', message: 'Overloaded' } }, 'PROVIDER_ERROR'],
     [message([], { stop_reason: 'refusal' }), 'CONTENT_POLICY'],
+    [message([], { stop_reason: 'sensitive' }), 'CONTENT_POLICY'],
+    [message([{ type: 'text', text: 'Half' }], { stop_reason: 'error' }), 'PROVIDER_ERROR'],
   ])('%j fails as %s', (body, expected) => {
     expect(read(body)).toMatchObject({ ok: false, failure: { class: expected } });
   });

@@ -11,8 +11,11 @@ const REASONS: Readonly<Record<string, FinishReason>> = {
   length: 'length',
   max_tokens: 'length',
   model_length: 'length',
+  max_output_tokens: 'length',
   // Z.ai.
   model_context_window_exceeded: 'length',
+  // Xiaomi and Tencent, of a model that only repeats itself: they cut it off.
+  repetition_truncation: 'length',
   tool_calls: 'tool_calls',
   tool_use: 'tool_calls',
   function_call: 'function_call',
@@ -22,6 +25,11 @@ const REASONS: Readonly<Record<string, FinishReason>> = {
   blocklist: 'content_filter',
   prohibited_content: 'content_filter',
   spii: 'content_filter',
+  language: 'content_filter',
+  model_armor: 'content_filter',
+  image_safety: 'content_filter',
+  image_prohibited_content: 'content_filter',
+  image_recitation: 'content_filter',
   // Z.ai.
   sensitive: 'content_filter',
   network_error: 'error',
@@ -33,10 +41,22 @@ const REASONS: Readonly<Record<string, FinishReason>> = {
   malformed_response: 'error',
   unexpected_tool_call: 'error',
   too_many_tool_calls: 'error',
+  missing_thought_signature: 'error',
+  no_image: 'error',
+  image_other: 'error',
   // vLLM and SGLang, where the host stopped the generation.
   abort: 'error',
   aborted: 'error',
+  cancelled: 'error',
+  canceled: 'error',
+  timeout: 'error',
 };
+
+/** As the table has it: gateways built on the AI SDK write `content-filter`, and Google's common format what was found behind it, as in `content_filter: PROHIBITED_CONTENT`. */
+function wordOf(reason: string): string {
+  const end = reason.indexOf(':');
+  return (end === -1 ? reason : reason.slice(0, end)).trim().toLowerCase().replaceAll('-', '_');
+}
 
 /** False for none: some hosts write the text `null`, or nothing, in each chunk. */
 export function isFinishReason(raw: unknown): raw is string {
@@ -53,7 +73,7 @@ export function isModelsFault(choice: JsonObject): boolean {
 
 /** Unknown reasons are `stop`; `stop` after tool calls is `tool_calls` (some hosts say stop for both), and `tool_calls` without any is `stop`. */
 export function mapFinishReason(reason: string, hasToolCalls: boolean): FinishReason {
-  const word = reason.toLowerCase();
+  const word = wordOf(reason);
   const mapped = Object.hasOwn(REASONS, word) ? REASONS[word] : undefined;
   return finishWithCalls(mapped ?? 'stop', hasToolCalls ? 1 : 0);
 }

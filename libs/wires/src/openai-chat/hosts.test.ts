@@ -184,7 +184,7 @@ describe('streams as hosts write them', () => {
     expect(told([...chunks, chunk({}, 'tool_calls')])).toMatchObject({ calls: [['call_a', 'f', expected]], finishes: ['tool_calls'], last: done });
   });
 
-  test.each([['MAX_TOKENS', 'length'], ['LENGTH', 'length'], ['STOP', 'stop'], ['SAFETY', 'content_filter'], ['PROHIBITED_CONTENT', 'content_filter']])('the finish reason %s of a gateway before another maker is %s, streamed as in one piece', (told, reason) => {
+  test.each([['MAX_TOKENS', 'length'], ['LENGTH', 'length'], ['STOP', 'stop'], ['SAFETY', 'content_filter'], ['PROHIBITED_CONTENT', 'content_filter'], ['IMAGE_SAFETY', 'content_filter'], ['content_filter: PROHIBITED_CONTENT', 'content_filter'], ['content-filter', 'content_filter'], ['max-tokens', 'length'], ['repetition_truncation', 'length'], ['eos_token', 'stop']])('the finish reason %s of a gateway before another maker is %s, streamed as in one piece', (told, reason) => {
     const choice = (message: object): object => ({ index: 0, ...message, finish_reason: told });
     const { events } = replay(() => createChatTransducer('s'), [Buffer.from(`data: ${JSON.stringify({ choices: [choice({ delta: { content: 'It is' } })] })}\n\ndata: [DONE]\n\n`)]);
     expect(gather(events).get(0)?.reasons).toEqual([reason]);
@@ -192,7 +192,7 @@ describe('streams as hosts write them', () => {
     expect(result).toMatchObject({ ok: true, answer: { finishReason: reason } });
   });
 
-  test.each(['network_error', 'insufficient_system_resource', 'error'])('the finish reason %s is a failure, not a finish', (reason) => {
+  test.each(['network_error', 'insufficient_system_resource', 'error', 'cancelled', 'MISSING_THOUGHT_SIGNATURE'])('the finish reason %s is a failure, not a finish', (reason) => {
     expect(told([chunk({ role: 'assistant', content: 'Half' }, null), chunk({}, reason)])).toMatchObject({ content: 'Half', finishes: [], last: { type: 'failed', failure: { class: 'PROVIDER_ERROR' } } });
   });
 

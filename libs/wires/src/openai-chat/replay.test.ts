@@ -267,6 +267,7 @@ describe('openai-chat request and answer', () => {
     ['{"choices":[{"index":0,"text":"It is 4 °C.","finish_reason":"stop"}],"usage":{"prompt_tokens":3,"completion_tokens":6}}', 'EMPTY'],
     ['{"choices":[{"index":0,"message":null,"finish_reason":null}]}', 'EMPTY'],
     ['{"choices":[{"index":0,"finish_reason":"content_filter"}]}', 'CONTENT_POLICY'],
+    ['{"choices":[{"index":0,"finish_reason":"content_filter: PROHIBITED_CONTENT"}]}', 'CONTENT_POLICY'],
   ])('an answer without a message is none: %s', (body, expected) => {
     expect(reading(body)).toMatchObject({ ok: false, failure: { class: expected } });
   });
