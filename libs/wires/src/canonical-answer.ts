@@ -1,5 +1,5 @@
 /** Builds a whole canonical answer for wires other than OpenAI's. */
-import { CALLS_MAX, failure, isGarbage, modelsFault, parsedObject, type AnswerResult, type FinishReason, type JsonObject, type Usage } from './canonical.js';
+import { ARGUMENTS_CHARS_MAX, CALLS_MAX, failure, isGarbage, modelsFault, parsedObject, type AnswerResult, type FinishReason, type JsonObject, type Usage } from './canonical.js';
 import { isOtherJson } from './call-arguments.js';
 import { callBytes, callObject, finishWithCalls, madeCallId, type CallParts } from './choice-parts.js';
 
@@ -66,7 +66,7 @@ export function answerOf(choices: readonly ChoiceParts[], { usage, isUnreadable 
   const [first] = choices;
   if (first === undefined) return { ok: false, failure: failure('EMPTY', true, 200), usage };
   // Nobody can answer a call without a name, or read one whose arguments are no object.
-  if (choices.some(({ calls }) => calls.length > CALLS_MAX || calls.some(({ name, arguments: text }) => name === '' || isOtherJson(text)))) return { ok: false, failure: failure('GARBAGE', true, 200), usage };
+  if (choices.some(({ calls }) => calls.length > CALLS_MAX || calls.some(({ name, arguments: text }) => name === '' || text.length > ARGUMENTS_CHARS_MAX || isOtherJson(text)))) return { ok: false, failure: failure('GARBAGE', true, 200), usage };
   const broken = choices.filter(({ reason }) => reason === 'error');
   if (broken.length > 0) return { ok: false, failure: broken.every(({ isModelsFault }) => isModelsFault === true) ? modelsFault() : failure('PROVIDER_ERROR', true, 200), usage };
   if (choices.every((choice) => choice.reason === 'content_filter' && !hasContent(choice))) {

@@ -1,5 +1,6 @@
 /** Work that grows with what came, and no faster: counted in bytes and calls, not in time. */
 import { afterEach, describe, expect, jest, test } from '@jest/globals';
+import { ARGUMENTS_CHARS_MAX } from './canonical.js';
 import { ANSWER_BOUNDS, AnswerTally, EVENT_BOUNDS } from './json-bounds.js';
 import { createEventStreamParser } from './event-stream.js';
 import { classifyErrorFrame } from './openai-chat/errors.js';
@@ -98,13 +99,26 @@ test('lists of a gathered answer hold what all its chunks brought', () => {
   expect([choice.message.images.length, choice.logprobs.content.length]).toEqual([100, 100]);
 });
 
-describe.each(SCRIPTED_WIRES)('$name', ({ name, create, isSse }) => {
+describe.each(SCRIPTED_WIRES)('$name', ({ name, create, read, frames, body, isSse }) => {
   const values = (count: number): string => `[${'0,'.repeat(count - 1)}0]`;
   const members = (count: number): string => `{${Array.from({ length: count }, (_, at) => `"${at}":0`).join()}}`;
   const event = (count: number, of = values): Buffer => {
     const json = `{"type":"x","choices":[],"x":${of(count)}}`;
     return name === 'bedrock-converse' ? jsonEvent('messageStart', JSON.parse(json)) : Buffer.from(isSse ? `data: ${json}\n\n` : `${json}\n`);
   };
+
+  test('arguments of a call that are longer than any model\'s are garbage, in one piece as in many', () => {
+    const pieces = ['{"a":"', ...Array.from({ length: 5 }, () => 'x'.repeat(ARGUMENTS_CHARS_MAX / 4)), '"}'];
+    const told = (length: number): readonly unknown[] => {
+      const script = { reasoning: [], text: [], calls: [{ name: 'f', pieces: [...pieces.slice(0, length), '"}'] }], input: 1, output: 1, isCut: false, habit: 0 };
+      const transducer = create();
+      const events = [...frames(script).flatMap((bytes) => transducer.push(bytes)), ...transducer.close()];
+      const last = events.at(-1);
+      const whole = read(body(script));
+      return [last?.type === 'failed' ? last.failure.class : last?.type, whole.ok ? 'done' : whole.failure.class];
+    };
+    expect([told(4), told(6)]).toEqual([['done', 'done'], ['GARBAGE', 'GARBAGE']]);
+  });
 
   test('an event of more values than any answer has is garbage, and is not parsed', () => {
     const bytes = event(EVENT_BOUNDS.values + 1);

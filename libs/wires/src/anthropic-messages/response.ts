@@ -1,5 +1,5 @@
 /** A whole answer of the Messages API to a canonical one. */
-import { failure, isObject, type AnswerResult, type JsonObject } from '../canonical.js';
+import { boundArguments, failure, isObject, type AnswerResult, type JsonObject } from '../canonical.js';
 import { argumentsOf, withoutEnd } from '../call-arguments.js';
 import { answerOf, readAnswerJson, readSafely } from '../canonical-answer.js';
 import { isCutShort, type CallParts } from '../choice-parts.js';
@@ -51,6 +51,7 @@ function readBody(body: Uint8Array, seed: string, isUnwrapped: boolean, format: 
       case 'tool_use': {
         sources ??= elementsOf(text, ['content']);
         const source = sources[index] ?? '{}';
+        boundArguments(source.length);
         const whole = argumentsOf(block['input'], () => sourceOf(source, ['input']));
         const input = isCutShort(reason) && index === length - 1 ? withoutEnd(whole) : whole;
         if (isUnwrapped && block['name'] === JSON_TOOL) content += input;

@@ -1,5 +1,5 @@
 /** One candidate, of a whole answer or of one event of a stream: both have the same shape. */
-import { CALLS_MAX, isObject, type FinishReason, type JsonObject, type Usage } from '../canonical.js';
+import { boundArguments, CALLS_MAX, isObject, type FinishReason, type JsonObject, type Usage } from '../canonical.js';
 import { argumentsOf } from '../call-arguments.js';
 import type { CallParts } from '../choice-parts.js';
 import { elementsOf, sourceOf } from '../json-source.js';
@@ -105,6 +105,7 @@ function readCandidate(raw: JsonObject, position: number, textOf: () => string, 
       if (calls.length > CALLS_MAX) return;
       sources ??= elementsOf(textOf(), ['content', 'parts']);
       const source = sources[at] ?? '{}';
+      boundArguments(source.length);
       const read = callOf(call, part, () => sourceOf(source, ['functionCall', 'args']));
       calls.push({ ...read, name: names.get(read.name) ?? read.name });
       return;
@@ -131,7 +132,7 @@ function readCandidate(raw: JsonObject, position: number, textOf: () => string, 
   };
 }
 
-/** Candidates of an answer or event, read from `text`; one without an index has its place. `names` of functions are told instead of those that were sent. Never throws. */
+/** Candidates of an answer or event, read from `text`; one without an index has its place. `names` of functions are told instead of those that were sent. Throws Garbage. */
 export function candidatesOf(response: JsonObject, text: string, names: ReadonlyMap<string, string>): readonly Candidate[] {
   let sources: readonly string[] | undefined;
   const textOf = (position: number): string => (sources ??= elementsOf(text, ['candidates']))[position] ?? '{}';

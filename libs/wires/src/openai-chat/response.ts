@@ -1,5 +1,5 @@
 /** A whole answer of the OpenAI wire to canonical choices. */
-import { CALLS_MAX, emptiedByPolicy, failure, Garbage, isObject, labelOf, modelsFault, type Answer, type AnswerResult, type FinishReason, type JsonObject, type Usage } from '../canonical.js';
+import { boundArguments, CALLS_MAX, emptiedByPolicy, failure, Garbage, isObject, labelOf, modelsFault, type Answer, type AnswerResult, type FinishReason, type JsonObject, type Usage } from '../canonical.js';
 import { isObjectText } from '../call-arguments.js';
 import { readAnswerJson, readSafely, type AnswerJson } from '../canonical-answer.js';
 import { INSTEAD_OF_CONTENT, isCutShort } from '../choice-parts.js';
@@ -36,6 +36,7 @@ function readToolCalls(raw: unknown, seed: string, isCut: boolean): ToldCall[] {
     if (calls.length >= CALLS_MAX) throw new Garbage('More calls than an answer may hold.');
     const extra = call['extra_content'] === undefined ? {} : { extra_content: call['extra_content'] };
     const args = argumentsText(fn['arguments']);
+    boundArguments(args.length);
     const isOpen = isCut && at === raw.length - 1;
     calls.push({ id, type: 'function', function: { name, arguments: args.trim() === '' && !isOpen ? '{}' : args }, ...extra });
   }

@@ -1,5 +1,5 @@
 /** Tool calls of one streamed choice: dense indexes from 0, whatever the host numbers them. */
-import { CALLS_MAX, Garbage, isObject, type FinishReason, type JsonObject } from '../canonical.js';
+import { boundArguments, CALLS_MAX, Garbage, isObject, type FinishReason, type JsonObject } from '../canonical.js';
 import { isBareObject, isObjectText } from '../call-arguments.js';
 import { finishWithCalls } from '../choice-parts.js';
 import { JsonProgress } from './json-progress.js';
@@ -79,6 +79,7 @@ function toldOf(call: OpenCall, piece: string): string {
     }
     text = call.arguments.slice(0, call.repeated) + text;
   }
+  boundArguments(call.arguments.length + text.length);
   call.arguments += text;
   call.progress.push(text);
   return text;
@@ -119,6 +120,7 @@ export function createToolCallNumbering(seed: string): ToolCallNumbering {
     const open = find(piece);
     if (open === undefined) {
       if (calls.length >= CALLS_MAX) throw new Garbage('More calls than an answer may hold.');
+      boundArguments(piece.arguments.length);
       const call: OpenCall = { ...piece, index: -1, progress: new JsonProgress(), isBare: isBareObject(piece.arguments), repeated: 0 };
       call.progress.push(piece.arguments);
       calls.push(call);
