@@ -352,3 +352,34 @@ export function describeDrawnImages(world: () => WiresWorld): void {
     expect(got.text).toContain(base64);
   });
 }
+
+/** A model that comes to its end without a word may say more when it is asked again, or mean it. */
+export function describeNothingSaid(world: () => WiresWorld): void {
+  const nothing = { candidates: [{ content: { role: 'model' }, finishReason: 'STOP', index: 0 }], usageMetadata: { promptTokenCount: 40, thoughtsTokenCount: 60, totalTokenCount: 100 } };
+
+  test.each([false, true])('an answer of nothing gives way to that of another host, and is the answer where there is none, charged by its usage (streamed: %s)', async (stream) => {
+    const { gateway } = world();
+    const { account, key } = await admin<{ readonly account: { readonly id: string }; readonly key: { readonly key: string } }>(gateway, '/accounts', 'POST', { name: `nothing ${String(stream)}`, tier: 'enterprise' });
+    const door = world().door('google-ai-studio');
+    const before = door.requests.length;
+    const ask = async (body: object): Promise<{ readonly status: number; readonly text: string }> => {
+      door.enqueue(stream ? { chunks: [sse(nothing)] } : { body: nothing });
+      const answer = await fetch(`${gateway.baseUrl}/v1/chat/completions`, { method: 'POST', headers: { authorization: `Bearer ${key.key}`, 'content-type': 'application/json' }, body: JSON.stringify({ model: 'google/gemini-2.5-flash', messages: HELLO, stream, ...body }) });
+      return { status: answer.status, text: await answer.text() };
+    };
+    const other = await ask({ models: [FALLBACK.model], provider: { only: ['google-ai-studio', FALLBACK.provider] } });
+    const alone = await ask({ provider: { only: ['google-ai-studio'] } });
+    expect([other.status, other.text.includes(`"provider":"${FALLBACK.provider}"`), alone.status, door.requests.length - before]).toEqual([200, true, 200, 2]);
+    if (stream) expect([contentOf(streamOf(alone.text).chunks), streamOf(alone.text).isDone]).toEqual(['', true]);
+    else expect(JSON.parse(alone.text)).toMatchObject({ choices: [{ message: { content: '' }, finish_reason: 'stop' }], usage: { prompt_tokens: 40, completion_tokens: 60 } });
+    const rows = await eventually('both requests are booked', async () => {
+      const booked = await ledgerOf(gateway, account.id);
+      return booked.filter(({ kind }) => kind === 'attempt').length === 3 && booked.filter(({ kind }) => kind === 'charge').length === 2 ? booked : undefined;
+    });
+    const amounts = (of: string): readonly string[] => rows.filter(({ kind }) => kind === of).map(({ amount_nano_usd: amount }) => String(amount));
+    // Each attempt costs us, and each request is charged one of its own.
+    expect(amounts('attempt').filter((amount) => amounts('charge').includes(amount)).length).toBeGreaterThanOrEqual(2);
+    expect(rows.filter(({ kind, tokens }) => kind === 'charge' && tokens === 100)).toHaveLength(1);
+    expect(rows.filter(({ kind, tokens }) => kind === 'attempt' && tokens === 100)).toHaveLength(2);
+  });
+}

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, jest } from '@jest/globals';
-import { describeDrawnImages, describeHanging, describeLeaving, describeWire } from './wires-suite.js';
+import { describeDrawnImages, describeHanging, describeLeaving, describeNothingSaid, describeWire } from './wires-suite.js';
 import { startWiresWorld, type WiresWorld } from './wires-world.js';
 import { WIRES } from './wires.js';
 
@@ -23,5 +23,6 @@ describe('every provider wire', () => {
     describeLeaving(WIRES, world);
     for (const wire of WIRES) describeWire(wire, world);
     describeDrawnImages(world);
+    describeNothingSaid(world);
   });
 });
