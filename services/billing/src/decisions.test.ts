@@ -13,6 +13,7 @@ import { migrations } from './adapters/migrations.js';
 import { createPostgresDecisions } from './adapters/postgres-decisions.js';
 import { createDecisionsHandlers, keepDecisions } from './decisions-door.js';
 import type { DecisionRow, DecisionStore } from './domain/decisions.js';
+import { watched } from './testing/many-rows.js';
 
 let database: Database<unknown>;
 let store: DecisionStore;
@@ -60,6 +61,19 @@ describe('decisions in Postgres', () => {
     expect(ids((await store.list({ accountId: '', fromMs: 0, toMs: 0, after: '', limit: 10 })).rows)).toEqual(['dec_0006', 'dec_0005', 'dec_0004']);
     await store.prune(0, 3);
     expect((await store.list({ accountId: '', fromMs: 0, toMs: 0, after: '', limit: 10 })).rows).toHaveLength(3);
+  });
+
+  test.each([
+    ['age', 4_000_000, 1_000_000],
+    ['number', 0, 1_001],
+  ])('are deleted by %s a thousand at a time, however many there are', async (_by, beforeMs, keptMax) => {
+    await sql`insert into decisions (id, request_id, account_id, at_ms, via_auto, record) select 'dec_' || lpad(i::text, 4, '0'), 'r' || i, 'acct_1', 1000 * i, true, '{}' from generate_series(1, 5000) i`.execute(database.db);
+    const { db, answers } = watched(database.db);
+    await createPostgresDecisions({ db }).prune(beforeMs, keptMax);
+    expect(Math.max(...answers)).toBe(1_000);
+    expect(answers.reduce((sum, rows) => sum + rows, 0)).toBe(beforeMs === 0 ? 4_000 : 3_999);
+    const { rows } = await sql<{ first: string; count: bigint }>`select min(id) as first, count(*) as count from decisions`.execute(database.db);
+    expect(rows).toEqual([{ first: 'dec_4000', count: 1_001n }]);
   });
 });
 

@@ -1,10 +1,12 @@
 /** Decisions in Postgres. Ids ascend with time, so they serve as cursors. */
 import type { Database } from '@signalbox/sql/database';
-import { sql } from 'kysely';
+import { sql, type RawBuilder } from 'kysely';
 import type { DecisionRow, DecisionStore } from '../domain/decisions.js';
 
 /** End of the year 9999, the last date that has an ordinary text. */
 const MS_MAX = 253_402_300_799_999;
+/** Decisions deleted by one statement. */
+const PRUNED_AT_ONCE = 1_000;
 
 interface StoredRow {
   readonly id: string;
@@ -19,6 +21,14 @@ interface StoredRow {
 const rowOf = (row: StoredRow): DecisionRow => ({ id: row.id, requestId: row.request_id, accountId: row.account_id, atMs: Number(row.at_ms), viaAuto: row.via_auto, record: row.record, score: row.score ?? undefined });
 
 export function createPostgresDecisions({ db }: Pick<Database<unknown>, 'db'>): DecisionStore {
+  /** Deletes from the oldest on for as long as they are over. They are found by their key: no statement reads the whole table, or deletes more than it has time for. */
+  async function dropOldest(isOver: RawBuilder<unknown>): Promise<void> {
+    for (;;) {
+      const { rows } = await sql`delete from decisions d using (select id, at_ms from decisions order by id limit ${PRUNED_AT_ONCE}) oldest where d.id = oldest.id and ${isOver} returning d.id`.execute(db);
+      if (rows.length < PRUNED_AT_ONCE) return;
+    }
+  }
+
   return {
     add: async (rows) => {
       if (rows.length === 0) return;
@@ -40,8 +50,9 @@ export function createPostgresDecisions({ db }: Pick<Database<unknown>, 'db'>): 
       return rows.length > 0;
     },
     prune: async (beforeMs, keptMax) => {
-      await sql`delete from decisions where at_ms < ${beforeMs}::bigint`.execute(db);
-      await sql`delete from decisions where id <= (select id from decisions order by id desc offset ${keptMax} limit 1)`.execute(db);
+      await dropOldest(sql`oldest.at_ms < ${beforeMs}::bigint`);
+      const { rows } = await sql<{ id: string }>`select id from decisions order by id desc offset ${keptMax} limit 1`.execute(db);
+      if (rows[0] !== undefined) await dropOldest(sql`oldest.id <= ${rows[0].id}`);
     },
   };
 }
