@@ -1,12 +1,9 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { silentLog } from '@signalbox/runtime/log';
-import { Secret } from '@signalbox/runtime/secret';
-import { openDatabase, type Database } from '@signalbox/sql/database';
-import { migrate } from '@signalbox/sql/migrate';
-import { stopTestStores, testPostgresUrl } from '@signalbox/testkit/stores';
+import type { Database } from '@signalbox/sql/database';
+import { stopTestStores } from '@signalbox/testkit/stores';
 import { CompiledQuery, sql } from 'kysely';
+import { filledDatabase, rowsRead, watched } from '../testing/many-rows.js';
 import { CHAIN, FIRST, LAST, placesFrom, WITHIN } from './ledger-places.js';
-import { migrations } from './migrations.js';
 import { createPostgresLedger } from './postgres-ledger.js';
 import { createRequestReads } from './postgres-requests.js';
 
@@ -18,12 +15,10 @@ const AT_MS = `${START_MS} + i * 60000::bigint - case i % 100 when 97 then 43200
 let database: Database<unknown>;
 
 beforeAll(async () => {
-  database = openDatabase<unknown>({ url: new Secret(await testPostgresUrl()), poolMax: 2, log: silentLog, statementTimeoutMs: 20_000, schema: 'billing', pipelined: true });
-  await migrate(database.db, migrations, { schema: 'billing' });
   const columns = 'account_id, seq, kind, charge_hash, applies_to, at_ms, request_id, detail, amount_nano_usd, tokens, byok_tokens, attempt, source, provider, period, card_id, key_id, flags, hash';
   const rest = `'r' || i, '{"charged":[]}', 0, 0, 0, 1, '', 'p', '', '', '', '{}', 'h'`;
   // Nine of ten requests are one row of the table; of the others each row is one of its own.
-  const fill = [
+  database = await filledDatabase([
     `insert into ledger_entries (${columns}) select 'big', 3 * i - 2, 'attempt', case when i % 10 > 0 then 'c' end, '', ${AT_MS}, ${rest} from generate_series(1, ${REQUESTS}) i`,
     `insert into ledger_entries (${columns}) select 'big', 3 * i - 1, 'charge', null, '', ${AT_MS}, ${rest} from generate_series(10, ${REQUESTS}, 10) i`,
     `insert into ledger_entries (${columns}) select 'big', 3 * i, 'adjustment', null, 'charge', ${AT_MS}, ${rest} from generate_series(10, ${REQUESTS}, 10) i`,
@@ -31,8 +26,7 @@ beforeAll(async () => {
       select 'acct_' || a, to_char(date '2026-01-01' + d, 'YYYY-MM-DD'), 'p', 'p', 'key', 'm', 1, 1, 0, 1, 1, 1, 3, 0, 0 from generate_series(0, 199) d, generate_series(1, 100) a`,
     'analyze ledger_entries',
     'analyze usage_days',
-  ];
-  for (const statement of fill) await sql.raw(statement).execute(database.db);
+  ]);
 }, 60_000);
 afterAll(async () => {
   await database.close();
@@ -66,27 +60,11 @@ test.each([
   expect(await pagesOf(299)).toEqual(right);
 }, 60_000);
 
-interface PlanNode {
-  readonly 'Relation Name'?: string;
-  readonly 'Actual Rows': number;
-  readonly 'Actual Loops': number;
-  readonly 'Rows Removed by Filter'?: number;
-  readonly Plans?: readonly PlanNode[];
-}
-
-/** Rows that the nodes of a plan read from tables. */
-function rowsIn(node: PlanNode): number {
-  const own = node['Relation Name'] === undefined ? 0 : node['Actual Loops'] * (node['Actual Rows'] + (node['Rows Removed by Filter'] ?? 0));
-  return (node.Plans ?? []).reduce((sum, each) => sum + rowsIn(each), own);
-}
-
 /** A database that notes how many rows its queries read. */
 function counting(): { readonly db: Database<unknown>['db']; read(): number } {
   let read = 0;
   const executeQuery = async (query: CompiledQuery) => {
-    const { rows } = await database.db.executeQuery<{ 'QUERY PLAN': readonly { readonly Plan: PlanNode }[] }>(CompiledQuery.raw(`explain (analyze, format json) ${query.sql}`, [...query.parameters]));
-    const plan = rows[0]?.['QUERY PLAN'][0]?.Plan;
-    if (plan !== undefined) read += rowsIn(plan);
+    read += await rowsRead(database.db, query.sql, query.parameters);
     return database.db.executeQuery(query);
   };
   return { db: { executeQuery } as unknown as Database<unknown>['db'], read: () => read };
@@ -147,22 +125,15 @@ test('each statement is served by an index that begins with what it asks for', a
 });
 
 test('sums of all accounts are read a week at a time, by the day, and no more weeks than were asked for; the pages are those of one statement', async () => {
-  let statements = 0;
-  const counted = database.db.withPlugin({
-    transformQuery: ({ node }) => node,
-    transformResult: ({ result }) => {
-      statements += 1;
-      return Promise.resolve(result);
-    },
-  });
-  const reads = createRequestReads({ db: counted });
+  const { db, answers } = watched(database.db);
+  const reads = createRequestReads({ db });
   const query = { accountId: '', fromDay: '', toDay: '', groupBy: 'account', model: '', provider: '', keyId: '', after: '', limit: 1_000, dearestFirst: false } as const;
   const few = await reads.usage({ ...query, fromDay: '2026-03-01', toDay: '2026-03-02' });
   expect(few.rows.map(({ requests }) => requests)).toEqual(Array.from({ length: 100 }, () => 2n));
-  expect(statements).toBe(4);
-  statements = 0;
+  expect(answers).toHaveLength(4);
+  answers.length = 0;
   const all = await reads.usage(query);
-  expect(statements).toBe(2 + 2 * Math.ceil(200 / 7));
+  expect(answers).toHaveLength(2 + 2 * Math.ceil(200 / 7));
   const { rows: names } = await sql<{ name: string }>`select distinct account_id as name from usage_days order by 1`.execute(database.db);
   expect(all.rows.map(({ group, requests, chargeNanoUsd }) => [group, requests, chargeNanoUsd])).toEqual(names.map(({ name }) => [name, 200n, 600n]));
   const first = await reads.usage({ ...query, limit: 60 });
@@ -177,21 +148,14 @@ test('sums of all accounts are read a week at a time, by the day, and no more we
 });
 
 test('days of clocks that were wrong are added up too, and no statement is for a week without rows', async () => {
-  let statements = 0;
   const odd = ['1970-01-01', '9999-12-31', '+010000-01'];
   for (const day of odd) {
     await sql`insert into usage_days (account_id, day, period, provider, key_id, model, requests, tokens, byok_tokens, prompt_tokens, completion_tokens, cost_nano_usd, charge_nano_usd, adjusted_nano_usd, savings_nano_usd)
       values ('acct_odd', ${day}, 'p', 'p', 'key', 'm', 1, 1, 0, 1, 1, 1, 3, 0, 0)`.execute(database.db);
   }
-  const counted = database.db.withPlugin({
-    transformQuery: ({ node }) => node,
-    transformResult: ({ result }) => {
-      statements += 1;
-      return Promise.resolve(result);
-    },
-  });
-  const { rows } = await createRequestReads({ db: counted }).usage({ accountId: '', fromDay: '', toDay: '', groupBy: 'account', model: '', provider: '', keyId: '', after: '', limit: 1_000, dearestFirst: true });
+  const { db, answers } = watched(database.db);
+  const { rows } = await createRequestReads({ db }).usage({ accountId: '', fromDay: '', toDay: '', groupBy: 'account', model: '', provider: '', keyId: '', after: '', limit: 1_000, dearestFirst: true });
   expect(rows.map(({ group, requests }) => [group, requests]).at(-1)).toEqual(['acct_odd', 3n]);
   expect(rows).toHaveLength(101);
-  expect(statements).toBe(2 + 2 * Math.ceil((200 + odd.length) / 7));
+  expect(answers).toHaveLength(2 + 2 * Math.ceil((200 + odd.length) / 7));
 });

@@ -1,14 +1,11 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { silentLog } from '@signalbox/runtime/log';
-import { Secret } from '@signalbox/runtime/secret';
-import { openDatabase, type Database } from '@signalbox/sql/database';
-import { migrate } from '@signalbox/sql/migrate';
-import { stopTestStores, testPostgresUrl } from '@signalbox/testkit/stores';
+import type { Database } from '@signalbox/sql/database';
+import { stopTestStores } from '@signalbox/testkit/stores';
 import { sql } from 'kysely';
+import { filledDatabase, rowsRead, watched } from '../testing/many-rows.js';
 import { differingAccounts } from './account-differences.js';
 import { ACCOUNTS } from './account-sums.js';
-import { migrations } from './migrations.js';
-import { OPEN_PERIODS } from './postgres-books.js';
+import { createPostgresBooks, OPEN_PERIODS } from './postgres-books.js';
 import { TOTALS } from './postgres-ledger.js';
 
 const ACCOUNT_COUNT = 20;
@@ -17,9 +14,7 @@ const SUMS_EACH = 600;
 let database: Database<unknown>;
 
 beforeAll(async () => {
-  database = openDatabase<unknown>({ url: new Secret(await testPostgresUrl()), poolMax: 2, log: silentLog, statementTimeoutMs: 20_000, schema: 'billing', pipelined: true });
-  await migrate(database.db, migrations, { schema: 'billing' });
-  const fill = [
+  database = await filledDatabase([
     `insert into account_heads (account_id, hash) select 'acct_' || a, 'h' from generate_series(1, ${ACCOUNT_COUNT}) a`,
     `insert into usage_days (account_id, day, period, provider, key_id, model, requests, tokens, byok_tokens, prompt_tokens, completion_tokens, cost_nano_usd, charge_nano_usd, adjusted_nano_usd, savings_nano_usd)
       select 'acct_' || a, 'day' || d, '2026-0' || (1 + d % 2), 'p', 'key' || k, 'm', 1, 1, 0, 1, 1, 1, 3, -1, 0 from generate_series(1, 30) d, generate_series(1, 20) k, generate_series(1, ${ACCOUNT_COUNT}) a`,
@@ -29,8 +24,7 @@ beforeAll(async () => {
     'analyze usage_days',
     'analyze totals',
     'analyze account_heads',
-  ];
-  for (const statement of fill) await sql.raw(statement).execute(database.db);
+  ]);
 }, 60_000);
 afterAll(async () => {
   await database.close();
@@ -63,37 +57,41 @@ test.each([1, 7, 32_768])('accounts whose two sums differ are found, %d blocks a
   }
 });
 
-interface PlanNode {
-  readonly 'Relation Name'?: string;
-  readonly 'Actual Rows': number;
-  readonly 'Actual Loops': number;
-  readonly 'Rows Removed by Filter'?: number;
-  readonly Plans?: readonly PlanNode[];
-}
-
-/** Rows that the nodes of a plan read from tables. */
-function rowsRead(node: PlanNode): number {
-  const own = node['Relation Name'] === undefined ? 0 : node['Actual Loops'] * (node['Actual Rows'] + (node['Rows Removed by Filter'] ?? 0));
-  return (node.Plans ?? []).reduce((sum, each) => sum + rowsRead(each), own);
-}
-
 test.each([
   ['the accounts', ACCOUNTS, ACCOUNT_COUNT],
   ['the periods that are not closed', OPEN_PERIODS, 2],
 ])('a few rows of each account are read to find %s, however many it has', async (_what, statement, found) => {
   expect((await sql.raw(statement).execute(database.db)).rows).toHaveLength(found);
-  const { rows } = await sql.raw<{ 'QUERY PLAN': readonly { readonly Plan: PlanNode }[] }>(`explain (analyze, format json) ${statement}`).execute(database.db);
-  const plan = rows[0]?.['QUERY PLAN'][0]?.Plan;
-  if (plan === undefined) throw new Error('no plan');
-  expect(rowsRead(plan)).toBeLessThanOrEqual(6 * ACCOUNT_COUNT);
+  expect(await rowsRead(database.db, statement)).toBeLessThanOrEqual(6 * ACCOUNT_COUNT);
 });
 
 test('the totals of an account are read by its key, however large its part of the table is', async () => {
   await sql`insert into totals (account_id, scope, period_id, charge_nano_usd, tokens, byok_tokens, updated_at_ms) select 'acct_1', 'key:' || k, 'week:' || k, 1, 1, 0, 0 from generate_series(1, 10000) k`.execute(database.db);
   await sql`analyze totals`.execute(database.db);
-  const { rows } = await sql.raw<{ 'QUERY PLAN': readonly { readonly Plan: PlanNode }[] }>(`explain (analyze, format json) ${TOTALS.replace('$1', "'acct_1'").replace('$2', '-1').replace('$3', '-1')}`).execute(database.db);
-  const plan = rows[0]?.['QUERY PLAN'][0]?.Plan;
+  const read = await rowsRead(database.db, TOTALS.replace('$1', "'acct_1'").replace('$2', '-1').replace('$3', '-1'));
   const own = (await sql<{ count: bigint }>`select count(*) as count from totals where account_id = 'acct_1'`.execute(database.db)).rows[0]?.count;
-  if (plan === undefined) throw new Error('no plan');
-  expect(rowsRead(plan)).toBeLessThanOrEqual(Number(own) + ACCOUNT_COUNT);
+  expect(read).toBeLessThanOrEqual(Number(own) + ACCOUNT_COUNT);
 });
+
+test('costs of all accounts are compared with what providers say a week at a time, each day once, also of a clock that is ahead', async () => {
+  const nowMs = Date.parse('2026-03-01T12:00:00Z');
+  const daysOf = (count: number): string => `(select to_char(date '2026-03-01' - d, 'YYYY-MM-DD') as day from generate_series(0, ${count - 1}) d union all select '2026-03-09')`;
+  await sql.raw(`insert into attempt_days (account_id, day, provider, attempts, tokens, cost_nano_usd, estimated_nano_usd)
+    select 'acct_' || a, day, 'p' || p, 1, 1, 10 * p, 0 from ${daysOf(60)} d, generate_series(1, 2) p, generate_series(1, ${ACCOUNT_COUNT}) a`).execute(database.db);
+  await sql.raw(`insert into provider_usage (provider, day, cost_nano_usd, tokens, told_at_ms) select 'p1', day, case day when '2026-02-20' then 7 else ${10 * ACCOUNT_COUNT} end, 0, 0 from ${daysOf(60)} d`).execute(database.db);
+  const { db, answers } = watched(database.db);
+  const books = createPostgresBooks({ db, transactPrepared: database.transactPrepared }, { graceMs: 0 });
+  const told = (await books.reconcile(nowMs)).filter(({ kind }) => kind === 'provider');
+  const right = await sql<{ day: string; provider: string }>`select day, provider from attempt_days where day >= '2026-01-25' group by 1, 2 order by 1, 2`.execute(database.db);
+  expect(told.map(({ day, subject }) => ({ day, provider: subject }))).toEqual(right.rows);
+  expect(told).toHaveLength(2 * 37);
+  expect(told.filter(({ status }) => status === 'differs')).toEqual([{ kind: 'provider', subject: 'p1', day: '2026-02-20', oursNanoUsd: BigInt(10 * ACCOUNT_COUNT), theirsNanoUsd: 7n, status: 'differs', gaps: 0n }]);
+  expect(told.filter(({ status }) => status === 'unreported')).toHaveLength(37);
+  expect(answers.filter((rows) => rows > 1).every((rows) => rows <= 2 * 7)).toBe(true);
+  answers.length = 0;
+  const checks = await books.verify('');
+  expect(checks.find(({ invariant }) => invariant === 'I1')).toMatchObject({ violations: 1n, examples: ['p1 2026-02-20'] });
+  const ofAccounts = (await sql.raw(ACCOUNTS).execute(database.db)).rows.length;
+  // Their list, the writers and the days once, three statements for each account, and nine parts of 61 days.
+  expect(answers).toHaveLength(3 + 3 * ofAccounts + 9);
+}, 60_000);

@@ -12,6 +12,7 @@ import type { BooksStore, CostChange, ReconcileRow } from '../domain/books.js';
 import { dayOf, FURTHER_FLAG } from '../domain/usage.js';
 import { differingAccounts } from './account-differences.js';
 import { textArray } from './arrays.js';
+import { inParts } from './days-at-once.js';
 import { nextTurn } from './event-loop.js';
 import { createRecounter } from './postgres-recount.js';
 import { createRequestReads } from './postgres-requests.js';
@@ -72,9 +73,17 @@ export function createPostgresBooks(database: Pick<Database<unknown>, 'db' | 'tr
   const verifier = createVerifier(database);
 
   async function providerRows(nowMs: number): Promise<readonly ReconcileRow[]> {
-    const { rows } = await sql<{ day: string; provider: string; ours: bigint; theirs: bigint | null }>`select day, provider, coalesce(ours, 0)::bigint as ours, theirs from
-        (select day, provider, sum(cost_nano_usd) as ours from attempt_days where day >= ${dayOf(BigInt(nowMs - RECONCILED_DAYS * DAY_MS))} group by day, provider) a
-        full join (select day, provider, cost_nano_usd as theirs from provider_usage where day >= ${dayOf(BigInt(nowMs - RECONCILED_DAYS * DAY_MS))}) p using (day, provider) order by day, provider`.execute(db);
+    const parts = inParts(Array.from({ length: RECONCILED_DAYS + 1 }, (_, back) => dayOf(BigInt(nowMs - (RECONCILED_DAYS - back) * DAY_MS))));
+    const rows: { readonly day: string; readonly provider: string; readonly ours: bigint; readonly theirs: bigint | null }[] = [];
+    for (const [at, [firstDay]] of parts.entries()) {
+      // The last part has no end: a clock may be ahead.
+      const next = parts[at + 1]?.[0];
+      const within = next === undefined ? sql`day >= ${firstDay}` : sql`day >= ${firstDay} and day < ${next}`;
+      const part = await sql<(typeof rows)[number]>`select day, provider, coalesce(ours, 0)::bigint as ours, theirs from
+        (select day, provider, sum(cost_nano_usd) as ours from attempt_days where ${within} group by day, provider) a
+        full join (select day, provider, cost_nano_usd as theirs from provider_usage where ${within}) p using (day, provider) order by day, provider`.execute(db);
+      rows.push(...part.rows);
+    }
     return rows.map(({ day, provider, ours, theirs }): ReconcileRow => ({
       kind: 'provider', subject: provider, day, oursNanoUsd: ours, theirsNanoUsd: theirs ?? 0n, status: theirs === null ? 'unreported' : ours === theirs ? 'matched' : 'differs', gaps: 0n,
     }));
@@ -131,10 +140,9 @@ export function createPostgresBooks(database: Pick<Database<unknown>, 'db' | 'tr
     ...verifier,
     ...createRecounter(database, verifier),
     periods: async (accountId) => {
-      const { rows } = await sql<{ period: string; charge: bigint; models: bigint; closed_at_ms: bigint | null }>`select p.period, coalesce(sum(u.charge_nano_usd + u.adjusted_nano_usd), 0)::bigint as charge,
-          coalesce(sum(u.charge_nano_usd - u.fees_nano_usd), 0)::bigint as models, max(c.closed_at_ms) as closed_at_ms from
-          (select distinct period from usage_days where account_id = ${accountId} union select period from closed_terms where account_id = ${accountId}) p
-          left join usage_days u on u.account_id = ${accountId} and u.period = p.period left join closed_periods c on c.period = p.period group by p.period`.execute(db);
+      const { rows } = await sql<{ period: string; charge: bigint; models: bigint; closed_at_ms: bigint | null }>`select period, coalesce(charge, 0)::bigint as charge, coalesce(models, 0)::bigint as models, c.closed_at_ms from
+          (select period, sum(charge_nano_usd + adjusted_nano_usd) as charge, sum(charge_nano_usd - fees_nano_usd) as models from usage_days where account_id = ${accountId} group by period) u
+          full join (select period from closed_terms where account_id = ${accountId}) t using (period) left join closed_periods c using (period)`.execute(db);
       return rows.map(({ period, charge, models, closed_at_ms }) => ({ period, chargeNanoUsd: charge, modelSpendNanoUsd: models, closedAtMs: Number(closed_at_ms ?? 0) }));
     },
     periodSums: (accountId, period) =>

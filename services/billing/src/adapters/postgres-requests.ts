@@ -7,10 +7,9 @@ import type { LedgerRowView } from '../domain/ports.js';
 import type { AttemptDetail } from '../domain/request.js';
 import { percentileMs } from '../domain/latency.js';
 import { dayOf, FURTHER_FLAG } from '../domain/usage.js';
+import { inParts } from './days-at-once.js';
 
 const DAY_MS = 86_400_000;
-/** Days of all accounts that one statement adds up: with 100,000 keys some 1.4 GB, which a slow disk gives within its time-out. */
-const DAYS_AT_ONCE = 7;
 /** End of the year 9999, the last date that has an ordinary text. */
 const MS_MAX = 253_402_300_799_999;
 const GROUP_COLUMNS: Readonly<Record<Group, RawBuilder<string>>> = { day: sql`day`, model: sql`model`, provider: sql`provider`, key: sql`key_id`, account: sql`account_id` };
@@ -148,7 +147,7 @@ export function createRequestReads({ db }: Pick<Database<unknown>, 'db'>): Pick<
     }
   }
 
-  /** Conditions that together let each day of the span pass once: those of one account at once, those of all a week at a time, so that no statement reads more than it has time for. */
+  /** Conditions that together let each day of the span pass once: those of one account at once, those of all in parts. */
   async function daySpans(accountId: string, fromDay: string, toDay: string): Promise<readonly (readonly RawBuilder<unknown>[])[]> {
     const bounds = [...(fromDay === '' ? [] : [sql`day >= ${fromDay}`]), ...(toDay === '' ? [] : [sql`day <= ${toDay}`])];
     if (accountId !== '') return [[sql`account_id = ${accountId}`, ...bounds]];
@@ -158,9 +157,7 @@ export function createRequestReads({ db }: Pick<Database<unknown>, 'db'>): Pick<
         (select day from usage_days where ${within} order by day limit 1)
         union all select (select day from usage_days where ${within} and day > d.day order by day limit 1) from d where d.day is not null)
       select day from d where day is not null`.execute(db);
-    const spans: (readonly RawBuilder<unknown>[])[] = [];
-    for (let at = 0; at < rows.length; at += DAYS_AT_ONCE) spans.push([sql`day >= ${rows[at]?.day}`, sql`day <= ${rows[Math.min(at + DAYS_AT_ONCE, rows.length) - 1]?.day}`]);
-    return spans;
+    return inParts(rows.map(({ day }) => day)).map((part) => [sql`day >= ${part[0]}`, sql`day <= ${part.at(-1)}`]);
   }
 
   return {

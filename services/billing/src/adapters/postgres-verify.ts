@@ -7,6 +7,7 @@ import { CompiledQuery, sql } from 'kysely';
 import type { BooksStore, InvariantCheck } from '../domain/books.js';
 import { differencesOf } from '../domain/recount.js';
 import { ACCOUNTS, countedSums, keptSums } from './account-sums.js';
+import { inParts } from './days-at-once.js';
 import { nextTurn } from './event-loop.js';
 import { areAsWritten, type TermsRow } from './written-terms.js';
 
@@ -142,9 +143,13 @@ export function createVerifier({ db, transactPrepared }: Pick<Database<unknown>,
         for (const { request_id } of below.rows) tell('I12', request_id);
       }
       if (accountId === '') {
-        const apart = await sql<{ provider: string; day: string }>`select provider, day from provider_usage p
-          where p.cost_nano_usd <> (select coalesce(sum(a.cost_nano_usd), 0) from attempt_days a where a.day = p.day and a.provider = p.provider) order by day, provider`.execute(db);
-        for (const { provider, day } of apart.rows) tell('I1', `${provider} ${day}`);
+        const days = await sql<{ day: string }>`select distinct day from provider_usage order by day`.execute(db);
+        for (const part of inParts(days.rows.map(({ day }) => day))) {
+          const apart = await sql<{ provider: string; day: string }>`select provider, day from provider_usage p
+            left join (select day, provider, sum(cost_nano_usd) as ours from attempt_days where day >= ${part[0]} and day <= ${part.at(-1)} group by day, provider) a using (day, provider)
+            where day = any(${part}::text[]) and p.cost_nano_usd <> coalesce(ours, 0) order by day, provider`.execute(db);
+          for (const { provider, day } of apart.rows) tell('I1', `${provider} ${day}`);
+        }
         const { rows } = await sql<{ writer: string }>`select writer from writers where (lost_at_ms = 0 and (beyond <> '{}' or ledger_seq < last_seq)) or ledger_seq > last_seq order by writer`.execute(db);
         for (const { writer } of rows) tell('I6', writer);
       }
