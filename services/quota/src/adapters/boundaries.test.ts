@@ -168,10 +168,10 @@ describe.each(['memory', 'redis'])('the %s store', (kind) => {
     const begunMs = nowMs;
     expect(verdict(await asked('a')).decision).toBe('admitted');
     nowMs = begunMs + 29_999;
-    expect(await store.sweep(account)).toBe(0);
+    expect(await store.sweep(account)).toEqual({ ended: 0, hasLeases: true });
     expect(verdict(await asked('b')).decision).toBe('admitted');
     nowMs = begunMs + 30_000;
-    expect(await store.sweep(account)).toBe(1);
+    expect(await store.sweep(account)).toEqual({ ended: 1, hasLeases: true });
     expect((await store.show(account)).buckets.get('account|total')?.heldCharge).toBe(5n);
     // The request that had the hold may have been dispatched and charged without our knowing.
     expect(await asked('c')).toBe('unloaded');

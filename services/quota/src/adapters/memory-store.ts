@@ -48,6 +48,9 @@ export function createMemoryStore(options: MemoryStoreOptions): QuotaStore {
     overdue: async (accountId, ageMs, limit) => overdue(of(accountId), ageMs, limit, clock.nowMs()),
     describeOpen: async (accountId, requestIds) => describeOpen(of(accountId), requestIds, clock.nowMs()),
     show: async (accountId) => show(of(accountId), clock.nowMs(), periodSeconds),
-    sweep: async (accountId) => sweep(of(accountId), clock.nowMs()).length,
+    sweep: async (accountId) => {
+      const state = of(accountId);
+      return { ended: sweep(state, clock.nowMs()).length, hasLeases: state.nextSweepMs !== undefined };
+    },
   };
 }

@@ -353,6 +353,9 @@ export function createRedisStore(options: RedisStoreOptions): QuotaStore {
       const nowMs = Number(at);
       return { nowMs, buckets, remaining: remainingOf(buckets, accountWalls(walls), periodsAt(nowMs, { anchorDay: 0, ...(periodSeconds === undefined ? {} : { periodSeconds }) })) };
     },
-    sweep: async (accountId) => Number(await call('sweep', accountId, [])),
+    sweep: async (accountId) => {
+      const [ended, waiting] = (await call('sweep', accountId, [])) as readonly number[];
+      return { ended: ended ?? 0, hasLeases: waiting === 1 };
+    },
   };
 }

@@ -89,11 +89,12 @@ end end
 return out
 `;
 
-/** Ends holds whose lease is over, and deletes old periods and windows; returns how many holds ended. */
+/** Ends holds whose lease is over, and deletes old periods and windows; returns how many holds ended, and 1 if a lease may still end. */
 export const SWEEP = `
 local gone=leases()
+local said={gone,get(Q,'w') and 1 or 0}
 local due=get(Q,'f')
-if due and now<tonumber(due) then done() return gone end
+if due and now<tonumber(due) then done() return said end
 put(Q,'f',int(now+${FORGET_INTERVAL_MS}))
 done()
 local old=ids(max(0,now-${BUCKET_MEMORY_MS}),0,0)
@@ -113,5 +114,5 @@ for i=1,#list,2 do
     if now>(head+(w=='m' and 61 or 11))*(w=='m' and 1000 or 100) then call('HDEL',KEYS[1],name) end
   end
 end
-return gone
+return said
 `;

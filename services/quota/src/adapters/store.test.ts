@@ -143,7 +143,7 @@ describe.each(STORE_KINDS)('the %s store', (kind) => {
     expect(await store.heartbeat(account, 'a', 61n, 0n)).toBe(false);
     expect(await store.heartbeat(account, 'a', 60n, 0n)).toBe(true);
     skew += 31_000;
-    expect(await store.sweep(account)).toBe(1);
+    expect((await store.sweep(account)).ended).toBe(1);
     expect((await store.show(account)).buckets.get('account|total')?.heldCharge).toBe(60n);
     expect(await store.admit(account, command('b', { amount: 40n, walls }))).toBe('ended');
   });
@@ -166,7 +166,7 @@ describe.each(STORE_KINDS)('the %s store', (kind) => {
     await store.heartbeat(account, 'c', 0n, 0n);
     expect(await store.confirm(account, 'c')).toBe(true);
     skew += 31_000;
-    expect(await store.sweep(account)).toBe(0);
+    expect((await store.sweep(account)).ended).toBe(0);
   });
 
   describe('a clock that was ahead and went back by an hour', () => {

@@ -5,6 +5,13 @@ import type { AccountView } from '@signalbox/ledger-core/account-state';
 import type { AdmitAnswer, AdmitCommand } from '@signalbox/ledger-core/admission';
 import type { FinishCommand, OpenRequest, TotalsCommand } from '@signalbox/ledger-core/settlement';
 
+export interface Swept {
+  /** Leases that were over. */
+  readonly ended: number;
+  /** A lease may still end: the account is to be swept again soon. */
+  readonly hasLeases: boolean;
+}
+
 /** Limits and holds by account. Each call is atomic and safe to repeat; all throw a Fault `quota_unavailable` if the store is unreachable. */
 export interface QuotaStore {
   /** Resolves once the store answers, or at once if the store may become available later. */
@@ -41,8 +48,8 @@ export interface QuotaStore {
   /** Describes those of the requests that are dispatched, or finished but not yet named by the ledger. */
   describeOpen(accountId: string, requestIds: readonly string[]): Promise<readonly OpenRequest[]>;
   show(accountId: string): Promise<AccountView>;
-  /** Ends expired leases; returns how many. */
-  sweep(accountId: string): Promise<number>;
+  /** Ends expired leases, and forgets old periods where an hour has passed since the last time. */
+  sweep(accountId: string): Promise<Swept>;
 }
 
 /** Fetches the ledger's absolute totals of an account. The answer names the requests charged last, and those of `requestIds` that are charged. `waiting` is the request that waits for the answer; empty = none. Throws a Fault if billing is unreachable. */

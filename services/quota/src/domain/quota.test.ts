@@ -4,7 +4,7 @@ import { createFakeClock } from '@signalbox/testkit/clock';
 import { createMemoryStore } from '../adapters/memory-store.js';
 import type { Admission } from './admission-request.js';
 import type { QuotaStore } from './ports.js';
-import { createQuota } from './quota.js';
+import { createQuota, ROUNDS_FOR_ALL } from './quota.js';
 
 const ACCOUNT = 'acct_1';
 
@@ -351,4 +351,44 @@ test('who asks for what is overdue finds all that the ledger has settled, even w
   expect(await settled()).toBe(2n);
   await quota.overdue(ACCOUNT, 60_000);
   expect(ledger.asked).toHaveLength(1);
+});
+
+test('a sweep looks at the accounts with leases, whose end it does not miss, and at each of the others once in its turn', async () => {
+  const clock = createFakeClock();
+  const memory = createMemoryStore({ clock });
+  const swept: string[] = [];
+  let isAway = false;
+  const store: QuotaStore = {
+    ...memory,
+    sweep: (accountId) => {
+      swept.push(accountId);
+      return isAway ? Promise.reject(new Error('away')) : memory.sweep(accountId);
+    },
+  };
+  const quota = createQuota(store, () => Promise.resolve({ seq: 1n, totals: [], requestIds: [] }));
+  const accounts = Array.from({ length: 2 * ROUNDS_FOR_ALL }, (_, index) => `acct_${index}`);
+  for (const accountId of accounts) {
+    await quota.admit(accountId, capped(accountId, 1n, 10n));
+    await quota.heartbeat(accountId, accountId, 0n, 0n, 'writer');
+  }
+  expect(await quota.sweep()).toBe(0);
+  expect(new Set(swept)).toEqual(new Set(accounts));
+  clock.advance(31_000);
+  // What was dispatched has no lease any more.
+  expect(await quota.sweep()).toBe(0);
+  const [idle = '', open = ''] = accounts;
+  await quota.admit(open, capped('open', 1n, 10n));
+  swept.length = 0;
+  expect(await quota.sweep()).toBe(0);
+  expect(swept.filter((accountId) => accountId === open)).toEqual([open]);
+  expect(swept.length).toBeLessThanOrEqual(3);
+  clock.advance(30_000);
+  isAway = true;
+  await expect(quota.sweep()).rejects.toThrow('away');
+  isAway = false;
+  expect(await quota.sweep()).toBe(1);
+  swept.length = 0;
+  for (let round = 0; round <= ROUNDS_FOR_ALL; round += 1) await quota.sweep();
+  expect(new Set(swept)).toEqual(new Set(accounts));
+  expect(swept.filter((accountId) => accountId === idle).length).toBeLessThanOrEqual(2);
 });

@@ -35,7 +35,7 @@ export interface Quota {
   show(accountId: string): Promise<AccountView>;
   /** Requests with a charge or tokens that finished more than `ageMs` ago and that the ledger has not settled; at most 100. Loads the account's totals if they are not known. */
   overdue(accountId: string, ageMs: number): Promise<readonly OpenRequest[]>;
-  /** Ends expired leases of the accounts that this process has seen; returns how many. A Fault of the store ends it early. */
+  /** Ends expired leases of the accounts that this process has seen; returns how many. Lets some accounts forget old periods, in `ROUNDS_FOR_ALL` calls each account once. A Fault of the store ends it early. */
   sweep(): Promise<number>;
   /**
    * Asks the ledger about requests of any account that are open for longer than `ageMs`, since announcements of totals may be lost. Requests that the
@@ -48,6 +48,8 @@ export interface Quota {
 
 /** Most accounts remembered for the sweep; each admission also sweeps its own account. */
 const SEEN_MAX = 100_000;
+/** A sweep looks at every account with leases, and at one in so many of the others: at one sweep in 5 s, each account has its turn once an hour. */
+export const ROUNDS_FOR_ALL = 720;
 /** Most accounts at a wall that are asked about in one round. */
 const REFUSED_ASKED_MAX = 1_000;
 /** Most requests in one question to the ledger. */
@@ -85,8 +87,27 @@ export function createQuota(
   /** Accounts refused at a wall since they were last asked about, oldest first. */
   const refused = new Set<string>(); // kept: by account at a wall.
 
+  /** Accounts that may have a lease which ends. */
+  const leased = new Set<string>(); // kept: by account, until the store says that no lease of it can end.
+
+  /** To be called right before a step that may begin a lease. */
   const touch = (accountId: string): void => {
     if (seen.size < SEEN_MAX) seen.add(accountId);
+    if (leased.size < SEEN_MAX) leased.add(accountId);
+  };
+  let others = seen.values();
+  /** The next of all accounts, as many as a sweep looks at. */
+  const nextOthers = (): readonly string[] => {
+    const found: string[] = [];
+    for (let wanted = Math.ceil(seen.size / ROUNDS_FOR_ALL); wanted > 0; wanted -= 1) {
+      const next = others.next();
+      if (next.done === true) {
+        others = seen.values();
+        break;
+      }
+      found.push(next.value);
+    }
+    return found;
   };
   /** Writers that this process has heard from, and when: a restored ledger may not know them. */
   const met = new Map<string, number>(); // kept: by writer.
@@ -213,6 +234,7 @@ export function createQuota(
       let answer = await store.admit(accountId, command);
       if (answer === 'unloaded') {
         await load(accountId, command.requestId);
+        touch(accountId);
         epoch = store.latestEpoch();
         answer = await store.admit(accountId, command);
       }
@@ -233,7 +255,10 @@ export function createQuota(
       if (isLast) await store.hear(told, writer);
     },
     isHeld: (accountId, requestId) => store.isHeld(accountId, requestId),
-    confirm: (accountId, requestId, draw) => store.confirm(accountId, requestId, draw),
+    confirm: (accountId, requestId, draw) => {
+      touch(accountId);
+      return store.confirm(accountId, requestId, draw);
+    },
     release: async (accountId, requestId, draw) => {
       if (await store.release(accountId, requestId, draw)) tellFreed(accountId);
     },
@@ -266,7 +291,18 @@ export function createQuota(
     },
     sweep: async () => {
       let ended = 0;
-      for (const accountId of [...seen]) ended += await store.sweep(accountId);
+      for (const accountId of new Set([...leased, ...nextOthers()])) {
+        // Before the store is asked: a lease that begins meanwhile puts the account back.
+        leased.delete(accountId);
+        try {
+          const swept = await store.sweep(accountId);
+          ended += swept.ended;
+          if (swept.hasLeases) leased.add(accountId);
+        } catch (error) {
+          leased.add(accountId);
+          throw error;
+        }
+      }
       return ended;
     },
     reconcile: async (ageMs) => {

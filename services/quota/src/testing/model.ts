@@ -141,7 +141,8 @@ async function compareWith(store: QuotaStore, clock: { nowMs: number }, rounds: 
         confirmed.add(expected);
         turn.push({ answer: store.confirm(account, asked, draw), expected });
       } else {
-        turn.push({ answer: store.sweep(account), expected: sweep(state, nowMs).length });
+        const ended = sweep(state, nowMs).length;
+        turn.push({ answer: store.sweep(account), expected: { ended, hasLeases: state.nextSweepMs !== undefined } });
       }
       if (isGathered && pick(3) > 0 && step + 1 < steps) continue;
       const told = turn;
