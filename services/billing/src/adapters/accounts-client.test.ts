@@ -36,3 +36,17 @@ test.each<[string, Account, object]>([
   const { hardCap, overshootTokens } = (await termsOf({ tier: 'team', ...account })) ?? {};
   expect({ hardCap, overshootTokens }).toEqual({ overshootTokens: undefined, ...wall });
 });
+
+test('all accounts are read in pages of at most a hundred', async () => {
+  const ids = Array.from({ length: 250 }, (_, index) => `acct_${index}`);
+  const limits: number[] = [];
+  const unary = (_method: string, { limit, after }: { readonly limit: number; readonly after: string }) => {
+    limits.push(limit);
+    const first = ids.indexOf(after) + 1;
+    const accounts = ids.slice(first, first + limit).map((id) => codec.decode(codec.encode({ id, tier: 'team', createdAt: '1' })));
+    return Promise.resolve({ accounts, hasMore: first + limit < ids.length });
+  };
+  const client = { unary, isConnected: () => true, close: () => Promise.resolve() } as unknown as RpcClient;
+  expect([...(await createAccountsClient(() => Promise.resolve(client), 'A').all()).keys()]).toEqual(ids);
+  expect(limits).toEqual([100, 100, 100]);
+});
