@@ -63,6 +63,8 @@ async function read() {
     text = text.replace(/[ \t]+\n/g, '\n').trim();
     // Only glyph codes without a mapping to characters.
     if (!/[^\p{C}\s]/u.test(text)) text = '';
+    // A font may call its glyphs anything, such as halves of the surrogate pair of an emoji. Providers refuse requests that contain one.
+    text = text.replaceAll('\0', '').replace(/\p{Surrogate}/gu, '\uFFFD');
     chars += text.length;
     if (text === '' && lookedAt < LOOKED_AT_MAX) {
       lookedAt += 1;

@@ -2,7 +2,7 @@ import { describe, expect, test } from '@jest/globals';
 import { systemClock } from '@signalbox/runtime/clock';
 import { createFakeClock } from '@signalbox/testkit/clock';
 import { existsSync } from 'node:fs';
-import { makeBomb, makeChinesePdf, makeEncryptedPdf, makePdf } from '../testing/pdf.js';
+import { makeBomb, makeChinesePdf, makeEncryptedPdf, makeGlyphsPdf, makePdf } from '../testing/pdf.js';
 import { createPdfProcess } from './pdf-process.js';
 
 // Generous, since the host may be busy. Tests of the limits set their own.
@@ -24,6 +24,10 @@ describe('a PDF', () => {
   test('whose text cannot be read is told from one without any', async () => {
     expect(await read(makeChinesePdf(['\u4f60\u597d'], 'No-Such-Map-H'), { accountId: 'a', maxPages: 10, signal })).toMatchObject({ pages: [{ text: '', isScanned: false, isUnreadable: true }] });
     expect(await read(makePdf([' ', '\u0001\u0002']), { accountId: 'a', maxPages: 10, signal })).toEqual({ pageCount: 2, isCut: false, pages: [{ text: '', isScanned: false }, { text: '', isScanned: false, isUnreadable: true }] });
+  }, 120_000);
+
+  test('whose font names halves of surrogate pairs gives text that every provider takes', async () => {
+    expect(await read(makeGlyphsPdf(['uniD83D', 'uniDE00', 'uni00E9']), { accountId: 'a', maxPages: 10, signal })).toMatchObject({ pages: [{ text: 'x\uFFFDx\uFFFDx\u00e9x' }] });
   }, 120_000);
 
   test.each([

@@ -52,6 +52,13 @@ export function makeChinesePdf(pages: readonly string[], map: string): Buffer {
   return documentOf(pages.map((text) => stream('', Buffer.from(`BT /F1 12 Tf 20 200 Td <${hexOf(text)}> Tj ET`))), '', `<< /Type /Font /Subtype /Type0 /BaseFont /STSong-Light /Encoding /${map} /DescendantFonts [${descendant}] >>`);
 }
 
+/** A page that shows each of these glyphs, by their names, between two letters x. */
+export function makeGlyphsPdf(glyphs: readonly string[]): Buffer {
+  const codes = glyphs.map((_, index) => (index + 1).toString(16).padStart(2, '0'));
+  const font = `<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding << /Type /Encoding /Differences [1 ${glyphs.map((glyph) => `/${glyph}`).join(' ')}] >> >>`;
+  return documentOf([stream('', Buffer.from(`BT /F1 12 Tf 20 200 Td <78${codes.map((code) => `${code}78`).join('')}> Tj ET`))], '', font);
+}
+
 /** A decompression bomb: a few kilobytes that unpack to `bytes` of content. */
 export function makeBomb(bytes: number): Buffer {
   return documentOf([stream('/Filter [/FlateDecode /FlateDecode]', deflateSync(deflateSync(Buffer.alloc(bytes, 0x20))))]);
