@@ -23,6 +23,16 @@ test('journals before a byte leaves and before the last event does, and charges 
   expect(JSON.parse(rig.provider.requests[0]?.body ?? '')).toMatchObject({ model: 'fake-1', stream: true, stream_options: { include_usage: true } });
 });
 
+test('tells routing the decision of what `auto` chose, once it has answered', async () => {
+  const answer = { body: { choices: [{ index: 0, message: { role: 'assistant', content: 'Hello' }, finish_reason: 'stop' }], usage: USAGE } };
+  rig.provider.enqueue(answer, { status: 500 }, answer);
+  const told = { stream: false, clientStream: false, decisionId: 'dec_1' };
+  await rig.run(requestOf({ ...told, routedFrom: 'auto' }));
+  await rig.run(requestOf({ ...told, routedFrom: 'auto' }));
+  await rig.run(requestOf({ ...told, routedFrom: 'openai/gpt-4o-mini' }));
+  expect(rig.observed.map(({ ok, autoDecisionId }) => [ok, autoDecisionId])).toEqual([[true, 'dec_1'], [false, undefined], [true, undefined]]);
+});
+
 test('answers a whole body with its cost', async () => {
   rig.provider.enqueue({ body: { choices: [{ index: 0, message: { role: 'assistant', content: 'Hello' }, finish_reason: 'stop' }], usage: USAGE } });
   const events = await rig.run(requestOf({ stream: false, clientStream: false }));

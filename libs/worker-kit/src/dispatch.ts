@@ -3,6 +3,7 @@ import type { DispatchEvent, DispatchRequest__Output } from '@signalbox/contract
 import type { Clock } from '@signalbox/kernel/clock';
 import { Fault } from '@signalbox/kernel/fault';
 import { LiveMap } from '@signalbox/kernel/live-map';
+import { isAutoModelId } from '@signalbox/kernel/model-lists';
 import { completionTokens, promptTokens } from '@signalbox/kernel/tokens';
 import type { CallInfo, Emitter } from '@signalbox/rpc/call';
 import type { Log } from '@signalbox/runtime/log';
@@ -209,6 +210,8 @@ export function createDispatcher(options: DispatchOptions): Dispatcher {
       atMs: clock.nowMs(),
       forBreakers: breakers !== undefined,
       cut: isCut,
+      // Routing counts as spent only what was served (docs/auto.md, exploration).
+      ...(reason === undefined && isAutoModelId(request.routedFrom) ? { autoDecisionId: request.decisionId } : {}),
     });
   };
 

@@ -10,7 +10,7 @@ describe('breakers of replicas', () => {
   let probes: string[];
   const replica = (origin: string): EndpointBreakers => createEndpointBreakers({ clock, origin, onProbe: (endpointId, step) => void probes.push(`${origin} ${endpointId} ${step}`) });
   const attempt = (failure: 'PROVIDER_ERROR' | 'BAD_REQUEST' | undefined, forBreakers = true): News['attempts'][number] => ({
-    endpointId: 'e1', ok: failure === undefined, failure: failure ?? 'FAILURE_CLASS_UNSPECIFIED', stream: true, ttftMs: 0, totalMs: 0, outputTokens: 0, retryAfterMs: 0, benchedMs: 0, atMs: '0', forBreakers, cut: false,
+    endpointId: 'e1', ok: failure === undefined, failure: failure ?? 'FAILURE_CLASS_UNSPECIFIED', stream: true, ttftMs: 0, totalMs: 0, outputTokens: 0, retryAfterMs: 0, benchedMs: 0, atMs: '0', forBreakers, cut: false, autoDecisionId: '',
   });
   const news = (origin: string, ...attempts: News['attempts']): News => ({ origin, pool: 0, attempts, probedEndpointIds: [], begunEndpointIds: [], voidEndpointIds: [] });
   const failures = (origin: string, count: number): News => news(origin, ...Array.from({ length: count }, () => attempt('PROVIDER_ERROR')));

@@ -61,12 +61,13 @@ export function composeRouting(config: RoutingConfig, { clock, randomBytes, log,
   const holder = createCatalogHolder(source, clock);
   const quality = createQualityHolder(createQualityFile(config.QUALITY_FILE, 'QUALITY_FILE'), config.QUALITY_CANARY_FILE === '' ? undefined : { source: createQualityFile(config.QUALITY_CANARY_FILE, 'QUALITY_CANARY_FILE'), share: config.QUALITY_CANARY_SHARE });
   const live = createLiveStats(clock, createPeers(holder), createSiblings(holder));
+  const exploration = config.EXPLORATION === 'on' ? createExplorationBudget() : undefined;
   const metrics = createMetrics({ service: 'routing', withProcessMetrics });
   const routingMetrics = createRoutingMetrics(metrics);
   const makeId = createIdSource(clock, randomBytes);
   const origin = makeId('call');
   const listeners = [
-    (to: Bus) => listenToAttempts(to, live, log),
+    (to: Bus) => listenToAttempts(to, { live, exploration }, log),
     (to: Bus) => listenToControl(to, origin, (action) => handlers.obey(action), log),
   ];
   const ownBus = createLateBus({
@@ -86,7 +87,7 @@ export function composeRouting(config: RoutingConfig, { clock, randomBytes, log,
     onSkipped: () => routingMetrics.unrecorded(),
   });
   const handlers = createRoutingHandlers({
-    holder, quality, conversations: createConversations(clock), live, decisions, exploration: config.EXPLORATION === 'on' ? createExplorationBudget() : undefined, replays: createReplays(holder),
+    holder, quality, conversations: createConversations(clock), live, decisions, exploration, replays: createReplays(holder),
     tellOthers: (action) => {
       const bus = busNow();
       if (bus !== undefined) announceControl(bus, { origin, action });

@@ -2,7 +2,7 @@ import { describe, expect, test } from '@jest/globals';
 import { fileURLToPath } from 'node:url';
 import type { Clock } from '@signalbox/kernel/clock';
 import type { Snapshot } from '@signalbox/router-core/catalog';
-import { decide } from '@signalbox/router-core/decide';
+import { decide, type Plan, type Refusal } from '@signalbox/router-core/decide';
 import { EXPLORATION_COST_SHARE, EXPLORATION_SHARE } from '@signalbox/router-core/exploration';
 import type { QualityArtefact } from '@signalbox/router-core/quality-artefact';
 import type { DecisionRecord } from '@signalbox/router-core/record';
@@ -10,7 +10,7 @@ import { plainRequest, type RouteRequest } from '@signalbox/router-core/request'
 import { createCatalogFiles } from './adapters/catalog/files.js';
 import { createQualityFile } from './adapters/quality-file.js';
 import { createDecisions, type Decided, type Decisions, type RecordedDecision } from './domain/decisions.js';
-import { createExplorationBudget } from './domain/exploration-budget.js';
+import { createExplorationBudget, type ExplorationBudget } from './domain/exploration-budget.js';
 import { createQualityHolder } from './domain/quality-holder.js';
 import type { QualitySource } from './domain/ports.js';
 
@@ -193,6 +193,11 @@ describe('the recorder of decisions', () => {
 });
 
 describe('exploration', () => {
+  const serve = (budget: ExplorationBudget, seed: number, result: Plan | Refusal): void => {
+    budget.note(`dec_${String(seed)}`, 'acct_1', result);
+    budget.hearAnswer(`dec_${String(seed)}`);
+  };
+
   test('takes at most 2 % of an account’s requests and 1 % of its cost, and does take place', async () => {
     const snapshot = await snapshotOf(['openai', 'anthropic', 'mistral', 'groq', 'together']);
     const budget = createExplorationBudget();
@@ -200,7 +205,8 @@ describe('exploration', () => {
     let [spent, extra, explored] = [0, 0, 0];
     for (let seed = 0; seed < 4_000; seed += 1) {
       const result = decide({ ...base, explorationRoomNanoUsd: budget.roomOf('acct_1') }, snapshot, seed);
-      budget.note('acct_1', result);
+      budget.note(`dec_${String(seed)}`, 'acct_1', result);
+      budget.hearAnswer(`dec_${String(seed)}`);
       if (result.kind !== 'plan' || result.auto === undefined) throw new Error('no plan');
       const { groups, peers, reason, floor } = result.auto;
       spent += groups[0]?.cost ?? 0;
@@ -218,10 +224,25 @@ describe('exploration', () => {
     const snapshot = await snapshotOf(['openai', 'anthropic']);
     const budget = createExplorationBudget();
     const asked = { ...plainRequest('openai/gpt-4o-mini'), models: ['auto'], promptTokens: 200 };
-    for (let seed = 0; seed < 100; seed += 1) budget.note('acct_1', decide(asked, snapshot, seed));
+    for (let seed = 0; seed < 100; seed += 1) serve(budget, seed, decide(asked, snapshot, seed));
     expect(budget.roomOf('acct_1')).toBeUndefined();
-    for (let seed = 0; seed < 100; seed += 1) budget.note('acct_1', decide({ ...asked, model: 'auto', models: [] }, snapshot, seed));
+    for (let seed = 0; seed < 100; seed += 1) serve(budget, seed, decide({ ...asked, model: 'auto', models: [] }, snapshot, seed));
     expect(budget.roomOf('acct_1')).toBeGreaterThan(0);
+  });
+
+  test('has no room from requests that were refused or failed, and counts an answer once', async () => {
+    const snapshot = await snapshotOf(['openai', 'anthropic']);
+    const result = decide({ ...plainRequest('auto'), promptTokens: 200 }, snapshot, 1);
+    const cost = result.kind === 'plan' ? (result.auto?.groups[0]?.cost ?? 0) : 0;
+    const budget = createExplorationBudget();
+    for (let at = 0; at < 100; at += 1) budget.note(`dec_${String(at)}`, 'acct_1', result);
+    expect(budget.roomOf('acct_1')).toBeUndefined();
+    // 49 are answered: the fiftieth may be the one of which 2 % explores.
+    for (let at = 0; at < 48; at += 1) budget.hearAnswer(`dec_${String(at)}`);
+    for (const heard of ['dec_0', 'dec_of_another_replica', '']) budget.hearAnswer(heard);
+    expect(budget.roomOf('acct_1')).toBeUndefined();
+    budget.hearAnswer('dec_48');
+    expect(budget.roomOf('acct_1')).toBeCloseTo(49 * cost * EXPLORATION_COST_SHARE, 3);
   });
 
   test('has no room for an account nobody knows yet', () => {

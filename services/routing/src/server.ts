@@ -96,7 +96,7 @@ export function createRoutingHandlers({ holder, quality, conversations, live, de
     const isBeside = message.decisionId !== '';
     const isTold = !isBeside || first?.endpoint.id === message.endpointId;
     const decisionId = isBeside ? message.decisionId : makeId('decision');
-    if (viaAuto) exploration?.note(message.accountId, result);
+    if (viaAuto) exploration?.note(decisionId, message.accountId, result);
     // Noted without the prompt: the result has what was predicted from it.
     const isNoted = message.accountId !== '' && isTold && decisions.takes(asked, viaAuto);
     if (isNoted) decisions.note({ id: decisionId, requestId: message.requestId, accountId: message.accountId, atMs: clock.nowMs(), viaAuto, request: asked.promptText === '' ? asked : { ...asked, promptText: '' }, snapshot, seed: message.seed, result });

@@ -1,8 +1,9 @@
-/** Receives attempts from the bus and feeds them to the statistics. */
+/** Receives attempts from the bus and feeds them to the statistics, and answers of `auto` to the budget of exploration. */
 import type { Bus, Subscription } from '@signalbox/bus/bus';
 import type { AttemptObserved__Output, AttemptsObserved, AttemptsObserved__Output } from '@signalbox/contracts/events';
 import { messageCodec } from '@signalbox/contracts/load';
 import type { Log } from '@signalbox/runtime/log';
+import type { ExplorationBudget } from '../domain/exploration-budget.js';
 import type { LiveStats } from '../domain/live-stats.js';
 
 const PREFIX = 'attempts.v1.';
@@ -29,8 +30,14 @@ function observe(live: LiveStats, attempt: AttemptObserved__Output, provider: st
   });
 }
 
+export interface AttemptListeners {
+  readonly live: LiveStats;
+  /** Undefined = `auto` never explores. */
+  readonly exploration: Pick<ExplorationBudget, 'hearAnswer'> | undefined;
+}
+
 /** Listens until stopped. Messages that cannot be read are skipped: statistics are best effort. */
-export function listenToAttempts(bus: Bus, live: LiveStats, log: Log): Promise<Subscription> {
+export function listenToAttempts(bus: Bus, { live, exploration }: AttemptListeners, log: Log): Promise<Subscription> {
   const codec = messageCodec<AttemptsObserved, AttemptsObserved__Output>('signalbox.events.v1.AttemptsObserved');
   return bus.listen(SUBJECT, ({ subject, payload }) => {
     let message: AttemptsObserved__Output;
@@ -42,7 +49,10 @@ export function listenToAttempts(bus: Bus, live: LiveStats, log: Log): Promise<S
     }
     const provider = subject.slice(PREFIX.length);
     live.hearPool(provider, message.pool);
-    for (const attempt of message.attempts) observe(live, attempt, provider, message.pool);
+    for (const attempt of message.attempts) {
+      observe(live, attempt, provider, message.pool);
+      if (attempt.autoDecisionId !== '') exploration?.hearAnswer(attempt.autoDecisionId);
+    }
     if (message.freeProvider !== '') live.hearFree(message.freeProvider, message.pool);
     for (const endpointId of message.probedEndpointIds) live.hearProbe(endpointId, 'sent');
     for (const endpointId of message.begunEndpointIds) live.hearProbe(endpointId, 'begun');

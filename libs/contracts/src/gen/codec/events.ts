@@ -397,6 +397,7 @@ export function writeAttemptObserved(w: Writer, m: AttemptObserved): void {
   if (m.forBreakers === true) { w.uint32(80); w.bool(m.forBreakers); }
   if (m.benchedMs !== undefined && m.benchedMs !== 0) { w.uint32(88); w.uint32(m.benchedMs); }
   if (m.cut === true) { w.uint32(96); w.bool(m.cut); }
+  if (m.autoDecisionId !== undefined && m.autoDecisionId !== '') { w.uint32(106); w.string(m.autoDecisionId); }
 }
 export function readAttemptObserved(r: Reader, end: number): AttemptObservedOut {
   let v1: string = '';
@@ -411,6 +412,7 @@ export function readAttemptObserved(r: Reader, end: number): AttemptObservedOut 
   let v10: boolean = false;
   let v11: number = 0;
   let v12: boolean = false;
+  let v13: string = '';
   while (r.at < end) {
     const tag = r.uint32();
     switch (tag) {
@@ -426,11 +428,12 @@ export function readAttemptObserved(r: Reader, end: number): AttemptObservedOut 
       case 80: v10 = r.bool(); break;
       case 88: v11 = r.uint32(); break;
       case 96: v12 = r.bool(); break;
+      case 106: v13 = r.string(end); break;
       default: r.skip(tag, end);
     }
   }
   r.check(end);
-  return { endpointId: v1, ok: v2, failure: v3, stream: v4, ttftMs: v5, totalMs: v6, outputTokens: v7, retryAfterMs: v8, atMs: v9, forBreakers: v10, benchedMs: v11, cut: v12 } as AttemptObservedOut;
+  return { endpointId: v1, ok: v2, failure: v3, stream: v4, ttftMs: v5, totalMs: v6, outputTokens: v7, retryAfterMs: v8, atMs: v9, forBreakers: v10, benchedMs: v11, cut: v12, autoDecisionId: v13 } as AttemptObservedOut;
 }
 export function copyAttemptObserved(m: AttemptObserved): AttemptObservedOut {
   const v1 = m.endpointId !== undefined && m.endpointId !== null ? m.endpointId : '';
@@ -445,7 +448,8 @@ export function copyAttemptObserved(m: AttemptObserved): AttemptObservedOut {
   const v10 = m.forBreakers !== undefined && m.forBreakers !== null ? m.forBreakers : false;
   const v11 = m.benchedMs !== undefined && m.benchedMs !== null ? m.benchedMs >>> 0 : 0;
   const v12 = m.cut !== undefined && m.cut !== null ? m.cut : false;
-  return { endpointId: v1, ok: v2, failure: v3, stream: v4, ttftMs: v5, totalMs: v6, outputTokens: v7, retryAfterMs: v8, atMs: v9, forBreakers: v10, benchedMs: v11, cut: v12 } as AttemptObservedOut;
+  const v13 = m.autoDecisionId !== undefined && m.autoDecisionId !== null ? m.autoDecisionId : '';
+  return { endpointId: v1, ok: v2, failure: v3, stream: v4, ttftMs: v5, totalMs: v6, outputTokens: v7, retryAfterMs: v8, atMs: v9, forBreakers: v10, benchedMs: v11, cut: v12, autoDecisionId: v13 } as AttemptObservedOut;
 }
 
 export function writeCredentialObserved(w: Writer, m: CredentialObserved): void {

@@ -17,6 +17,7 @@ export interface AttemptObserved {
   'forBreakers'?: (boolean);
   'benchedMs'?: (number);
   'cut'?: (boolean);
+  'autoDecisionId'?: (string);
 }
 
 export interface AttemptObserved__Output {
@@ -32,4 +33,5 @@ export interface AttemptObserved__Output {
   'forBreakers': (boolean);
   'benchedMs': (number);
   'cut': (boolean);
+  'autoDecisionId': (string);
 }
