@@ -35,18 +35,25 @@ interface FileAnnotation {
   readonly file: { readonly hash: string; readonly name: string };
 }
 
-/** Positions of `text` in `answer`, as start and end; at most `PLACES_MAX`. */
-function placesOf(answer: string, text: string): readonly (readonly [number, number])[] {
+/** What follows a URL that is only the beginning of another one. A full stop or a comma after it is the sentence's. */
+const LONGER_URL = /[/?#&=.:,_~%+@-]*[A-Za-z0-9]/y;
+
+/** Positions of `text` in `answer`, as start and end; at most `PLACES_MAX`. `isUrl`: those where another URL only begins with it are left out. */
+function placesOf(answer: string, text: string, isUrl = false): readonly (readonly [number, number])[] {
   const places: (readonly [number, number])[] = [];
   if (text === '') return places;
-  for (let at = answer.indexOf(text); at !== -1 && places.length < PLACES_MAX; at = answer.indexOf(text, at + text.length)) places.push([at, at + text.length]);
+  for (let at = answer.indexOf(text); at !== -1 && places.length < PLACES_MAX; at = answer.indexOf(text, at + text.length)) {
+    const end = at + text.length;
+    LONGER_URL.lastIndex = end;
+    if (!isUrl || !LONGER_URL.test(answer)) places.push([at, end]);
+  }
   return places;
 }
 
 /** Annotations of one answer: each source at every place where the answer names its marker or URL; with 0 to 0 if nowhere. */
 export function annotationsOf(text: string, { citations, files }: Pick<PluginTraces, 'citations' | 'files'>): readonly (UrlCitation | FileAnnotation)[] {
   const cited = citations.flatMap(({ marker, url, title, content }): UrlCitation[] => {
-    const found = [...placesOf(text, marker), ...placesOf(text, url)].sort(([a], [b]) => a - b).slice(0, PLACES_MAX);
+    const found = [...placesOf(text, marker), ...placesOf(text, url, true)].sort(([a], [b]) => a - b).slice(0, PLACES_MAX);
     const places = found.length === 0 ? [[0, 0] as const] : found;
     return places.map(([start, end]) => ({ type: 'url_citation', url_citation: { url, title, content: firstChars(content, CONTENT_CHARS_MAX), start_index: start, end_index: end } }));
   });

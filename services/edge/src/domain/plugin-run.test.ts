@@ -283,3 +283,12 @@ test('a source is annotated at each place of its marker or URL, and with 0 to 0 
   expect(annotationsOf('', { citations: [{ ...sources[0], content: `${'a'.repeat(499)}😀` } as never], files: [] })).toMatchObject([{ url_citation: { content: 'a'.repeat(499) } }]);
   expect(places).toEqual([['A', 4, 22], ['A', 27, 30], ['B', 0, 0], 'f.pdf']);
 });
+
+test('a source whose URL is the beginning of another is not found in that one', () => {
+  const cite = (text: string, url: string): readonly string[] => annotationsOf(text, { citations: [{ marker: '[1]', url, title: 'A', content: '' }], files: [] }).map((one) => (one.type === 'file' ? '' : text.slice(one.url_citation.start_index, one.url_citation.end_index)));
+  const text = 'See https://a.example/fox_animal, https://a.example/fox-hunt, https://a.example/fox?page=2, (https://a.example/fox). Or https://a.example/fox.';
+  expect(cite(text, 'https://a.example/fox')).toEqual(['https://a.example/fox', 'https://a.example/fox']);
+  expect(cite(text, 'https://a.example/')).toEqual(['']);
+  expect(cite('https://a.example/fox.html', 'https://a.example/fox')).toEqual(['']);
+  expect(cite('\u89c1https://a.example/fox\u3002', 'https://a.example/fox')).toEqual(['https://a.example/fox']);
+});
