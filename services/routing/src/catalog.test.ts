@@ -406,6 +406,12 @@ describe('a file that is wrong', () => {
     expect((await problemsOf(text)).filter((line) => line.startsWith('models.json'))).toEqual([problem]);
   });
 
+  test.each(['2026-02-30', '2026-13-01', '30.11.2026', ''])('a shutdown on %j, which is no date, is told: it would never come', async (date) => {
+    const shipped = JSON.parse(await readFile(join(SHIPPED, 'models.json'), 'utf8')) as { models: ShippedModel[] };
+    const problems = await problemsOf(JSON.stringify({ ...shipped, models: shipped.models.slice(0, 1).map((model) => ({ ...model, deprecation_date: date })) }));
+    expect(problems).toContainEqual(expect.stringMatching(/^models\.json: \S+: deprecation_date: Invalid ISO date$/));
+  });
+
   test('a field is told by the record that it is of', async () => {
     const shipped = JSON.parse(await readFile(join(SHIPPED, 'models.json'), 'utf8')) as { models: { id: string; endpoints: { id: string; pricing: Record<string, unknown> }[] }[] };
     const model = shipped.models.find(({ endpoints }) => endpoints.length > 0);

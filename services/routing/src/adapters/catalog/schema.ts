@@ -7,7 +7,7 @@ const PRICE_USD_MAX = 1_000_000;
 const price = z.number().nonnegative().max(PRICE_USD_MAX).nullish();
 const flag = z.boolean().nullish();
 const tokens = z.number().int().positive().nullish();
-const date = z.string().regex(/^\d{4}-\d{2}-\d{2}$/).nullish();
+const date = z.iso.date().nullish();
 const name = z.string().min(1).max(200);
 
 const priceFields = { input: price, output: price, cached_input: price, cache_write: price, reasoning: price, audio_input: price };
