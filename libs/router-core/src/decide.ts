@@ -6,7 +6,7 @@ import { findModel, type Endpoint, type EndpointLive, type Model, type Snapshot 
 import { CONTEXT_LENGTH_BIT, createEndpointFilter, isByLength, isDropped, isOnOwnCredential, isReachable, modelListFilter, reasonNames, type EndpointFilter, type Reason } from './filters.js';
 import type { ModelGroup } from './model-group.js';
 import type { Prediction } from './quality.js';
-import { orderCandidates, scoreEndpoint, type Candidate } from './rank.js';
+import { orderCandidates, scoreEndpoint, withTrial, type Candidate } from './rank.js';
 import { isAuto, type RouteRequest } from './request.js';
 import { successorsOf } from './successors.js';
 
@@ -101,7 +101,7 @@ function decideFor(promptTokens: number, request: RouteRequest, snapshot: Snapsh
   const filter = createEndpointFilter(request, promptTokens);
   const names = request.model === '' ? request.models : [request.model, ...request.models];
   const pools: Pool[] = [];
-  const lists: Candidate[][] = [];
+  const lists: (readonly Candidate[])[] = [];
   const asked: string[] = [];
   let reference: Plan['reference'];
   let retired: Model | undefined;
@@ -227,12 +227,12 @@ function refusalOf(pools: readonly Pool[], retired: Model | undefined, request: 
   return { kind: 'no-eligible-provider', excludedBy };
 }
 
-function rankPinned(eligible: readonly Endpoint[], request: RouteRequest, snapshot: Snapshot, seed: number): Candidate[] {
-  return orderCandidates(eligible.map((endpoint) => scoreEndpoint(endpoint, request, snapshot)), request, seed);
+function rankPinned(eligible: readonly Endpoint[], request: RouteRequest, snapshot: Snapshot, seed: number): readonly Candidate[] {
+  return withTrial(orderCandidates(eligible.map((endpoint) => scoreEndpoint(endpoint, request, snapshot)), request, seed), request, seed);
 }
 
 /** For a prompt that may be too long for each: windows below half of the largest come last, since a plan has few attempts. Neither who pays nor an order that the client gave changes. */
-function smallWindowsLast(ranked: Candidate[], { byokProviders, provider }: RouteRequest): Candidate[] {
+function smallWindowsLast(ranked: readonly Candidate[], { byokProviders, provider }: RouteRequest): readonly Candidate[] {
   if (provider.order.length > 0) return ranked;
   const windowOf = ({ endpoint }: Candidate): number => endpoint.contextWindow ?? 0;
   const largest = ranked.reduce((most, candidate) => Math.max(most, windowOf(candidate)), 0);
@@ -245,7 +245,7 @@ function smallWindowsLast(ranked: Candidate[], { byokProviders, provider }: Rout
  * A request that begins on the account's own credentials stays on them, and one on the operator's stays there: who pays
  * never changes on the way.
  */
-function ofOneCredential(lists: readonly Candidate[][], { byokProviders }: RouteRequest): readonly Candidate[][] {
+function ofOneCredential(lists: readonly (readonly Candidate[])[], { byokProviders }: RouteRequest): readonly (readonly Candidate[])[] {
   const first = lists[0]?.[0];
   if (byokProviders.length === 0 || first === undefined) return lists;
   const isOwn = isOnOwnCredential(first.endpoint, byokProviders);
@@ -253,7 +253,7 @@ function ofOneCredential(lists: readonly Candidate[][], { byokProviders }: Route
 }
 
 /** At most ATTEMPTS_MAX attempts. A place is reserved for each fallback model that the client lists, as far as there are places. */
-function pickAttempts(lists: readonly Candidate[][], request: RouteRequest): Candidate[] {
+function pickAttempts(lists: readonly (readonly Candidate[])[], request: RouteRequest): Candidate[] {
   const limit = request.provider.allowFallbacks || request.provider.order.length > 0 ? ATTEMPTS_MAX : 1;
   const picked: Candidate[] = [];
   lists.forEach((list, index) => {

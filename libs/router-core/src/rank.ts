@@ -11,6 +11,8 @@ export const EXPECTED_OUTPUT_TOKENS = 400;
 /** Factor on the cost of an answer for reasoning that is billed but not shown. */
 const HIDDEN_REASONING_FACTOR = 3;
 const SUCCESS_SHARE_PRIOR = 0.98;
+/** Share of requests with a sort by speed that try an endpoint whose speed nobody knows (ADR 111). */
+export const TRIAL_SHARE = 0.05;
 /** Nano-USD; keeps weights finite for endpoints that cost nothing. */
 const COST_FLOOR = 1;
 
@@ -24,6 +26,9 @@ export interface Candidate {
   readonly effectiveCost: number;
   readonly latencyMs: number | undefined;
   readonly throughputTps: number | undefined;
+  /** For the client's sort: the same, or what fewer samples than a wish is held to show. Undefined = nothing is known. */
+  readonly roughLatencyMs: number | undefined;
+  readonly roughThroughputTps: number | undefined;
   /** Share of calls that succeed. */
   readonly successShare: number;
 }
@@ -55,11 +60,12 @@ function blend(observed: number | undefined, samples: number, prior: number | nu
 }
 
 /** P75 in ms of what the client waits for: the first token of a stream, the end of anything else. Undefined = unknown. */
-function expectedLatency(endpoint: Endpoint, live: EndpointLive | undefined, isStreaming: boolean): number | undefined {
+function expectedLatency(endpoint: Endpoint, live: EndpointLive | undefined, isStreaming: boolean): Pick<Candidate, 'latencyMs' | 'roughLatencyMs'> {
   const prior = endpoint.priorLatencyMsP75;
-  if (isStreaming) return blend(live?.latencyMsP75, live?.samples ?? 0, prior);
   const priorTotal = prior === null || endpoint.priorThroughputTpsP50 === null ? null : prior + (EXPECTED_OUTPUT_TOKENS * 1_000) / endpoint.priorThroughputTpsP50;
-  return blend(live?.totalMsP75, live?.totalSamples ?? 0, priorTotal);
+  const observed = isStreaming ? live?.latencyMsP75 : live?.totalMsP75;
+  const latencyMs = isStreaming ? blend(observed, live?.samples ?? 0, prior) : blend(observed, live?.totalSamples ?? 0, priorTotal);
+  return { latencyMs, roughLatencyMs: latencyMs ?? observed };
 }
 
 /**
@@ -68,14 +74,14 @@ function expectedLatency(endpoint: Endpoint, live: EndpointLive | undefined, isS
  */
 export function scoreEndpoint(endpoint: Endpoint, request: RouteRequest, snapshot: Snapshot, outputTokens = EXPECTED_OUTPUT_TOKENS): Candidate {
   const live = snapshot.live.get(endpoint.id);
-  const latencyMs = expectedLatency(endpoint, live, request.needs.streaming);
+  const { latencyMs, roughLatencyMs } = expectedLatency(endpoint, live, request.needs.streaming);
   const throughputTps = blend(live?.throughputTpsP50, live?.throughputSamples ?? 0, endpoint.priorThroughputTpsP50);
   const isLate = request.preferredMaxLatency !== undefined && latencyMs !== undefined && latencyMs > request.preferredMaxLatency;
   const isSlow = request.preferredMinThroughput !== undefined && throughputTps !== undefined && throughputTps < request.preferredMinThroughput;
   const successShare = live?.successShare ?? SUCCESS_SHARE_PRIOR;
   const cost = expectedCost(endpoint, request, outputTokens);
   const effectiveCost = effectiveCostOf(cost, successShare);
-  return { endpoint, tier: Number(isLate) + Number(isSlow), cost, effectiveCost, latencyMs, throughputTps, successShare };
+  return { endpoint, tier: Number(isLate) + Number(isSlow), cost, effectiveCost, latencyMs, throughputTps, roughLatencyMs, roughThroughputTps: throughputTps ?? live?.throughputTpsP50, successShare };
 }
 
 /** `cost` including failures: a failed call is retried at about the same price. */
@@ -126,9 +132,9 @@ export function compareInTier(left: Candidate, right: Candidate, sort: RouteRequ
     case 'price':
       return left.effectiveCost - right.effectiveCost;
     case 'latency':
-      return compareKnown(left.latencyMs, right.latencyMs);
+      return compareKnown(left.roughLatencyMs, right.roughLatencyMs);
     case 'throughput':
-      return compareKnown(left.throughputTps === undefined ? undefined : -left.throughputTps, right.throughputTps === undefined ? undefined : -right.throughputTps);
+      return compareKnown(left.roughThroughputTps === undefined ? undefined : -left.roughThroughputTps, right.roughThroughputTps === undefined ? undefined : -right.roughThroughputTps);
     case '':
       return 0;
   }
@@ -146,11 +152,16 @@ function drawKey({ endpoint, successShare, effectiveCost }: Candidate, seed: num
   return -Math.log(fractionOf(endpoint.id, seed)) / weight;
 }
 
+/** A conversation draws the same each time. */
+function drawSeedOf({ session }: RouteRequest, seed: number): number {
+  return session === '' ? seed : hashText(session, 0);
+}
+
 /** Sorts by the client's order, then the account's own credentials, then tier, then the client's sort, then the draw. Loses none. */
 export function orderCandidates(candidates: readonly Candidate[], request: RouteRequest, seed: number): Candidate[] {
   if (candidates.length < 2) return [...candidates];
   const { order, sort } = request.provider;
-  const drawSeed = request.session === '' ? seed : hashText(request.session, 0);
+  const drawSeed = drawSeedOf(request, seed);
   const own = (candidate: Candidate): number => Number(isOnOwnCredential(candidate.endpoint, request.byokProviders));
   const keys = new Map(candidates.map((candidate) => [candidate, drawKey(candidate, drawSeed)]));
   return [...candidates].sort((left, right) =>
@@ -160,4 +171,18 @@ export function orderCandidates(candidates: readonly Candidate[], request: Route
     || compareInTier(left, right, sort)
     || (keys.get(left) ?? 0) - (keys.get(right) ?? 0)
     || left.endpoint.index - right.endpoint.index);
+}
+
+/**
+ * Where the client sorts by speed, now and then puts an endpoint first of whose speed nothing is known, if all else that the
+ * client wishes is equal. Those that sort would otherwise never see it, however fast it is. `ordered`: by `orderCandidates`.
+ */
+export function withTrial(ordered: readonly Candidate[], request: RouteRequest, seed: number): readonly Candidate[] {
+  const { order, sort } = request.provider;
+  const [first] = ordered;
+  if (first === undefined || (sort !== 'latency' && sort !== 'throughput') || fractionOf('trial', drawSeedOf(request, seed)) >= TRIAL_SHARE) return ordered;
+  const isOwn = ({ endpoint }: Candidate): boolean => isOnOwnCredential(endpoint, request.byokProviders);
+  const isUnknown = ({ roughLatencyMs, roughThroughputTps }: Candidate): boolean => (sort === 'latency' ? roughLatencyMs : roughThroughputTps) === undefined;
+  const tried = ordered.find((candidate) => isUnknown(candidate) && candidate.tier === first.tier && isOwn(candidate) === isOwn(first) && orderPosition(candidate, order) === orderPosition(first, order));
+  return tried === undefined ? ordered : [tried, ...ordered.filter((candidate) => candidate !== tried)];
 }
