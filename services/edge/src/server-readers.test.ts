@@ -6,7 +6,8 @@ import type { Socket } from 'node:net';
 import { accountWith, keyWith } from './testing/callers.js';
 import { chatText, hello, readRaw, startDoor, type Door } from './testing/door.js';
 import { events, type PlayedCall } from './testing/neighbours.js';
-import { answersWith } from './testing/scripts.js';
+import { chunkOf, ours, streaming, withTools } from './testing/rounds-story.js';
+import { answersWith, inTurn } from './testing/scripts.js';
 
 const answers = answersWith('ok');
 
@@ -56,6 +57,36 @@ test('an answer that its client does not take is given up after a minute, with t
   await door.neighbours.clock.advanceAsync(60_000);
   await until(() => door.metrics.inFlight() === 0);
   expect(door.neighbours.calls[1]?.cancelledFor).toBe('client_left');
+  socket.destroy();
+});
+
+/** A stream whose first round says something to a client that does not read, and calls a tool of ours; a second round follows. */
+const askInRounds = async (): Promise<{ readonly calls: readonly PlayedCall[]; readonly socket: Socket; readonly served: Socket }> => {
+  withTools(door.neighbours, []);
+  door.neighbours.scripts.set('a', inTurn((call) => call.play(events.role(), chunkOf({ content: 'Let me see. ' }), ...streaming(ours()).slice(1)), () => undefined));
+  const { socket, served } = await connectDeaf();
+  socket.write(chatText(door.key, JSON.stringify({ ...hello, stream: true, plugins: ['code-exec'] })));
+  const { calls } = door.neighbours;
+  await until(() => calls.length === 2);
+  return { calls, socket, served };
+};
+
+test('who has not read the text of one round is sent nothing of the next before it reads, and is given up if it does not', async () => {
+  const { calls: [, second], socket } = await askInRounds();
+  expect(second?.isPaused).toBe(true);
+  await door.neighbours.clock.advanceAsync(75_000);
+  await until(() => door.metrics.inFlight() === 0);
+  expect([second?.isCancelled, door.unread]).toEqual([true, ['stalled']]);
+  socket.destroy();
+});
+
+test('it is sent the next round once it has read', async () => {
+  const { calls: [, second], socket } = await askInRounds();
+  socket.resume();
+  await until(() => second?.isPaused === false);
+  second?.play(events.text('It is 42.'), events.finish(), events.end());
+  await until(() => door.metrics.inFlight() === 0);
+  expect([second?.isCancelled, door.unread]).toEqual([false, []]);
   socket.destroy();
 });
 

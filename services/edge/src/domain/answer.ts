@@ -128,7 +128,7 @@ export interface ClientListener {
 }
 
 export interface Answer {
-  /** Sets the listener, replacing the previous one. Its `onGone` is called at once if the client has left already. */
+  /** Sets the listener, replacing the previous one. Its `onGone` is called at once if the client has left already, its `onSlow` if the client still reads too slowly. */
   attend(listener: ClientListener): void;
   /** Streams: sends the headers, if not yet sent, and an SSE comment. Another attempt may still answer after it. */
   keepAlive(route: Route): void;

@@ -29,6 +29,7 @@ const SECOND_ROUND: RoundStart = {
   earlierTokens: 15,
   addedBytes: 0,
   addedMessages: 0,
+  activity: { lastSentMs: 0 },
 };
 
 /** The estimate for a stream, with `referenceCard` as the reference. */

@@ -39,7 +39,7 @@ async function tryPlan(neighbours: Neighbours, turn: Turn, plan: DecideResponse_
   const { requestId, caller: { account: { id: accountId } }, answer, request } = turn;
   const queue = new AttemptQueue(plan.attempts);
   const outcomes = new AttemptOutcomes(neighbours, turn, admitted, start);
-  const activity: Activity = { lastSentMs: turn.silentSinceMs ?? clock.monotonicMs() };
+  const activity: Activity = start?.activity ?? { lastSentMs: turn.silentSinceMs ?? clock.monotonicMs() };
   /** The last attempt may have reached its provider. */
   let wasSent = false;
   /** Why no further attempt may be made. */

@@ -35,7 +35,7 @@ export interface Healing {
   readonly mayFailOver: boolean;
 }
 
-/** Shared by the attempts of one request: the silence that the client sees, and the pace at which it reads, span them. */
+/** Shared by the attempts of one request, also of all its rounds: the silence that the client sees, and the pace at which it reads, span them. */
 export interface Activity {
   /** Monotonic milliseconds of the last byte sent, or of the request's start. */
   lastSentMs: number;
@@ -131,7 +131,11 @@ class Attempt implements AttemptListener, ClientListener {
       return;
     }
     if (this.call === undefined) this.over({ kind: 'failed', failed: failureOf('CONNECT', true), trace: 'none' });
-    else if (isStream && !this.isOver) this.beat();
+    else if (isStream && !this.isOver) {
+      // The client was slow before this attempt: it has not read the text of the round before.
+      if (this.stalled !== undefined) this.call.pause();
+      this.beat();
+    }
   }
 
   onEvent(event: DispatchEvent__Output): void {

@@ -6,6 +6,7 @@ import type { Clock, Timer } from '@signalbox/kernel/clock';
 import { toFault, type Fault } from '@signalbox/kernel/fault';
 import type { AttemptReport, Route, Settlement } from './answer.js';
 import type { ChatRequest } from './chat-request.js';
+import type { Activity } from './dispatch.js';
 import { HEALING_FAILED, healingTermsOf } from './healing.js';
 import { imagesChunk, RoundAnswer, withImages, withoutCalls, type RoundEnd, type Shown } from './round-answer.js';
 import { RoundFigures } from './round-figures.js';
@@ -29,6 +30,8 @@ export interface RoundStart {
   /** Bytes and messages added to the prompt since admission. */
   readonly addedBytes: number;
   readonly addedMessages: number;
+  /** The same object for all rounds. */
+  readonly activity: Activity;
 }
 
 export interface Conducted {
@@ -72,6 +75,7 @@ interface Answered {
 
 class Rounds {
   private readonly shown: Shown;
+  private readonly activity: Activity;
   /** Attempts that answered the rounds so far; their workers have not been told yet. */
   private readonly answered: Answered[] = [];
   private readonly figures = new RoundFigures();
@@ -89,7 +93,9 @@ class Rounds {
     const { clock, turn } = options;
     this.isHealed = healingTermsOf(turn.request) !== undefined;
     this.calls = new ToolCalls(options.tools, (nanoUsd) => this.figures.spent(nanoUsd));
-    this.shown = { hasContent: false, hasRole: false, clientCalls: 0, route: undefined, isEnding: false, lastSentMs: turn.silentSinceMs ?? clock.monotonicMs() };
+    const lastSentMs = turn.silentSinceMs ?? clock.monotonicMs();
+    this.shown = { hasContent: false, hasRole: false, clientCalls: 0, route: undefined, isEnding: false, lastSentMs };
+    this.activity = { lastSentMs };
   }
 
   async run(): Promise<Conducted> {
@@ -171,7 +177,7 @@ class Rounds {
     const { figures, options: { turn } } = this;
     return {
       round, before: this.before, earlierNanoUsd: figures.earlierNanoUsd, earlierTokens: figures.earlierTokens,
-      addedBytes: request.promptBytes - turn.request.promptBytes, addedMessages: request.messageCount - turn.request.messageCount,
+      addedBytes: request.promptBytes - turn.request.promptBytes, addedMessages: request.messageCount - turn.request.messageCount, activity: this.activity,
     };
   }
 

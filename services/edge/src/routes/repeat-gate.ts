@@ -97,7 +97,7 @@ export function createRepeatGate({ repeats, gate, clock, pepper }: { readonly re
         case 'open':
           return { ...entry.claim, keyDigest: ref.keyDigest };
         case 'other-body':
-          return refuse(final(gate.noteInvalid(caller, apiError('idempotency_conflict'))));
+          return refuse(gate.noteInvalid(caller, final(apiError('idempotency_conflict'))));
         case 'running':
           return refuse({ ...apiError('idempotency_in_progress', { metadata: { request_id: entry.requestId, retryable: true } }), headers: { ...retryHeaders(entry.retryAfterMs), 'x-should-retry': 'true' } });
         case 'done': {

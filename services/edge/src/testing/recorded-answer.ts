@@ -24,6 +24,9 @@ export function createRecordedAnswer(): RecordedAnswer {
   let listener: ClientListener | undefined;
   let hasLeft = false;
   let isCut = false;
+  /** The attempt was told that the client is slow, and has not read since. */
+  let isSlow = false;
+  const tellSlow = (): void => listener?.onSlow(() => answer.takenBytes);
   const answer: RecordedAnswer = {
     said: [],
     raw: [],
@@ -34,6 +37,7 @@ export function createRecordedAnswer(): RecordedAnswer {
     takenBytes: 0,
     drain: () => {
       answer.isStalled = false;
+      isSlow = false;
       listener?.onDrain();
     },
     leave: (byItself = true) => {
@@ -47,7 +51,9 @@ export function createRecordedAnswer(): RecordedAnswer {
     chunk: (_route, choices) => {
       answer.raw.push(Buffer.from(choices).toString());
       answer.said.push(`chunk ${textOf(choices)}`);
-      if (answer.isStalled) listener?.onSlow(() => answer.takenBytes);
+      if (!answer.isStalled) return;
+      isSlow = true;
+      tellSlow();
     },
     finish: (_route, choices, settlement) => {
       answer.settlement = settlement;
@@ -75,6 +81,7 @@ export function createRecordedAnswer(): RecordedAnswer {
     attend: (attempt) => {
       listener = attempt;
       if (hasLeft || isCut) attempt.onGone(hasLeft);
+      else if (isSlow) tellSlow();
     },
   };
   return answer;

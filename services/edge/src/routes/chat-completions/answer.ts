@@ -79,6 +79,7 @@ export class HttpAnswer implements Answer {
   attend(listener: ClientListener): void {
     this.listener = listener;
     if (this.isGone()) listener.onGone(this.hasLeft());
+    else if (this.isSlow) this.tellSlow();
   }
 
   isGone(): boolean {
@@ -267,7 +268,11 @@ export class HttpAnswer implements Answer {
       if (response.socket?.writableNeedDrain === true) response.socket.once('drain', this.onDrain);
       else this.onDrain();
     });
-    this.listener?.onSlow(() => takenBytes(response));
+    this.tellSlow();
+  }
+
+  private tellSlow(): void {
+    this.listener?.onSlow(() => takenBytes(this.options.response));
   }
 
   private readonly onDrain = (): void => {
