@@ -60,6 +60,25 @@ describe('a fallback that costs more than is left', () => {
     expect(await done).toMatchObject({ result: 'answered' });
     expect([asked().length - waited, asked().at(-1), called()]).toEqual([2, CHEAP_NANO_USD, ['cheap']]);
   });
+
+  test('is left out, and the rest waits for running requests as any request does', async () => {
+    const blocked = admissionOf('BLOCKED_BY_LIVE', { blockedAs: 'COST_CAPPED', limitNanoUsd: '5000000', spendNanoUsd: String(5_000_000n - CHEAP_NANO_USD), reservedNanoUsd: String(CHEAP_NANO_USD) });
+    const { neighbours, run, asked, called } = world([CHEAP, dear()], [capped(CHEAP_NANO_USD), blocked, ADMITTED]);
+    const done = run();
+    await neighbours.clock.advanceAsync(1_000);
+    expect(await done).toMatchObject({ result: 'answered' });
+    expect([asked().slice(1), called()]).toEqual([[CHEAP_NANO_USD, CHEAP_NANO_USD], ['cheap']]);
+  });
+
+  test('a request waits only once', async () => {
+    const blocked = admissionOf('BLOCKED_BY_LIVE', { blockedAs: 'COST_CAPPED', limitNanoUsd: '5000000', spendNanoUsd: '0', reservedNanoUsd: String(5_000_000n - CHEAP_NANO_USD) });
+    const { neighbours, run, asked, answer } = world([CHEAP, dear()], [blocked]);
+    const done = run();
+    await neighbours.clock.advanceAsync(2_000);
+    expect(await done).toMatchObject({ result: 'refused' });
+    expect([asked().at(-1), answer.refusal]).toMatchObject([CHEAP_NANO_USD, { kind: 'admission', admission: { decision: 'BLOCKED_BY_LIVE' } }]);
+    expect(neighbours.clock.pendingTimers()).toBe(0);
+  });
 });
 
 test.each<[string, readonly ReturnType<typeof plannedAt>[], Admission]>([

@@ -70,23 +70,31 @@ export async function admit(neighbours: Neighbours, turn: Turn, plan: DecideResp
     minTokens: minTokens.toString(),
     byok,
   });
-  let asked = holding(plan.attempts.slice(0, ATTEMPTS_MAX));
-  let hold = holdFor(asked);
-  const question = questionFor(hold);
-  let admission = await neighbours.quota.admit(question);
-  if (admission.decision === 'BLOCKED_BY_LIVE') {
+  let hasWaited = false;
+  /** Asks quota. Where only live holds leave no room, it is asked again as they end, but a request waits once. */
+  const ask = async (hold: Hold): Promise<Admission | undefined> => {
+    const question = questionFor(hold);
+    const admission = await neighbours.quota.admit(question);
+    if (admission.decision !== 'BLOCKED_BY_LIVE' || hasWaited) return admission;
+    hasWaited = true;
     const waited = await admitOnceFree(neighbours, turn, question, admission);
     if ('refusal' in waited) {
       answer.refuse(waited.refusal);
       return undefined;
     }
-    ({ admission, limits } = waited);
-  }
+    limits = waited.limits;
+    return waited.admission;
+  };
+  let asked = holding(plan.attempts.slice(0, ATTEMPTS_MAX));
+  let hold = holdFor(asked);
+  let admission = await ask(hold);
+  if (admission === undefined) return undefined;
   const affordable = affordableAttempts(asked, holding, admission, isAutoModelId(request.model));
   if (affordable.length > 0 && !answer.isGone()) {
     asked = holding(affordable);
     hold = holdFor(asked);
-    admission = await neighbours.quota.admit(questionFor(hold));
+    admission = await ask(hold);
+    if (admission === undefined) return undefined;
   }
   answer.admitted(admission);
   if (admission.decision !== 'ADMITTED') {
