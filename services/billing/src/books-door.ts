@@ -8,7 +8,7 @@ import type { Clock } from '@signalbox/kernel/clock';
 import { Fault } from '@signalbox/kernel/fault';
 import { completionTokens, promptTokens } from '@signalbox/kernel/tokens';
 import { periodAt, periodSpan } from '@signalbox/ledger-core/periods';
-import type { Handlers } from '@signalbox/rpc/call';
+import type { CallInfo, Handlers } from '@signalbox/rpc/call';
 import { GROUPS, type BooksStore, type Group, type ReconcileRow, type RequestView } from './domain/books.js';
 import type { Bookkeeper } from './domain/bookkeeper.js';
 import type { LedgerNow } from './domain/ports.js';
@@ -68,13 +68,13 @@ export function unreconciledOf(rows: readonly ReconcileRow[]): bigint {
 export function createBooksHandlers({ books, keeper, clock, ledgerNow, periodSeconds, onReconciled }: BooksDoorOptions): Handlers['unary'] {
   const verification = createVerification({ books, clock, ledgerNow });
   return {
-    Usage: async (request: UsageRequest__Output): Promise<UsageResponse> => {
+    Usage: async (request: UsageRequest__Output, { signal }: CallInfo): Promise<UsageResponse> => {
       if (!isGroup(request.groupBy)) throw new Fault('bad_message', 'An unknown group.');
       if (request.order !== '' && (request.order !== 'cost' || request.after !== '')) throw new Fault('bad_message', 'An unknown order, or a cursor with an order that has no further pages.');
       const toMs = BigInt(request.toMs);
       const { rows, hasMore } = await books.usage({
         accountId: request.accountId, fromDay: request.fromMs === '0' ? '' : dayOf(BigInt(request.fromMs)), toDay: toMs === 0n ? '' : dayOf(toMs - 1n), groupBy: request.groupBy, model: request.model, provider: request.provider, keyId: request.keyId,
-        after: request.after, limit: limitOf(request.limit, USAGE_LIMIT_MAX), dearestFirst: request.order === 'cost',
+        after: request.after, limit: limitOf(request.limit, USAGE_LIMIT_MAX), dearestFirst: request.order === 'cost', signal,
       });
       return {
         hasMore,
@@ -84,11 +84,11 @@ export function createBooksHandlers({ books, keeper, clock, ledgerNow, periodSec
         })),
       };
     },
-    Requests: async (request: RequestsRequest__Output): Promise<RequestsResponse> => {
+    Requests: async (request: RequestsRequest__Output, { signal }: CallInfo): Promise<RequestsResponse> => {
       const { status } = request;
       if (status !== '' && status !== 'completed' && status !== 'failed') throw new Fault('bad_message', 'An unknown status.');
       const page = await books.requests({
-        accountId: request.accountId, fromMs: Number(request.fromMs), toMs: Number(request.toMs), model: request.model, provider: request.provider, keyId: request.keyId, status, after: request.after, limit: limitOf(request.limit, LIMIT_MAX),
+        accountId: request.accountId, fromMs: Number(request.fromMs), toMs: Number(request.toMs), model: request.model, provider: request.provider, keyId: request.keyId, status, after: request.after, limit: limitOf(request.limit, LIMIT_MAX), signal,
       });
       return page === undefined ? { afterUnknown: true } : { requests: page.requests.map(summaryOf), hasMore: page.hasMore };
     },

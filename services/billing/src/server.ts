@@ -4,7 +4,7 @@ import type { TotalsPublished } from '@signalbox/contracts/events';
 import type { Clock } from '@signalbox/kernel/clock';
 import { Fault } from '@signalbox/kernel/fault';
 import { asNanoUsd, CAP_NANO_USD_MAX } from '@signalbox/kernel/money';
-import type { Handlers } from '@signalbox/rpc/call';
+import type { CallInfo, Handlers } from '@signalbox/rpc/call';
 import { announceTotals, NO_RANGE, totalsMessage } from './consumer.js';
 import type { Hearing } from './domain/hearing.js';
 import { standInFor, type LostRequest } from './domain/lost-writer.js';
@@ -107,9 +107,9 @@ export function createHandlers({ store, clock, ledgerNow, hearing, books = {}, a
         if (requestIds.length > ASKED_MAX) throw new Fault('bad_message', 'Too many requests at once.');
         return totalsMessage(await store.totals(accountId, requestIds, await ledgerNow()));
       },
-      Ledger: async (request: LedgerRequest__Output): Promise<LedgerResponse> => {
+      Ledger: async (request: LedgerRequest__Output, { signal }: CallInfo): Promise<LedgerResponse> => {
         const limit = Math.min(request.limit === 0 ? LEDGER_LIMIT_DEFAULT : request.limit, LEDGER_LIMIT_MAX);
-        const rows = await store.ledger({ accountId: request.accountId, fromMs: BigInt(request.fromMs), toMs: BigInt(request.toMs), after: BigInt(request.after), limit });
+        const rows = await store.ledger({ accountId: request.accountId, fromMs: BigInt(request.fromMs), toMs: BigInt(request.toMs), after: BigInt(request.after), limit, signal });
         const last = rows.at(-1);
         return {
           rows: rows.map((row) => ({ ...row, seq: String(row.seq), amountNanoUsd: String(row.amountNanoUsd), tokens: String(row.tokens), byokTokens: String(row.byokTokens), atMs: String(row.atMs), flags: [...row.flags] })),

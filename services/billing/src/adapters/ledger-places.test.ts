@@ -159,3 +159,21 @@ test('days of clocks that were wrong are added up too, and no statement is for a
   expect(rows).toHaveLength(101);
   expect(answers).toHaveLength(2 + 2 * Math.ceil((200 + odd.length) / 7));
 });
+
+test('no further statement is begun once nobody waits for the answer', async () => {
+  let left = new AbortController();
+  const { db, answers } = watched(database.db, () => answers.length === 4 && left.abort(new Error('left')));
+  const reads = createRequestReads({ db });
+  const query = { fromDay: '', toDay: '', model: '', provider: '', keyId: '', after: '', limit: 100 };
+  await expect(reads.usage({ ...query, accountId: '', groupBy: 'account', dearestFirst: true, signal: left.signal })).rejects.toThrow('left');
+  expect(answers.splice(0)).toHaveLength(4);
+  left = new AbortController();
+  const places = { accountId: 'big', fromMs: hours(100), toMs: 0n, after: 0n, most: 10 };
+  await expect(placesFrom(db, { ...places, signal: left.signal })).rejects.toThrow('left');
+  expect(answers.splice(0)).toHaveLength(4);
+  left = new AbortController();
+  // Each of its 200 days is looked through, none of which has such a row.
+  const span = { fromMs: 0, toMs: 0, status: '' } as const;
+  await expect(reads.requests({ ...query, ...span, accountId: 'acct_1', model: 'm', signal: left.signal })).rejects.toThrow('left');
+  expect(answers).toHaveLength(4);
+});

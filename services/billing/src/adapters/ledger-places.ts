@@ -33,6 +33,8 @@ export interface Places {
   /** The first place that counts. */
   readonly after: bigint;
   readonly most: number;
+  /** Aborted = nobody waits for the rows: no further statement is begun. */
+  readonly signal?: AbortSignal | undefined;
 }
 
 /**
@@ -40,7 +42,7 @@ export interface Places {
  * their times: where the chain goes through the span, a page is full after a few rows. Before and behind the span, and where late rows
  * stand apart, the whole span is looked through by time, whatever else the account has.
  */
-export async function placesFrom(db: Database<unknown>['db'], { accountId, fromMs, toMs, after, most }: Places): Promise<readonly bigint[]> {
+export async function placesFrom(db: Database<unknown>['db'], { accountId, fromMs, toMs, after, most, signal }: Places): Promise<readonly bigint[]> {
   const ask = async <Row>(text: string, ...values: readonly unknown[]): Promise<readonly Row[]> => (await db.executeQuery<Row>(CompiledQuery.raw(text, [accountId, ...values]))).rows;
   const isBounded = fromMs > 0n || toMs > 0n;
   const endMs = toMs === 0n ? NO_END_MS : toMs;
@@ -52,6 +54,7 @@ export async function placesFrom(db: Database<unknown>['db'], { accountId, fromM
   const last = (await ask<{ seq: bigint }>(LAST))[0]?.seq ?? 0n;
   let found: bigint[] = [];
   for (let sliceMs = fromMs; ; ) {
+    signal?.throwIfAborted();
     const [first] = await ask<{ at_ms: bigint | null; many_ms: bigint | null }>(FIRST, sliceMs, endMs);
     const firstMs = first?.at_ms ?? endMs;
     if (firstMs >= endMs) return found;

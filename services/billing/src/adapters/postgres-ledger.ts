@@ -125,9 +125,9 @@ export function createPostgresLedger(database: Pick<Database<unknown>, 'db' | 't
       const totals = rows.flatMap((row) => (row.scope === null ? [] : [{ scope: row.scope, periodId: row.period_id, chargeNanoUsd: row.charge_nano_usd, tokens: row.tokens, byokTokens: row.byok_tokens }]));
       return { accountId, ledgerSeq: rows[0]?.seq ?? 0n, previousSeq: 0n, totals, requestIds };
     },
-    ledger: async ({ accountId, fromMs, toMs, after, limit }) => {
+    ledger: async ({ accountId, fromMs, toMs, after, limit, signal }) => {
       const most = Math.min(Math.max(limit, 1), LEDGER_LIMIT);
-      const seqs = await placesFrom(db, { accountId, fromMs, toMs, after, most: most + 1 });
+      const seqs = await placesFrom(db, { accountId, fromMs, toMs, after, most: most + 1, signal });
       // The row at `after` may contain the charge row that follows it. `prev_hash` is the hash of the preceding row. An attempt is
       // charged if the newest row about its request's charge says so, and never if it used the account's own credential.
       const { rows } = await sql<LedgerRow>`with e as (

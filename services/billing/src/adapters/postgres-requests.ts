@@ -128,9 +128,12 @@ export function createRequestReads({ db }: Pick<Database<unknown>, 'db'>): Pick<
   }
 
   /** Counts of durations by group. */
-  async function durationsOf(column: RawBuilder<string>, names: readonly string[], spans: readonly (readonly RawBuilder<unknown>[])[]): Promise<Map<string, Durations>> {
+  async function durationsOf(column: RawBuilder<string>, names: readonly string[], spans: readonly (readonly RawBuilder<unknown>[])[], signal?: AbortSignal): Promise<Map<string, Durations>> {
     const found = new Map<string, Durations>();
-    for (const conditions of spans) await addDurations(found, column, names, conditions);
+    for (const conditions of spans) {
+      signal?.throwIfAborted();
+      await addDurations(found, column, names, conditions);
+    }
     return found;
   }
 
@@ -161,7 +164,7 @@ export function createRequestReads({ db }: Pick<Database<unknown>, 'db'>): Pick<
   }
 
   return {
-    usage: async ({ accountId, fromDay, toDay, groupBy, model, provider, keyId, after, limit, dearestFirst }) => {
+    usage: async ({ accountId, fromDay, toDay, groupBy, model, provider, keyId, after, limit, dearestFirst, signal }) => {
       const column = GROUP_COLUMNS[groupBy];
       const isNewestFirst = groupBy === 'day';
       const conditions: RawBuilder<unknown>[] = [];
@@ -174,6 +177,7 @@ export function createRequestReads({ db }: Pick<Database<unknown>, 'db'>): Pick<
       // What a page by name shows is among the first names of each week: no more is read of 100,000 keys.
       const most = dearestFirst ? sql`` : sql`order by ${isNewestFirst ? sql`1 desc` : sql`1`} limit ${limit + 1}`;
       for (const span of spans) {
+        signal?.throwIfAborted();
         const { rows } = await sql<GroupSums>`select ${column} as name, sum(requests)::bigint as requests,
             sum(prompt_tokens)::bigint as prompt, sum(completion_tokens)::bigint as completion, sum(cost_nano_usd)::bigint as cost, sum(charge_nano_usd + adjusted_nano_usd)::bigint as charge, sum(savings_nano_usd)::bigint as savings
           from usage_days where ${allOf(span)} group by 1 ${most}`.execute(db);
@@ -183,7 +187,7 @@ export function createRequestReads({ db }: Pick<Database<unknown>, 'db'>): Pick<
       const order = dearestFirst ? sql`cost desc, name` : isNewestFirst ? sql`name desc` : sql`name`;
       const { rows: shown } = await sql<{ name: string }>`select name from unnest(${[...sums.keys()]}::text[], ${[...sums.values()].map(({ cost }) => cost)}::bigint[]) as s(name, cost) order by ${order} limit ${limit + 1}`.execute(db);
       const names = shown.slice(0, limit).map(({ name }) => name);
-      const durations = await durationsOf(column, names, spans);
+      const durations = await durationsOf(column, names, spans, signal);
       return {
         rows: names.flatMap((name) => {
           const row = sums.get(name);
@@ -196,7 +200,7 @@ export function createRequestReads({ db }: Pick<Database<unknown>, 'db'>): Pick<
     },
 
     requests: async (query) => {
-      const { accountId, toMs, model, provider, keyId, status, after, limit } = query;
+      const { accountId, toMs, model, provider, keyId, status, after, limit, signal } = query;
       const conditions = [sql`e.account_id = ${accountId}`, sql`(e.kind = 'charge' or e.charge_hash is not null)`];
       let beforeMs = toMs === 0 ? MS_MAX : toMs;
       if (after !== '') {
@@ -215,6 +219,7 @@ export function createRequestReads({ db }: Pick<Database<unknown>, 'db'>): Pick<
       if (model !== '') conditions.push(sql`starts_with(case when e.kind = 'attempt' then e.detail else (select a.detail from ledger_entries a where a.kind = 'attempt' and a.request_id = e.request_id and a.attempt = e.attempt) end, ${begins})`);
       const ids: string[] = [];
       for (const [spanFrom, spanTo] of await spansOf(query, beforeMs)) {
+        signal?.throwIfAborted();
         const span = [sql`e.at_ms >= ${spanFrom}::bigint`, sql`e.at_ms < ${spanTo}::bigint`];
         const { rows } = await sql<{ request_id: string }>`select e.request_id from ledger_entries e where ${allOf([...conditions, ...span])} order by e.at_ms desc, e.seq desc limit ${limit + 1 - ids.length}`.execute(db);
         ids.push(...rows.map(({ request_id }) => request_id));

@@ -7,7 +7,12 @@ import type { LedgerRowView } from './ports.js';
 export const GROUPS = ['day', 'model', 'provider', 'key', 'account'] as const;
 export type Group = (typeof GROUPS)[number];
 
-export interface UsageQuery {
+/** Of a question that may take many statements. Aborted = nobody waits for the answer: no further statement is begun, and the promise rejects. */
+interface Awaited {
+  readonly signal?: AbortSignal;
+}
+
+export interface UsageQuery extends Awaited {
   /** Empty = all accounts. */
   readonly accountId: string;
   /** UTC dates, both included; empty = open. */
@@ -43,7 +48,7 @@ export interface UsageRowView extends LatencyView {
   readonly savingsNanoUsd: bigint;
 }
 
-export interface RequestsQuery {
+export interface RequestsQuery extends Awaited {
   readonly accountId: string;
   /** `fromMs` inclusive, `toMs` exclusive; 0 = unbounded. */
   readonly fromMs: number;

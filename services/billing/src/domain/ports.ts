@@ -105,5 +105,5 @@ export interface LedgerStore {
   /** All-time totals, and those of periods that are recent at `nowMs` by the ledger's own clock. With the settled ones of the latest charged requests and of `asked`. */
   totals(accountId: string, asked: readonly string[], nowMs: number): Promise<AccountTotals>;
   /** Rows with seq above `after` and fromMs ≤ at < toMs (0 = unbounded), ascending, at most `limit`. */
-  ledger(query: { readonly accountId: string; readonly fromMs: bigint; readonly toMs: bigint; readonly after: bigint; readonly limit: number }): Promise<readonly LedgerRowView[]>;
+  ledger(query: { readonly accountId: string; readonly fromMs: bigint; readonly toMs: bigint; readonly after: bigint; readonly limit: number; readonly signal?: AbortSignal }): Promise<readonly LedgerRowView[]>;
 }

@@ -36,11 +36,12 @@ export async function rowsRead(db: Kysely<unknown>, text: string, parameters: re
   return rowsIn(plan);
 }
 
-/** The database, and the number of rows in each answer that it has given. */
-export function watched(db: Kysely<unknown>): { readonly db: Kysely<unknown>; readonly answers: number[] } {
+/** The database, and the number of rows in each answer that it has given. `onAnswer` is called behind each. */
+export function watched(db: Kysely<unknown>, onAnswer: () => unknown = () => undefined): { readonly db: Kysely<unknown>; readonly answers: number[] } {
   const answers: number[] = [];
   const transformResult = <Result extends { readonly rows: readonly unknown[] }>({ result }: { readonly result: Result }): Promise<Result> => {
     answers.push(result.rows.length);
+    onAnswer();
     return Promise.resolve(result);
   };
   return { db: db.withPlugin({ transformQuery: ({ node }) => node, transformResult }), answers };
