@@ -111,7 +111,8 @@ describe('decide, over random catalogs', () => {
     fc.assert(fc.property(snapshots, requests, seeds, fc.integer({ min: 0, max: 60_000 }), (snapshot, request, seed, promptTokensMin) => {
       const plain = decide(request, snapshot, seed);
       const told = decide({ ...request, promptTokensMin }, snapshot, seed);
-      if (plain.kind !== 'context-length-exceeded' || promptTokensMin >= request.promptTokens) expect(told).toEqual(plain);
+      const isByLength = plain.kind === 'context-length-exceeded' || (plain.kind === 'all-unhealthy' && plain.isLengthToo);
+      if (!isByLength || promptTokensMin >= request.promptTokens) expect(told).toEqual(plain);
       const shorter = { ...request, promptTokens: Math.min(promptTokensMin, request.promptTokens) };
       if (told.kind === 'plan') for (const { endpoint } of told.attempts) expect(eligibleOf(shorter, snapshot)).toContain(endpoint);
     }), { numRuns: 400 });

@@ -252,6 +252,17 @@ describe('refusals', () => {
       expect(planned(snapshot, request({ ...fits, byokProviders: ['alpha'] }))).toEqual(['alpha:maker/one']);
     });
 
+    test('leaves it to those that are there if all with more room are down, and tells for how long they are', () => {
+      const downFor = (waitMs: number | undefined): Snapshot => {
+        const [stats] = single({}, { breaker: 'open', ...(waitMs === undefined ? {} : { waitMs }) }).live.values();
+        return { ...among(sized('alpha', {}), sized('beta', { contextWindow: 1_000_000 })), live: new Map(stats === undefined ? [] : [['beta:maker/one', stats]]) };
+      };
+      expect(decide(request(fits), downFor(6_500), 1)).toMatchObject({ kind: 'plan', attempts: [{ endpoint: { id: 'alpha:maker/one' } }], reach: undefined, roomierAfterMs: 6_500 });
+      expect(decide(request(fits), downFor(undefined), 1)).toMatchObject({ kind: 'plan', roomierAfterMs: 5_000 });
+      expect(decide(request({ ...fits, promptTokensMin: 128_001 }), downFor(6_500), 1)).toMatchObject({ kind: 'all-unhealthy', retryAfterMs: 6_500 });
+      expect(decide(request(fits), { ...downFor(6_500), live: new Map() }, 1)).not.toHaveProperty('roomierAfterMs');
+    });
+
     test('leaves it to none that would shorten the prompt unseen', () => {
       expect(planned(single({ wireProtocol: 'ollama' }), request(fits))).toEqual(['context-length-exceeded']);
       expect(planned(among(sized('alpha', { wireProtocol: 'ollama' }), sized('beta', {})), request(fits))).toEqual(['beta:maker/one']);
@@ -279,8 +290,8 @@ describe('refusals', () => {
   });
 
   test('says unhealthy, not ineligible, when only the breaker is in the way', () => {
-    expect(decide(request({}), single({}, { breaker: 'open' }), 1)).toEqual({ kind: 'all-unhealthy', retryAfterMs: 0 });
-    expect(decide(request({}), single({}, { breaker: 'open', waitMs: 6_500.5 }), 1)).toEqual({ kind: 'all-unhealthy', retryAfterMs: 6_501 });
+    expect(decide(request({}), single({}, { breaker: 'open' }), 1)).toEqual({ kind: 'all-unhealthy', retryAfterMs: 0, isLengthToo: false });
+    expect(decide(request({}), single({}, { breaker: 'open', waitMs: 6_500.5 }), 1)).toEqual({ kind: 'all-unhealthy', retryAfterMs: 6_501, isLengthToo: false });
     expect(planned(single({}, { breaker: 'half-open' }), request({}))).toEqual(['alpha:maker/one']);
   });
 });

@@ -52,6 +52,8 @@ export interface Plan {
   readonly isByAuto: boolean;
   /** The prompt lengths for which the plan may be reused; undefined where other endpoints could have served the request. */
   readonly reach: Reach | undefined;
+  /** Milliseconds until an endpoint may be called that has more room for the prompt than those of the plan, whose windows are too small by the estimate; absent = none is down. */
+  readonly roomierAfterMs?: number;
 }
 
 /** Prompt tokens, both inclusive, between which a request that asks for the same gets the same plan, whatever its seed, session and text. */
@@ -67,8 +69,11 @@ export type Refusal =
   | { readonly kind: 'no-eligible-provider'; readonly excludedBy: readonly Reason[] }
   /** `contextLimit` in tokens; 0 = unknown. `answerLimit`: the largest `max_tokens` that would be accepted with this prompt; undefined = the prompt itself is too long. */
   | { readonly kind: 'context-length-exceeded'; readonly contextLimit: number; readonly answerLimit?: number; readonly excludedBy: readonly Reason[] }
-  /** `retryAfterMs`: until the first breaker lets a call through; 0 = unknown. */
-  | { readonly kind: 'all-unhealthy'; readonly retryAfterMs: number };
+  /** `retryAfterMs`: until the first breaker lets a call through; 0 = unknown. `isLengthToo`: others are left out for nothing but the length of the prompt. */
+  | { readonly kind: 'all-unhealthy'; readonly retryAfterMs: number; readonly isLengthToo: boolean };
+
+/** The wait that is assumed for a breaker of which none is known. */
+const UNKNOWN_WAIT_MS = 5_000;
 
 /** The endpoints of one model, or of all, after the hard filters. */
 interface Pool {
@@ -92,8 +97,12 @@ interface Pool {
 export function decide(request: RouteRequest, snapshot: Snapshot, seed: number, prediction?: Prediction): Plan | Refusal {
   const { promptTokens, promptTokensMin = promptTokens } = request;
   const decided = decideFor(promptTokens, request, snapshot, seed, prediction);
+  if (promptTokensMin >= promptTokens) return decided;
   // What the estimate alone excludes is left to the provider to refuse (ADR 87).
-  return decided.kind === 'context-length-exceeded' && promptTokensMin < promptTokens ? decideFor(promptTokensMin, request, snapshot, seed, prediction) : decided;
+  if (decided.kind === 'context-length-exceeded') return decideFor(promptTokensMin, request, snapshot, seed, prediction);
+  if (decided.kind !== 'all-unhealthy' || !decided.isLengthToo) return decided;
+  const plan = decideFor(promptTokensMin, request, snapshot, seed, prediction);
+  return plan.kind === 'plan' ? { ...plan, roomierAfterMs: decided.retryAfterMs > 0 ? decided.retryAfterMs : UNKNOWN_WAIT_MS } : decided;
 }
 
 /** `promptTokens`: the length that a window must have room for. Prices are those of the estimated length. */
@@ -216,7 +225,7 @@ function refusalOf(pools: readonly Pool[], retired: Model | undefined, request: 
   if (reachable.length === 0) return retired === undefined ? { kind: 'model-not-found' } : { kind: 'model-deprecated', fallbackModels: successorsOf(retired, catalog, request) };
   if (reachable.some((pool) => pool.unhealthy > 0)) {
     const waitMs = Math.min(...reachable.map((pool) => pool.waitMs));
-    return { kind: 'all-unhealthy', retryAfterMs: Number.isFinite(waitMs) ? Math.ceil(waitMs) : 0 };
+    return { kind: 'all-unhealthy', retryAfterMs: Number.isFinite(waitMs) ? Math.ceil(waitMs) : 0, isLengthToo: reachable.some((pool) => pool.contextLimit !== undefined) };
   }
   const excludedBy = reasonNames(reachable.reduce((mask, pool) => mask | pool.mask, 0));
   const limits = reachable.flatMap((pool) => (pool.contextLimit === undefined ? [] : [pool.contextLimit]));

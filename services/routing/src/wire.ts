@@ -188,6 +188,7 @@ export function decideResponse(result: Plan | Refusal, decisionId: string, unset
         attempts: result.attempts.map((attempt) => attemptMessage(attempt, models[attempt.endpoint.modelIndex])),
         referenceCard: result.reference === undefined ? null : cardMessage(result.reference.card),
         ...(result.reference === undefined || result.reference.steps.length === 0 ? {} : { referenceSteps: stepMessages(result.reference.steps) }),
+        ...(result.roomierAfterMs === undefined ? {} : { retryAfterMs: result.roomierAfterMs }),
       };
     case 'model-not-found':
       return { decisionId, refusal: 'MODEL_NOT_FOUND', unsetProviders: [...unset], nearestModel: nearest?.model ?? '', nearestProvider: nearest?.provider ?? '' };

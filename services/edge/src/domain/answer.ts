@@ -68,7 +68,7 @@ export type Refusal =
   | { readonly kind: 'routing'; readonly decision: DecideResponse__Output; readonly model: string }
   /** `least`: what the shortest request on the same plan needs, fees included. */
   | { readonly kind: 'admission'; readonly admission: AdmitResponse__Output; readonly least?: Least }
-  /** `retryAfterMs`: if nothing was tried, the time until an endpoint may be tried; 0 or absent = unknown. `isCutShort`: further attempts were planned, but the retry budget is used up. */
+  /** `retryAfterMs`: if nothing was tried, the time until an endpoint may be tried; else that of one with more room for the prompt, which is down; 0 or absent = unknown, or none. `isCutShort`: further attempts were planned, but the retry budget is used up. */
   | { readonly kind: 'attempts'; readonly attempts: readonly AttemptReport[]; readonly retryAfterMs?: number | undefined; readonly isCutShort?: boolean }
   /** The drain is over. `isCharged`: the stream had begun, and its worker did not say in time what it costs. `retryAfterMs`: how long the request cannot be repeated. */
   | { readonly kind: 'stopping'; readonly isCharged: boolean; readonly retryAfterMs?: number | undefined }

@@ -114,6 +114,13 @@ describe('attempts', () => {
     expect([failing.answer.refusal, failing.neighbours.calls.length]).toMatchObject([{ kind: 'attempts', isCutShort: true }, 2]);
   });
 
+  test('if an endpoint with more room for the prompt is down, the error tells for how long', async () => {
+    const { neighbours, answer, run } = story({ a: fails('CONTEXT_LENGTH', { status: 400 }) });
+    neighbours.plan = planWith([plannedAt('a')], { retryAfterMs: 6_500 });
+    await run();
+    expect(answer.refusal).toMatchObject({ kind: 'attempts', retryAfterMs: 6_500, attempts: [{ provider: 'a' }] });
+  });
+
   test('if all planned attempts were made, the error does not say that one was left out', async () => {
     const { neighbours, answer, run } = story({ a: fails('PROVIDER_ERROR') });
     neighbours.retries = spentFor(() => true);

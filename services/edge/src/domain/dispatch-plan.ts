@@ -137,7 +137,7 @@ async function tryPlan(neighbours: Neighbours, turn: Turn, plan: DecideResponse_
     return { attempts: outcomes.reports, result: 'answered' };
   }
   await outcomes.discard();
-  answer.refuse(barred === undefined ? { kind: 'attempts', attempts: outcomes.all(), isCutShort } : { kind: 'fault', fault: barred });
+  answer.refuse(barred === undefined ? { kind: 'attempts', attempts: outcomes.all(), retryAfterMs: plan.retryAfterMs, isCutShort } : { kind: 'fault', fault: barred });
   return { attempts: outcomes.all(), result: 'refused' };
 }
 

@@ -212,6 +212,12 @@ describe('errors', () => {
     expect(allAttemptsFailed([{ byok: false, provider, failed: failed({ class: kind }) }, tooLong])).toMatchObject({ status, code });
   });
 
+  test('nor is a prompt blamed for its length while an endpoint with more room is down: it may be sent again once that is back', () => {
+    const of = (kind: 'CONTEXT_LENGTH' | 'BAD_REQUEST') => allAttemptsFailed([{ byok: false, provider: 'a', failed: failed({ class: kind, status: 400 }) }], 6_500);
+    expect(of('CONTEXT_LENGTH')).toMatchObject({ status: 503, code: 'all_models_unavailable', headers: { 'Retry-After': '7' }, metadata: { retryable: true } });
+    expect(of('BAD_REQUEST')).toMatchObject({ status: 400, code: 'invalid_value' });
+  });
+
   test.each([['BAD_REQUEST', 'invalid_value'], ['CONTEXT_LENGTH', 'context_length_exceeded'], ['CONTENT_POLICY', 'content_policy_violation']] as const)('a stream that %s broke off is reported with that reason, and must not be retried', (kind, code) => {
     expect(cutToApiError(failed({ class: kind, publicMessage: 'Too bad.', publicParam: 'stop' }))).toMatchObject({ type: 'invalid_request_error', code, message: 'Too bad.', param: 'stop', metadata: { retryable: false } });
     expect(cutToApiError(failed({ class: kind }))).toMatchObject({ code, message: expect.stringMatching(/./) as unknown });

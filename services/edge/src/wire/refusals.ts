@@ -199,14 +199,15 @@ export interface FailedAttempt {
  * The error when no attempt answered: 400 when the last one blames the request; 503 of ours when quota was away, or accounts,
  * which keeps own credentials; else 503 with the shortest wait that a provider named, or 5 s. The wait of one credential
  * while another was free (`hintMs`) can only shorten that, since the other may not have to wait. An empty list means that
- * every breaker was open, the first of them for another `retryAfterMs`; 0 = unknown. `isCutShort`: planned attempts were not
- * made, so the request is not blamed. Nor is it for its length where a provider that did not judge it has failed.
+ * every breaker was open, the first of them for another `retryAfterMs`; 0 = unknown. Beside attempts it is the wait of an
+ * endpoint with more room. `isCutShort`: planned attempts were not made, so the request is not blamed. Nor is it for its
+ * length where a provider that did not judge it has failed, or is to be waited for.
  */
 export function allAttemptsFailed(attempts: readonly FailedAttempt[], retryAfterMs = 0, isCutShort = false): ApiError {
   const failures = attempts.flatMap(({ provider, failed, byok }) => (failed === undefined ? [] : [{ provider, failed, byok }]));
   const metadata = { previous_errors: failures.map(({ provider, failed }) => ({ provider, status: failed.status === 0 ? null : failed.status, code: failed.class.toLowerCase() })) };
   const last = failures.at(-1)?.failed;
-  const name = last === undefined || isCutShort || mayFitElsewhere(failures) ? undefined : clientErrorName(last);
+  const name = last === undefined || isCutShort || mayFitElsewhere(failures, retryAfterMs > 0) ? undefined : clientErrorName(last);
   if (last !== undefined && name !== undefined) return requestFault(name, last, metadata);
   const isHint = (ms: number): boolean => ms > 0;
   const hints = [...failures.map(({ failed }) => failed.retryAfterMs), retryAfterMs].filter(isHint);
@@ -225,10 +226,10 @@ export function allAttemptsFailed(attempts: readonly FailedAttempt[], retryAfter
 const PASSING: ReadonlySet<Failed__Output['class']> = new Set<Failed__Output['class']>(['RATE_LIMITED', 'PROVIDER_ERROR', 'TIMEOUT_FIRST_BYTE', 'TIMEOUT_IDLE', 'CONNECT', 'DISCONNECTED', 'EMPTY', 'GARBAGE']);
 
 /** True for a prompt that was too long for the last provider, while another, whose window may be larger, could not be asked. */
-function mayFitElsewhere(failures: readonly { readonly provider: string; readonly failed: Failed__Output }[]): boolean {
+function mayFitElsewhere(failures: readonly { readonly provider: string; readonly failed: Failed__Output }[], isOtherDown: boolean): boolean {
   if (failures.at(-1)?.failed.class !== 'CONTEXT_LENGTH') return false;
   const judges = new Set(failures.filter(({ failed }) => failed.class === 'CONTEXT_LENGTH').map(({ provider }) => provider));
-  return failures.some(({ provider, failed }) => PASSING.has(failed.class) && !judges.has(provider));
+  return isOtherDown || failures.some(({ provider, failed }) => PASSING.has(failed.class) && !judges.has(provider));
 }
 
 const OF_CREDENTIAL: ReadonlySet<Failed__Output['class']> = new Set<Failed__Output['class']>(['CREDENTIAL', 'NO_CREDENTIAL', 'ACCOUNTS_AWAY']);
