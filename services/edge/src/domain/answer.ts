@@ -137,6 +137,8 @@ export interface Answer {
    * `chunk`, whether it is hidden from the client, so that another attempt may still answer. Absent or undefined = none is hidden.
    */
   silence?(route: Route): ((choices: Uint8Array) => boolean) | undefined;
+  /** Streams: characters of the answer so far that are kept until its end. Absent = none. */
+  heldChars?(): number;
   /** Streams: one chunk of choices. Chunks of one event-loop turn may leave together. */
   chunk(route: Route, choices: Uint8Array): void;
   /** Streams: the last chunk, with usage; `choices` is the held finish chunk. */

@@ -286,6 +286,23 @@ describe('a client that hardly reads', () => {
   });
 });
 
+describe('what is kept of a stream until its end', () => {
+  test('takes room; without it the stream is broken off, and its worker is told', async () => {
+    const taken: number[] = [];
+    const answer = createRecordedAnswer();
+    let held = 5;
+    Object.assign(answer, { heldChars: () => held });
+    const { call, result, neighbours } = start({ answer, takeRoom: (bytes) => taken.push(bytes) < 3 });
+    for (const more of [0, 10, 0, 20, 30]) {
+      held += more;
+      call.listener.onEvent(events.text('a'));
+    }
+    expect(await result).toEqual({ kind: 'cut' });
+    expect([taken, call.isCancelled, call.cancelledFor, answer.said.at(-1)]).toEqual([[10, 20, 30], true, undefined, 'cut GARBAGE']);
+    expect(neighbours.clock.pendingTimers()).toBe(0);
+  });
+});
+
 describe('whole answer', () => {
   test('is sent once its figures are known', async () => {
     const { call, answer, result } = start({ isStream: false });

@@ -63,7 +63,7 @@ export interface AttemptOptions {
   readonly ifNothingSaid?: (() => 'keep' | 'drop' | undefined) | undefined;
   /** Undefined when no JSON was asked for. */
   readonly healing?: Healing | undefined;
-  /** Counts the bytes of a whole answer; false = there is no room for it, and it is not given. Absent = there is room. */
+  /** Counts the bytes of a whole answer, and of a stream what is kept of it until its end; false = there is no room for it, and no more is given. Absent = there is room. */
   readonly takeRoom?: ((bytes: number) => boolean) | undefined;
   /** Called once, when the attempt is known to be in its worker's journal: from now on the worker ends the request's hold. */
   readonly onJournaled: () => void;
@@ -99,6 +99,8 @@ class Attempt implements AttemptListener, ClientListener {
   private ended: Buffer | undefined;
   private readonly healer: StreamHealing | undefined;
   private isSilent: ((choices: Uint8Array) => boolean) | undefined;
+  /** Characters kept of a stream that were counted, those of earlier rounds included. */
+  private countedChars: number;
   /** The worker has sent everything; the answer is being healed and checked here. */
   private isSettling = false;
   private isJournaled = false;
@@ -115,6 +117,7 @@ class Attempt implements AttemptListener, ClientListener {
     private readonly resolve: (result: AttemptResult) => void,
   ) {
     this.beginByMs = options.clock.monotonicMs() + (options.request.firstByteTimeoutMs ?? Infinity);
+    this.countedChars = options.answer.heldChars?.() ?? 0;
     if (options.healing !== undefined && options.isStream) this.healer = new StreamHealing(options.healing.terms);
   }
 
@@ -248,6 +251,18 @@ class Attempt implements AttemptListener, ClientListener {
     this.ended = chunk.ended;
     if (this.healer === undefined) this.onChunk(chunk);
     else for (const healed of this.healer.push(chunk.choices)) this.onChunk(healed);
+    if (this.options.takeRoom !== undefined) this.countHeld(this.options.takeRoom);
+  }
+
+  /** Text for a schema's check, for citations or for the next round, and calls of our tools, are kept until the end. */
+  private countHeld(takeRoom: (bytes: number) => boolean): void {
+    const held = (this.healer?.heldChars ?? 0) + (this.options.answer.heldChars?.() ?? 0);
+    const more = held - this.countedChars;
+    this.countedChars = held;
+    if (more <= 0 || takeRoom(more)) return;
+    // `over` first, as when a reader is given up.
+    this.onFailed(failureOf('GARBAGE', true), undefined, 'journaled');
+    this.call?.cancel();
   }
 
   private onChunk(chunk: HealedChunk): void {

@@ -180,6 +180,8 @@ export class StreamHealing {
   private readonly choices = new Map<number, OpenChoice>(); // kept: of one answer, and dropped with it.
   private readonly found: Findings;
   private readonly budget = repairBudget();
+  /** Characters that are kept until the end. */
+  heldChars = 0;
 
   constructor(private readonly terms: HealingTerms) {
     this.found = new Findings(terms.schema !== undefined);
@@ -217,7 +219,7 @@ export class StreamHealing {
     if (typeof delta['refusal'] === 'string' && delta['refusal'] !== '') choice.hasRefusal = true;
     choice.isCalling ||= hasCalls(delta);
     if (Array.isArray(delta['tool_calls'])) {
-      const calls = (delta['tool_calls'] as readonly unknown[]).map((call) => pushCall(choice, call, this.budget)).filter((call) => call !== undefined);
+      const calls = (delta['tool_calls'] as readonly unknown[]).map((call) => this.pushCall(choice, call)).filter((call) => call !== undefined);
       if (calls.length > 0) told['tool_calls'] = calls;
       else delete told['tool_calls'];
     }
@@ -228,9 +230,23 @@ export class StreamHealing {
     return isFinish ? [...said, ...this.finish(index, choice, reason), chunkOf({ index, delta: {}, logprobs: null, finish_reason: reason })] : said;
   }
 
+  /** The piece of a tool call with those arguments that are certain; undefined = none are. */
+  private pushCall(choice: OpenChoice, call: unknown): unknown {
+    const called = isObject(call) ? call['function'] : undefined;
+    if (!isObject(call) || !isObject(called) || typeof called['arguments'] !== 'string' || called['arguments'] === '') return call;
+    const position = Number(call['index'] ?? 0);
+    let healer = choice.calls.get(position);
+    if (healer === undefined) choice.calls.set(position, (healer = new JsonHealer('object', this.budget)));
+    this.heldChars += called['arguments'].length;
+    const given = healer.push(called['arguments']);
+    if (given === '' && call['id'] === undefined && called['name'] === undefined) return undefined;
+    return { ...call, function: { ...called, arguments: given } };
+  }
+
   private pushText(choice: OpenChoice, text: string): string {
     const open = (choice.content ??= { healer: new JsonHealer(this.terms.kind, this.budget), text: '' });
     const given = open.healer.push(text);
+    this.heldChars += text.length;
     if (this.terms.schema !== undefined) open.text += given;
     return given;
   }
@@ -255,18 +271,6 @@ export class StreamHealing {
     if (rests.length > 0) delta['tool_calls'] = rests;
     return Object.keys(delta).length === 0 ? [] : [{ ...chunkOf({ index, delta, logprobs: null, finish_reason: null }), isRest: true }];
   }
-}
-
-/** The piece of a tool call with those arguments that are certain; undefined = none are. */
-function pushCall(choice: OpenChoice, call: unknown, budget: RepairBudget): unknown {
-  const called = isObject(call) ? call['function'] : undefined;
-  if (!isObject(call) || !isObject(called) || typeof called['arguments'] !== 'string' || called['arguments'] === '') return call;
-  const position = Number(call['index'] ?? 0);
-  let healer = choice.calls.get(position);
-  if (healer === undefined) choice.calls.set(position, (healer = new JsonHealer('object', budget)));
-  const given = healer.push(called['arguments']);
-  if (given === '' && call['id'] === undefined && called['name'] === undefined) return undefined;
-  return { ...call, function: { ...called, arguments: given } };
 }
 
 function chunkOf(item: Json): HealedChunk {

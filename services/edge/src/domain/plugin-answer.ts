@@ -89,12 +89,16 @@ export function createPluginAnswer(inner: Answer, traces: PluginTraces): Answer 
   /** Text so far, by choice; needed for the positions of citations. */
   const texts = new Map<number, string>(); // kept: of one answer, and dropped with it.
   const told = new Set<number>(); // kept: of one answer, and dropped with it.
+  let heldChars = 0;
   const withPipeline = (settlement: Settlement): Settlement => ({ ...settlement, pipeline: settlement.pipeline === undefined ? stages : [...stages, ...settlement.pipeline] });
 
   /** Notes the text of a chunk. Before a choice ends, sends its annotations. */
   const read = (route: Parameters<Answer['chunk']>[0], choices: Uint8Array, isLast: boolean): void => {
     for (const { index = 0, delta, finish_reason: reason } of parsed(choices)) {
-      if (typeof delta?.content === 'string') texts.set(index, (texts.get(index) ?? '') + delta.content);
+      if (typeof delta?.content === 'string') {
+        texts.set(index, (texts.get(index) ?? '') + delta.content);
+        heldChars += delta.content.length;
+      }
       if ((!isLast && (reason === null || reason === undefined)) || told.has(index)) continue;
       told.add(index);
       const annotations = annotationsOf(texts.get(index) ?? '', traces);
@@ -105,6 +109,7 @@ export function createPluginAnswer(inner: Answer, traces: PluginTraces): Answer 
   return {
     attend: (listener) => inner.attend(listener),
     keepAlive: (route) => inner.keepAlive(route),
+    heldChars: () => heldChars,
     chunk: (route, choices) => {
       if (annotates) read(route, choices, false);
       inner.chunk(route, choices);

@@ -58,6 +58,7 @@ export class RoundAnswer implements Answer {
   hasShownWords = false;
   private readonly thoughts: Json = {};
   private readonly details: unknown[] = [];
+  private gatheredChars = 0;
   private extra: unknown;
 
   constructor(
@@ -107,6 +108,10 @@ export class RoundAnswer implements Answer {
       const [choice] = listOf(JSON.parse(Buffer.from(choices).toString('utf8')));
       return bytes <= SILENT_BYTES_MAX && trial.take(choice?.['delta']) === undefined;
     };
+  }
+
+  heldChars(): number {
+    return this.gatheredChars + (this.inner.heldChars?.() ?? 0);
   }
 
   chunk(route: Route, choices: Uint8Array): void {
@@ -178,6 +183,7 @@ export class RoundAnswer implements Answer {
     if (!isObject(delta)) return undefined;
     const { tool_calls: calls, role, ...rest } = delta;
     this.content += textOf(rest['content']);
+    this.gatheredChars += textOf(rest['content']).length;
     this.takeThoughts(rest);
     const theirs = listOf(calls).flatMap((call) => {
       const at = typeof call['index'] === 'number' ? call['index'] : this.calls.size;
@@ -202,13 +208,23 @@ export class RoundAnswer implements Answer {
       this.calls.set(at, (known = { id: textOf(call['id']), name, arguments: '', extra: undefined, place }));
     }
     known.arguments += textOf(called['arguments']);
+    this.gatheredChars += textOf(called['arguments']).length;
     known.extra ??= call['extra_content'];
     return known.place;
   }
 
   private takeThoughts(said: Json): void {
-    for (const name of THOUGHTS) if (typeof said[name] === 'string') this.thoughts[name] = textOf(this.thoughts[name]) + said[name];
-    if (Array.isArray(said['reasoning_details'])) this.details.push(...(said['reasoning_details'] as readonly unknown[]));
+    for (const name of THOUGHTS) {
+      const thought = textOf(said[name]);
+      if (thought === '') continue;
+      this.thoughts[name] = textOf(this.thoughts[name]) + thought;
+      this.gatheredChars += thought.length;
+    }
+    const details = said['reasoning_details'];
+    if (Array.isArray(details)) {
+      this.details.push(...(details as readonly unknown[]));
+      this.gatheredChars += JSON.stringify(details).length;
+    }
     this.extra = said['extra_content'] ?? this.extra;
   }
 
