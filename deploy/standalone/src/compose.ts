@@ -199,11 +199,11 @@ export async function startStandalone(environment: Environment, opening: Promise
     stopLate = await beginLateWorkers(accounts.address, bus, createLog({ service: 'late-workers', level }), new Set(late.keys()), async (provider) => {
       const found = late.get(provider);
       if (found !== undefined) await start(compose(found.worker, found.port), routing.service);
-    });
+    }, doors);
     signal?.throwIfAborted();
     signal?.removeEventListener('abort', giveUp);
     const edge = await start(composeEdge(edgeConfig, surroundings('edge'), { bus }));
-    const firstKey = await makeFirstKey(accounts.address);
+    const firstKey = await makeFirstKey(accounts.address, doors);
     const { http = 0, admin = 0 } = edge.service.ports();
     const baseUrl = `http://${hostInUrl(edgeConfig.HOST)}:${http}`;
     return { baseUrl, dashboardUrl: dashboardUrlOf(baseUrl, edgeConfig.DASHBOARD_DIR), adminUrl: `http://127.0.0.1:${admin}`, adminToken: secrets.adminToken, metricsUrl: metricsDoor === undefined ? undefined : `http://127.0.0.1:${metricsDoor.port}/metrics`, firstKey, services: running, stop };

@@ -1,14 +1,11 @@
 /** The first account and key of a fresh installation. */
 import type { CreateAccountRequest, CreateAccountResponse__Output, ListAccountsRequest, ListAccountsResponse__Output } from '@signalbox/contracts/accounts';
-import { createRpcClient } from '@signalbox/rpc/client';
-import { systemClock } from '@signalbox/runtime/clock';
-import { randomBytes } from '@signalbox/runtime/random';
-
-const DEADLINE_MS = 10_000;
+import type { ProcessDoors } from '@signalbox/runtime/lifecycle';
+import { openAccountsClient } from './accounts-client.js';
 
 /** Creates account `dev`, tier enterprise, if there is no account at all, and returns the secret of its key; else returns undefined. */
-export async function makeFirstKey(accountsAddress: string): Promise<string | undefined> {
-  const client = createRpcClient({ area: 'accounts', addresses: [accountsAddress], door: 'unary', clock: systemClock, randomBytes, defaultDeadlineMs: DEADLINE_MS });
+export async function makeFirstKey(accountsAddress: string, doors?: ProcessDoors): Promise<string | undefined> {
+  const client = await openAccountsClient(accountsAddress, doors);
   try {
     const { accounts } = await client.unary<ListAccountsRequest, ListAccountsResponse__Output>('ListAccounts', { limit: 1 });
     if (accounts.length > 0) return undefined;

@@ -7,13 +7,11 @@ import type { ListProviderKeysRequest, ListProviderKeysResponse__Output } from '
 import type { KeyInvalidated, KeyInvalidated__Output } from '@signalbox/contracts/events';
 import { messageCodec } from '@signalbox/contracts/load';
 import type { RpcClient } from '@signalbox/rpc/call';
-import { createRpcClient } from '@signalbox/rpc/client';
-import { systemClock } from '@signalbox/runtime/clock';
+import type { ProcessDoors } from '@signalbox/runtime/lifecycle';
 import type { Log } from '@signalbox/runtime/log';
-import { randomBytes } from '@signalbox/runtime/random';
+import { openAccountsClient } from './accounts-client.js';
 
 const PAGE = 1_000;
-const DEADLINE_MS = 5_000;
 
 export interface LateWorkersOptions {
   readonly accounts: RpcClient;
@@ -96,8 +94,8 @@ export function createLateWorkers({ accounts, bus, log, providers, start }: Late
 }
 
 /** Begins with its own client of accounts; returns a function that stops it. */
-export async function beginLateWorkers(accountsAddress: string, bus: Bus, log: Log, providers: ReadonlySet<string>, start: (provider: string) => Promise<void>): Promise<() => Promise<void>> {
-  const accounts = createRpcClient({ area: 'accounts', addresses: accountsAddress.split(','), door: 'unary', clock: systemClock, randomBytes, defaultDeadlineMs: DEADLINE_MS });
+export async function beginLateWorkers(accountsAddress: string, bus: Bus, log: Log, providers: ReadonlySet<string>, start: (provider: string) => Promise<void>, doors?: ProcessDoors): Promise<() => Promise<void>> {
+  const accounts = await openAccountsClient(accountsAddress, doors);
   const late = createLateWorkers({ accounts, bus, log, providers, start });
   const stop = async (): Promise<void> => {
     await late.stop();
