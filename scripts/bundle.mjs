@@ -82,9 +82,12 @@ const warm = (folder) => ({
 // Functions and classes keep their names for stack traces and profiles. Other names are shortened, since V8 keeps the source text of functions that it may still compile.
 const minify = { mangle: { toplevel: false, keepNames: true }, compress: false, codegen: { removeWhitespace: true } };
 
+// What a slow machine is told of how long our own plugins took is of no use to whoever starts the program.
+const QUIET = { bundlerTimings: false };
+
 async function bundleProgram(rolldown, folder) {
   rmSync(bundleOf(folder), { recursive: true, force: true });
-  const bundle = await rolldown({ input: { main: mainOf(folder), warm: WARM }, platform: 'node', plugins: [withoutProtoLoader, warm(folder), wrapMain(mainOf(folder)), keepPlaces(folder), ascii], logLevel: 'warn' });
+  const bundle = await rolldown({ input: { main: mainOf(folder), warm: WARM }, platform: 'node', plugins: [withoutProtoLoader, warm(folder), wrapMain(mainOf(folder)), keepPlaces(folder), ascii], logLevel: 'warn', checks: QUIET });
   // Strict, as ES modules are: otherwise writing to a frozen object would fail silently.
   await bundle.write({ dir: bundleOf(folder), format: 'cjs', strict: true, dynamicImportInCjs: false, minify, entryFileNames: '[name].cjs', chunkFileNames: '[name]-[hash].cjs' });
   await bundle.close();
@@ -140,7 +143,7 @@ async function keepCompiled(bundle) {
   const early = new Set(load === undefined ? [] : loaded.keys());
   const modules = await load?.();
   // Without it, a start only takes longer: it may fail where no Postgres runs, or a port is refused.
-  if (modules !== undefined) await practise(modules).catch((error) => process.stderr.write(`signalbox: the code of a start is not compiled beforehand: ${error instanceof Error ? error.message : 'unknown cause'}\n`));
+  if (modules !== undefined) await practise(modules).catch((error) => process.stderr.write(`signalbox: starts take longer, since their code could not be compiled beforehand (${error instanceof Error ? error.message : 'unknown cause'}).\n`));
   for (const [file, { script }] of loaded) if (!early.has(file)) writeFileSync(cacheOf(file), script.createCachedData());
 }
 
