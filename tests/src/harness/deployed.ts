@@ -60,6 +60,8 @@ export interface KubeObject {
     readonly replicas?: number;
     readonly minReplicas?: number;
     readonly maxReplicas?: number;
+    readonly minReadySeconds?: number;
+    readonly clusterIP?: string;
     readonly selector?: { readonly matchLabels: Readonly<Record<string, string>> };
     readonly template?: { readonly spec: { readonly containers: readonly Container[]; readonly securityContext: Readonly<Record<string, unknown>>; readonly automountServiceAccountToken: boolean; readonly terminationGracePeriodSeconds: number; readonly topologySpreadConstraints: readonly unknown[] } };
     readonly volumeClaimTemplates?: readonly { readonly metadata: { readonly name: string } }[];

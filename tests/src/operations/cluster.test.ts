@@ -54,6 +54,14 @@ test('every pod is locked in, watched and drained', () => {
   }
 });
 
+test('an upgrade ends an old pod only when DNS names its successor to callers that find pods by name, although caches keep an answer for 30 s', () => {
+  for (const { metadata, spec } of workloads) {
+    const isFoundByName = base.find((object) => object.kind === 'Service' && object.metadata.name === metadata.name)?.spec.clusterIP === 'None';
+    expect({ name: metadata.name, isFoundByName }).toEqual({ name: metadata.name, isFoundByName: metadata.name !== 'edge' });
+    if (isFoundByName) expect(spec.minReadySeconds).toBeGreaterThan(30);
+  }
+});
+
 test('production: services speak mutual TLS, each with a certificate in its own name that its pods mount', () => {
   const kustomization = parse(read('k8s/overlays/prod/kustomization.yaml')) as { readonly resources: readonly string[]; readonly patches: readonly { readonly target: { readonly kind: string }; readonly patch: string }[] };
   const settings = kustomization.patches.filter(({ target }) => target.kind === 'ConfigMap').flatMap(({ patch }) => parse(patch) as readonly { readonly path: string; readonly value: string }[]);
