@@ -27,6 +27,7 @@ test.each([
   ['google-vertex', { VERTEX_ACCESS_TOKEN: ',', VERTEX_BASE_URL: 'http://x' }, 'VERTEX_ACCESS_TOKEN is set without a credential in it'],
   ['azure-openai', { AZURE_API_KEY: ',', AZURE_BASE_URL: 'http://x' }, 'AZURE_API_KEY is set without a credential in it'],
   ['amazon-bedrock', { AWS_BEARER_TOKEN_BEDROCK: ',' }, 'AWS_BEARER_TOKEN_BEDROCK is set without a credential in it'],
+  ['vllm', { VLLM_API_KEY: ',' }, 'VLLM_API_KEY is set without a credential in it'],
   ['deepinfra', { DEEPINFRA_BASE_URL: 'http://x' }, 'DEEPINFRA_BASE_URL is set without DEEPINFRA_API_KEY or DEEPINFRA_TOKEN'],
 ])('%s stays off with %j, and one line says what is missing', (provider, environment, what) => {
   expect(told(environment)).toEqual([`signalbox: ${provider} stays off: ${what}`]);

@@ -4,8 +4,8 @@ import { PRESETS as MESSAGES_PRESETS } from '@signalbox/worker-anthropic/presets
 import { azureLack } from '@signalbox/worker-azure/config';
 import { bedrockLack } from '@signalbox/worker-bedrock/config';
 import { GOOGLE_PROVIDERS, googleLack } from '@signalbox/worker-google/config';
-import { lackOf, type Lack, type ProviderVariables } from '@signalbox/worker-kit/config';
-import { isPresetId, PRESETS, presetOf } from '@signalbox/worker-openai-compatible/presets';
+import { emptyListOf, lackOf, type Lack, type ProviderVariables } from '@signalbox/worker-kit/config';
+import { isConfigured, isPresetId, PRESETS, presetOf } from '@signalbox/worker-openai-compatible/presets';
 import { misspeltSettings } from '@signalbox/runtime/misspelt-settings';
 import { SETTING_NAMES } from './service-settings.js';
 import { possibleWorkers, PROVIDER_VARIABLES, type Environment } from './wanted-workers.js';
@@ -25,7 +25,8 @@ function lackingProviders(environment: Environment): ReadonlyMap<string, Lack> {
     ...GOOGLE_PROVIDERS.map((provider) => [provider, googleLack(provider, environment)] as const),
     ...Object.keys(PRESETS).filter(isPresetId).map((id) => {
       const { credentials, baseUrl, baseUrlVariable, isCredentialOptional } = presetOf(id);
-      return [id, isCredentialOptional === true ? undefined : lackOf({ credentials, baseUrl: baseUrlVariable, defaultBaseUrl: baseUrl }, environment)] as const;
+      if (isCredentialOptional === true) return [id, isConfigured(presetOf(id), environment) ? undefined : emptyListOf(credentials, environment)] as const;
+      return [id, lackOf({ credentials, baseUrl: baseUrlVariable, defaultBaseUrl: baseUrl }, environment)] as const;
     }),
   ];
   return new Map(lacks.filter((entry): entry is readonly [string, Lack] => entry[1] !== undefined));
