@@ -123,6 +123,8 @@ export function describeKeys(world: () => World): void {
         return got.status === 200 ? undefined : got;
       });
       expect([refused.status, errorOf(refused).code]).toEqual(world().variant === 'A' ? [403, 'insufficient_scope'] : [401, 'invalid_api_key']);
+      // Its key has the scope: whoever still sends the old secret must not look for a missing one.
+      expect(errorOf(refused).message).toMatch(/replaced by a rotation.*Use the new secret/);
       expect((await send(world().gateway.baseUrl, { path: `/api/auth/${id}/rotate`, key: secret, body: { grace_seconds: 600 } })).status).toBe(refused.status);
       for (const key of [secret, next]) expect((await send(world().gateway.baseUrl, { method: 'GET', path: '/api/auth', key })).status).toBe(200);
       const again = keyOf(await auth({ method: 'POST', id, path: '/rotate', body: { grace_seconds: 0 } })).key ?? '';

@@ -88,7 +88,7 @@ export function RequestPage({ id }: { readonly id: string }): ReactElement {
       </PageHead>
       {isUnknown ? (
         <Panel>
-          <Empty title="No such request">It is not one of this account, or it has not been booked yet.</Empty>
+          <Empty title="No such request">It is not one of this account, was refused before any provider was asked, or has not been booked yet.</Empty>
         </Panel>
       ) : (
         <Loaded query={request} height={420}>

@@ -36,6 +36,7 @@ import type { Secret } from '@signalbox/runtime/secret';
 
 /** Largest body of these routes. */
 const CONTROL_BODY_BYTES_MAX = 64 * 1_024;
+const REPLACED_SECRET = 'This secret of the API key was replaced by a rotation: until its grace ends it may run requests and read, and change nothing. Use the new secret.';
 const EITHER = new Intl.ListFormat('en', { type: 'disjunction' });
 
 /** Passes OPTIONS on, so that it is refused like other methods that a path does not have: an Express router would answer it with 200. */
@@ -151,8 +152,9 @@ export function createSite({ gate, repeats, accounts, routing, billing, provider
   const needsScope = (scope: string) => (request: Request, response: Response, next: () => void): void => {
     const { scopes } = entered(request).caller.key;
     // After a rotation the old secret, while it is still valid, has `keys:read` instead of `keys`.
-    if (scopes.includes(scope) || (request.method === 'GET' && scopes.includes(`${scope}:read`))) next();
-    else refuse(response, apiError('insufficient_scope', { message: `The API key lacks the scope ${scope}.` }));
+    const isReplaced = scopes.includes(`${scope}:read`);
+    if (scopes.includes(scope) || (request.method === 'GET' && isReplaced)) next();
+    else refuse(response, apiError('insufficient_scope', { message: isReplaced ? REPLACED_SECRET : `The API key lacks the scope ${scope}.` }));
   };
 
   /** Refuses changes by a key with limits: what the account allows holds for that key and all others, and its credentials serve all. */

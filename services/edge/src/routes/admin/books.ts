@@ -125,7 +125,7 @@ export function createAdminBooksRouter({ accounts, billing, quota, clock, period
   });
   router.get('/requests/:id', async (request, response) => {
     const found = await billing.unary<GetRequestRequest, GetRequestResponse__Output>('GetRequest', { accountId: '', requestId: id(request) }, ANSWER_OPTIONS);
-    if (!found.found || found.request === null) refuse(response, 404, 'No such request, or it is not booked yet: that takes a second once it is over.');
+    if (!found.found || found.request === null) refuse(response, 404, 'No such request in the ledger. One that was refused before a provider was asked is not there; one that is over is booked a second later.');
     else send(response, { account_id: found.accountId, ...requestDetailBody(found.request, found) });
   });
   router.get('/ledger/verify', async (request, response) => {
