@@ -13,7 +13,7 @@ const TLS_DIR = '/tls';
 const STARTUP_SECONDS = 5;
 const START_SECONDS_MAX = 300;
 const REPLAY_SECONDS_MAX = 1_800;
-/** How long a new pod is ready before an old one may go: callers find pods by a headless name, which DNS may answer from a cache for 30 s. Edge is reached through an address that stays. */
+/** How long a new pod is ready before an old one may go: callers find pods by a headless name, which DNS may answer from a cache for 30 s. Edge is reached through an address that stays (ADR 101). */
 const NAMED_SECONDS = 40;
 const namedFirst = ({ http }) => (http === undefined ? { minReadySeconds: NAMED_SECONDS } : {});
 const tlsSecret = (name) => `signalbox-${name}-tls`;
