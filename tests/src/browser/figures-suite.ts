@@ -41,6 +41,18 @@ export function describeFigures(site: () => Site): void {
       await context.close();
     }, SLOW_MS);
 
+    test('an answer that broke off is not shown as a whole one, in the list and on its page', async () => {
+      const { account, gateway, visit } = site();
+      const { key } = await account();
+      const answer = await fetch(`${gateway.baseUrl}/v1/chat/completions`, { method: 'POST', headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' }, body: JSON.stringify({ model: 'simulator/fast', stream: true, messages: [{ role: 'user', content: '[sim:cut-after=3]' }] }) });
+      await answer.text();
+      const page = await visit('/requests', { key });
+      await page.getByText('cut short', { exact: true }).waitFor();
+      await page.getByRole('cell').getByRole('link').first().click();
+      await page.getByRole('heading', { name: 'What happened' }).waitFor();
+      await page.getByText('cut short', { exact: true }).waitFor();
+    }, SLOW_MS);
+
     test('figures of one question are never shown under the name of another', async () => {
       const { reader, visit } = site();
       const page = await visit('', { key: reader.key });

@@ -97,7 +97,7 @@ export function RequestPage({ id }: { readonly id: string }): ReactElement {
               <Skeleton height={420} radius="md" aria-label="Loading" role="status" />
             ) : (
             <Stack gap="md">
-              <Panel title="What happened" side={<StatusBadge status={found.status} />}>
+              <Panel title="What happened" side={<StatusBadge row={found} />}>
                 <Stack gap={6}>
                   {decisionInWords(found).map((sentence) => (
                     <Text key={sentence} size="sm">

@@ -20,10 +20,12 @@ const FIRST: readonly string[] = [];
 /** Of a list to choose from; the rest is found by typing. */
 const CHOICES_MAX = 100;
 
-export function StatusBadge({ status }: { readonly status: string }): ReactElement {
+/** `completed` only says that there is something to charge: an answer that broke off, or whose client left, is not shown as a whole one. */
+export function StatusBadge({ row: { status, finish_reason: reason } }: { readonly row: Pick<RequestRow, 'status' | 'finish_reason'> }): ReactElement {
+  const isCut = status === 'completed' && reason === 'error';
   return (
-    <Badge variant="light" color={status === 'completed' ? 'teal' : status === 'failed' ? 'red' : 'gray'}>
-      {status}
+    <Badge variant="light" color={isCut ? 'orange' : status === 'completed' ? 'teal' : status === 'failed' ? 'red' : 'gray'}>
+      {isCut ? 'cut short' : status}
     </Badge>
   );
 }
@@ -133,7 +135,7 @@ export function Requests(): ReactElement {
                           </Table.Td>
                           <Table.Td>{row.provider ?? '–'}</Table.Td>
                           <Table.Td>
-                            <StatusBadge status={row.status} />
+                            <StatusBadge row={row} />
                           </Table.Td>
                           <Table.Td className="number">{formatCount(row.prompt_tokens + row.completion_tokens)}</Table.Td>
                           <Table.Td className="number">{formatMs(row.latency_ms)}</Table.Td>
