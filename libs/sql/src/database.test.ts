@@ -117,6 +117,19 @@ test('leaves a broken constraint recognisable', async () => {
   expect(sqlStateOf(error)).toBe('23505');
 });
 
+test('what its administrator does to a database is the store’s state, and no error of the statement', async () => {
+  const { db } = open();
+  await open().db.transaction().execute(async (transaction) => {
+    await sql`lock table money in access exclusive mode`.execute(transaction);
+    const impatient = new URL(url);
+    impatient.search = '?options=-c%20lock_timeout%3D50ms';
+    await expect(open(impatient.href).db.selectFrom('money').selectAll().execute()).rejects.toThrow('store_unavailable: The database at DATABASE_URL refused (a lock was not free in time, 55P03).');
+  });
+  await expect(sql`select 1 from money_under_restore`.execute(db)).rejects.toThrow('store_unavailable: The database at DATABASE_URL refused (a table is missing, 42P01).');
+  // As behind a pooler that shares connections out.
+  await expect(sql`execute of_another_connection`.execute(db)).rejects.toThrow('store_unavailable: The database at DATABASE_URL refused (26000).');
+});
+
 test.each([false, true])('keeps all of a transaction of prepared statements, or nothing (pipelined: %s)', async (pipelined) => {
   const { db, transactPrepared } = open(url, 2_000, pipelined);
   const insert = { name: 'insert_money', text: 'insert into money select * from unnest($1::bigint[], $2::bigint[])' };
@@ -229,7 +242,7 @@ test('a schema is made by a run of its own: the service’s role gets its rows, 
   const { db } = open(service.href);
   await readySchema(db, new Secret(url), plan, 'off');
   await sql`insert into room_job.money values (2, 5)`.execute(db);
-  for (const refused of ['update room_job.money set amount = 0', 'delete from room_job.money', 'create table room_job.mine (id integer)', 'drop table room_job.money', 'delete from room_job.migration']) await expect(sql.raw(refused).execute(db)).rejects.toMatchObject({ code: '42501' });
+  for (const refused of ['update room_job.money set amount = 0', 'delete from room_job.money', 'create table room_job.mine (id integer)', 'drop table room_job.money', 'delete from room_job.migration']) await expect(sql.raw(refused).execute(db)).rejects.toMatchObject({ code: 'store_unavailable', cause: { code: '42501' } });
 });
 
 test('such a run that cannot work says what is wrong', async () => {

@@ -3,15 +3,20 @@ import { Fault } from '@signalbox/kernel/fault';
 import type { PostgresCursor, PostgresPool, PostgresPoolClient, PostgresQueryResult } from 'kysely';
 import type pg from 'pg';
 
-/** Classes of SQLSTATE that speak of the store's state, not of the statement: connection, resources, intervention, system, rollback of a serialization or deadlock loser. */
-const STORE_CLASSES = new Set(['08', '40', '53', '57', '58', 'XX']);
+/** Classes of SQLSTATE that speak of the store's state, not of the statement: connection, prepared statements that a pooler does not keep, rollback of a serialization or deadlock loser, resources, a lock that is not had in time, intervention, system. */
+const STORE_CLASSES = new Set(['08', '26', '40', '53', '55', '57', '58', 'XX']);
 /** The database is read-only: a replica after a failover. */
 const READ_ONLY = '25006';
-/** The server ended an idle transaction of ours. */
-const IDLE_ENDED = '25P03';
+/** SQLSTATE of a right that the user of the database lacks. */
+export const NO_RIGHT = '42501';
+/** Those of other classes. An idle transaction of ours was ended; the user, the database, a right, a schema or a table is missing, as while a backup is restored; a pooler gave us another's prepared statements. */
+const STORE_STATES = new Set([READ_ONLY, '25P03', '28P01', '28000', '3D000', NO_RIGHT, '3F000', '42P01', '42P05']);
 
-/** Those that somebody meets who starts a service for the first time. */
-const REASONS: Readonly<Record<string, string>> = { '28P01': 'wrong user or password, ', '28000': 'this user may not connect, ', '3D000': 'no such database, ', [READ_ONLY]: 'it is read-only, ', '53100': 'its disk is full, ', '53300': 'too many connections, ' };
+/** Those that somebody meets who starts a service for the first time, or changes its database under it. */
+const REASONS: Readonly<Record<string, string>> = {
+  '28P01': 'wrong user or password, ', '28000': 'this user may not connect, ', '3D000': 'no such database, ', [READ_ONLY]: 'it is read-only, ', '53100': 'its disk is full, ', '53300': 'too many connections, ',
+  [NO_RIGHT]: 'this user lacks a right, ', '42P01': 'a table is missing, ', '55P03': 'a lock was not free in time, ',
+};
 
 /** The driver's words, which have no code. */
 const WITHOUT_TLS = 'The server does not support SSL connections';
@@ -37,7 +42,7 @@ export function toStoreFault(error: unknown): Fault | undefined {
     // No SQLSTATE: the socket, the pool or the driver's own timer. The message may name the host, so it stays in the cause.
     return new Fault('store_unavailable', `The database at DATABASE_URL did not answer${silenceOf(error)}.`, { cause: error });
   }
-  if (STORE_CLASSES.has(state.slice(0, 2)) || state === READ_ONLY || state === IDLE_ENDED || state === '28P01' || state === '28000' || state === '3D000') {
+  if (STORE_CLASSES.has(state.slice(0, 2)) || STORE_STATES.has(state)) {
     return new Fault('store_unavailable', `The database at DATABASE_URL refused (${REASONS[state] ?? ''}${state}).`, { cause: error });
   }
   return undefined;

@@ -1,11 +1,12 @@
 /** A schema is made by the service as it starts, or before it by a run of its own under the role that owns it. */
+import { Fault } from '@signalbox/kernel/fault';
 import { ConfigError, type Environment } from '@signalbox/runtime/config';
 import { silentLog } from '@signalbox/runtime/log';
 import { loadSchemaJobConfig } from '@signalbox/runtime/schema-job';
 import type { Secret } from '@signalbox/runtime/secret';
 import { sql, type Kysely } from 'kysely';
 import { openDatabase } from './database.js';
-import { sqlStateOf } from './faults.js';
+import { NO_RIGHT, sqlStateOf } from './faults.js';
 import { migrate, missingMigrations, type Migration } from './migrate.js';
 
 export interface SchemaPlan {
@@ -16,16 +17,14 @@ export interface SchemaPlan {
   readonly appendOnly?: readonly string[];
 }
 
-/** SQLSTATE of a right that the user of the database lacks. */
-const NO_RIGHT = '42501';
-
 /** `migrate`, whose user may be one that reads and writes rows only: rejects with a ConfigError then. */
 async function migrateAsOwner<Schema>(db: Kysely<Schema>, { schema, migrations }: SchemaPlan): Promise<readonly string[]> {
   try {
     return await migrate(db, migrations, { schema });
   } catch (error) {
-    if (!(error instanceof Error) || sqlStateOf(error) !== NO_RIGHT) throw error;
-    throw new ConfigError(`DATABASE_URL: its user may not make the schema ${schema} (${error.message}): give it CREATE on the database and what is in the schema, or name the user who owns them.`, { cause: error });
+    const refusal = error instanceof Fault ? error.cause : undefined;
+    if (!(refusal instanceof Error) || sqlStateOf(refusal) !== NO_RIGHT) throw error;
+    throw new ConfigError(`DATABASE_URL: its user may not make the schema ${schema} (${refusal.message}): give it CREATE on the database and what is in the schema, or name the user who owns them.`, { cause: error });
   }
 }
 

@@ -140,6 +140,21 @@ test('tries a fact five times before it becomes a dead event, and books the othe
   expect(rows).toEqual([{ reason: 'cost_mismatch' }]);
 });
 
+test('no number of tries makes dead what the database refused to take: it is booked once the table is back', async () => {
+  const usage = message({ writer: 'w_renamed', firstSeq: '1', lastSeq: '2', ended: [ended('r-renamed', 1, 'a-renamed', '20')], outcomes: [told('r-renamed', 1, 'a-renamed', 'DELIVERED')] });
+  const away = (): Promise<unknown> => sql`alter table if exists ledger_entries rename to ledger_entries_aside`.execute(database.db);
+  const back = (): Promise<unknown> => sql`alter table if exists ledger_entries_aside rename to ledger_entries`.execute(database.db);
+  // The table is back right after the message was refused, when what cannot be booked would be put aside.
+  const refusedOnce: LedgerStore = { ...store, commit: (...batch) => store.commit(...batch).finally(back) };
+  const handle = createConsumer({ store: refusedOnce, clock: createFakeClock(), log: silentLog, metrics: createBillingMetrics(false), announce: () => undefined });
+  for (let deliveries = 1; deliveries <= 6; deliveries += 1) {
+    await away();
+    expect(await handle([{ ...usage, deliveries }])).toEqual(['again']);
+  }
+  expect(await handle([{ ...usage, deliveries: 7 }])).toEqual(['done']);
+  expect((await ledgerOf('a-renamed')).map(({ kind }) => kind)).toEqual(['attempt', 'charge']);
+});
+
 test('two replicas that get the same messages at once book each fact once', async () => {
   const other = createPostgresLedger(database);
   const clock = createFakeClock();

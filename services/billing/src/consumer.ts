@@ -145,7 +145,7 @@ export function createConsumer({ store, clock, log, metrics, announce, tracer, n
       for (const span of spans) span.end(error instanceof Fault ? error.code : 'internal_error');
       metrics.batchFailed();
       if (error instanceof Fault) {
-        warnAway({ code: error.code });
+        warnAway({ code: error.code, reason: error.message });
         return messages.map(() => 'again');
       }
       log.error('A batch could not be booked.', { messages: messages.length }, error);
