@@ -34,7 +34,7 @@ export interface ConsumeOptions {
 export type Verdict = 'done' | 'again' | 'poison';
 
 export interface Bus {
-  /** Durable: resolves when the message is stored, at least once. Rejects with a Fault `store_unavailable`. `messageId` lets the transport drop duplicates (best effort). */
+  /** Durable: resolves when the message is stored, at least once. Rejects with a Fault: `bad_message` if the transport takes no message of this size, else `store_unavailable`. `messageId` lets the transport drop duplicates (best effort). */
   publish(subject: string, payload: Uint8Array, options?: { readonly messageId?: string }): Promise<void>;
   /** At most once, to whoever listens now; never throws for a lost connection. */
   announce(subject: string, payload: Uint8Array): void;

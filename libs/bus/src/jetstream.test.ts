@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { connect as connectSocket, createServer, type AddressInfo } from 'node:net';
 import { connect, RetentionPolicy } from 'nats';
@@ -38,6 +38,23 @@ test('keeps messages over a restart of the server and goes on consuming by itsel
   await bus.close();
   await second.stop();
   rmSync(storeDir, { recursive: true, force: true });
+}, 60_000);
+
+test('says that a message is too large for the server, or for the stream', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'signalbox-nats-small-'));
+  writeFileSync(join(folder, 'small.conf'), 'max_payload: 2000\n');
+  const server = await startNats({ configFile: join(folder, 'small.conf') });
+  const bus = await connectJetStreamBus({ url: server.url, clock: systemClock, log: silentLog, name: 'small' });
+  await bus.publish('usage.v1.a', Buffer.alloc(1_500));
+  await expect(bus.publish('usage.v1.a', Buffer.alloc(2_001))).rejects.toMatchObject({ code: 'bad_message' });
+  const administrator = await connect({ servers: server.url });
+  await (await administrator.jetstreamManager()).streams.update('USAGE', { max_msg_size: 1_000 });
+  await expect(bus.publish('usage.v1.a', Buffer.alloc(1_500))).rejects.toMatchObject({ code: 'bad_message' });
+  await bus.publish('usage.v1.a', Buffer.alloc(900));
+  await administrator.close();
+  await bus.close();
+  await server.stop();
+  rmSync(folder, { recursive: true, force: true });
 }, 60_000);
 
 test('comes back when a server that refused it for a while takes it again', async () => {

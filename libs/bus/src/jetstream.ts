@@ -2,7 +2,7 @@
 import type { Clock } from '@signalbox/kernel/clock';
 import { Fault } from '@signalbox/kernel/fault';
 import type { Log } from '@signalbox/runtime/log';
-import { AckPolicy, checkJsError, connect, createInbox, DeliverPolicy, Events, headers, nanos, type ConnectionOptions, type JetStreamManager, type JetStreamPublishOptions, type JsMsg, type NatsConnection, type NatsError } from 'nats';
+import { AckPolicy, checkJsError, connect, createInbox, DeliverPolicy, Events, headers, nanos, type ConnectionOptions, type JetStreamManager, type JetStreamPublishOptions, type JsMsg, NatsError, type NatsConnection } from 'nats';
 import { toJsMsg } from 'nats/lib/jetstream/jsmsg.js';
 import type { Bus, BusMessage, ConsumeOptions, Subscription, Verdict } from './bus.js';
 import { hostsOf, identityOf, isEncrypted } from './nats-url.js';
@@ -71,6 +71,12 @@ export async function connectJetStreamBus({ url, clock, log, name, replicas = 1 
   return new JetStreamBus(connection, manager, clock, log, replicas, settings.inboxPrefix);
 }
 
+/** The server's own code for a message above `max_msg_size` of a stream. */
+const ABOVE_SIZE_OF_STREAM = 10_054;
+
+/** Above `max_payload` of the server, which its client knows, or above what an administrator set for the stream. */
+const isTooLarge = (error: unknown): boolean => error instanceof NatsError && (codeOf(error) === 'MAX_PAYLOAD_EXCEEDED' || error.api_error?.err_code === ABOVE_SIZE_OF_STREAM);
+
 /** Of the client's error, such as CONNECTION_REFUSED; it names no secret. */
 const codeOf = (error: unknown): string => (error instanceof Error && 'code' in error ? String(error.code) : 'unknown');
 
@@ -137,6 +143,7 @@ class JetStreamBus implements Bus {
     try {
       await this.#keep(subject, payload, { timeout: PUBLISH_TIMEOUT_MS, ...(options.messageId === undefined ? {} : { msgID: options.messageId }) });
     } catch (error) {
+      if (isTooLarge(error)) throw new Fault('bad_message', 'The bus takes no message of this size.', { cause: error });
       throw new Fault('store_unavailable', 'The bus did not confirm a message.', { cause: error });
     }
   }

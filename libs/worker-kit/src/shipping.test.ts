@@ -1,4 +1,5 @@
 import { expect, test } from '@jest/globals';
+import { Fault } from '@signalbox/kernel/fault';
 import { createFakeClock } from '@signalbox/testkit/clock';
 import { createShipping, joinUsage, usageCodec } from './shipping.js';
 import { WaitingRecords } from './waiting-records.js';
@@ -95,8 +96,8 @@ async function startedShipping() {
     answers.shift()?.();
     await settle();
   };
-  const refuse = async (): Promise<void> => {
-    answers.shift()?.(new Error('refused'));
+  const refuse = async (reason = new Error('refused')): Promise<void> => {
+    answers.shift()?.(reason);
     await settle();
   };
   /** Writes start records, which are not booked. */
@@ -221,6 +222,32 @@ test('messages are sent again from the first that the bus refused, after a pause
   clock.advance(1);
   expect(ranges.slice(0, 3)).toEqual(['257-512', '513-768', '769-1024']);
   expect(reads()).toBe(0);
+});
+
+test('what is too large for the bus is sent in smaller messages, from then on', async () => {
+  const { clock, ranges, add, confirm, refuse } = await startedShipping();
+  const tooLarge = new Fault('bad_message', 'too large');
+  add(256);
+  clock.advance(50);
+  await refuse(tooLarge);
+  clock.advance(100);
+  expect(ranges.splice(0)).toEqual(['1-256', '1-128', '129-256']);
+  await refuse(tooLarge);
+  await refuse(tooLarge);
+  clock.advance(200);
+  expect(ranges.splice(0)).toEqual(['1-64', '65-128', '129-192', '193-256']);
+  for (let i = 0; i < 4; i += 1) await confirm();
+  add(100);
+  clock.advance(300);
+  expect(ranges).toEqual(['257-320', '321-356']);
+  // One record cannot be divided: it is tried again for as long as it takes.
+  for (let pauseMs = 100; pauseMs <= 5_000; pauseMs *= 2) {
+    for (const _message of ranges.splice(0)) await refuse(tooLarge);
+    clock.advance(pauseMs);
+  }
+  for (const _message of ranges.splice(0)) await refuse(tooLarge);
+  clock.advance(5_000);
+  expect(ranges[0]).toBe('257-257');
 });
 
 test('records beyond the limit in memory are read from the log', async () => {

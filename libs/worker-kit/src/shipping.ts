@@ -8,6 +8,7 @@ import type { DeregisterRequest, DeregisterResponse__Output, RegisterRequest, Re
 import type { UsageRecorded, UsageRecorded__Output } from '@signalbox/contracts/events';
 import { messageCodec } from '@signalbox/contracts/load';
 import type { Clock, Timer } from '@signalbox/kernel/clock';
+import { Fault } from '@signalbox/kernel/fault';
 import type { RpcClient } from '@signalbox/rpc/call';
 import type { Log } from '@signalbox/runtime/log';
 import type { ShippedRecord } from './wal-files.js';
@@ -16,7 +17,7 @@ import { WaitingRecords, type RecordBatch } from './waiting-records.js';
 
 export const usageCodec = messageCodec<UsageRecorded, UsageRecorded__Output>('signalbox.events.v1.UsageRecorded');
 
-/** Most records in one message. */
+/** Most records in one message, some 100 kB. NATS takes 1 MiB, unless it is told otherwise. */
 const BATCH_RECORDS = 256;
 /** Most messages sent before any of them is confirmed, so that shipping keeps up with a log that grows fast. */
 const BATCHES_MAX = 8;
@@ -114,6 +115,8 @@ export function createShipping(options: ShippingOptions): Shipping {
   if (owed > 0) owedSince.written(owed, clock.monotonicMs());
   let progressAtMs = clock.monotonicMs();
   let shippedAtMs = -Infinity;
+  /** Records in one message: fewer once the bus took none of that size. */
+  let batchRecords = BATCH_RECORDS;
   let isShipping = false;
   /** The current or last run of `ship`. */
   let shipping = Promise.resolve();
@@ -146,11 +149,11 @@ export function createShipping(options: ShippingOptions): Shipping {
   function nextMessages(): Message[] {
     const messages: Message[] = [];
     let first = shipped + 1;
-    for (let passed = 0; messages.length < BATCHES_MAX; passed += BATCH_RECORDS) {
-      const batch = waiting.oldest(BATCH_RECORDS, passed);
+    for (let passed = 0; messages.length < BATCHES_MAX; passed += batchRecords) {
+      const batch = waiting.oldest(batchRecords, passed);
       if (batch === undefined) break;
       // Start records at the end of the range have nothing to book, but the range must cover their sequences.
-      const last = passed + BATCH_RECORDS >= waiting.count && !isBehind ? options.lastSeq() : batch.newestSeq;
+      const last = passed + batchRecords >= waiting.count && !isBehind ? options.lastSeq() : batch.newestSeq;
       messages.push({ first, last, payload: joinUsage({ writer, firstSeq: first, lastSeq: last }, batch) });
       first = last + 1;
     }
@@ -194,7 +197,9 @@ export function createShipping(options: ShippingOptions): Shipping {
         backoffMs = BACKOFF_MIN_MS;
       }
     } catch (error) {
-      log.warn('The bus did not take usage; it is sent again.', { writer, error: error instanceof Error ? error.name : 'unknown' });
+      // For good, since the bus will not take more the next time.
+      if (error instanceof Fault && error.code === 'bad_message') batchRecords = Math.max(1, Math.floor(batchRecords / 2));
+      log.warn('The bus did not take usage; it is sent again.', { writer, error: error instanceof Fault ? error.code : 'unknown' });
       arm('ship', backoffMs, () => start());
       backoffMs = Math.min(backoffMs * 2, BACKOFF_MAX_MS);
     } finally {
