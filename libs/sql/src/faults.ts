@@ -15,7 +15,7 @@ const STORE_STATES = new Set([READ_ONLY, '25P03', '28P01', '28000', '3D000', NO_
 /** Those that somebody meets who starts a service for the first time, or changes its database under it. */
 const REASONS: Readonly<Record<string, string>> = {
   '28P01': 'wrong user or password, ', '28000': 'this user may not connect, ', '3D000': 'no such database, ', [READ_ONLY]: 'it is read-only, ', '53100': 'its disk is full, ', '53300': 'too many connections, ',
-  [NO_RIGHT]: 'this user lacks a right, ', '42P01': 'a table is missing, ', '55P03': 'a lock was not free in time, ',
+  '08P01': 'as a pooler does that does not know our start parameters, ', [NO_RIGHT]: 'this user lacks a right, ', '42P01': 'a table is missing, ', '55P03': 'a lock was not free in time, ',
 };
 
 /** The driver's words, which have no code. */

@@ -168,9 +168,13 @@ export function createRedisStore(options: RedisStoreOptions): QuotaStore {
   };
   /** The eviction policy last told. */
   let toldPolicy = '';
+  let isClusterTold = false;
   const greet = async (): Promise<void> => {
-    const { runId, isReplica, eviction } = readInfo(await silence.within(redis.info()));
+    const { runId, isReplica, isNode, eviction } = readInfo(await silence.within(redis.info()));
     if (isReplica) throw new Fault('quota_unavailable', 'Redis at REDIS_URL is a read-only replica.');
+    // One that has all slots serves every account, so it is not refused.
+    if (isNode && !isClusterTold) log.warn('Redis runs in cluster mode: if the cluster has several shards, accounts whose counters another one keeps get 503 (MOVED). REDIS_URL must name a Redis that keeps all keys.');
+    isClusterTold ||= isNode;
     // Counters would be lost one by one, which nothing notices, unlike a Redis that is lost.
     if (eviction !== undefined && eviction.policy !== toldPolicy) log.error('Redis may delete counters of money when its memory is full, so that accounts exceed their caps: set its maxmemory-policy to noeviction.', { policy: eviction.policy, maxmemory_bytes: eviction.bytes });
     toldPolicy = eviction?.policy ?? '';
