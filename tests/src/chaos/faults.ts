@@ -2,7 +2,7 @@
 import { systemClock } from '@signalbox/runtime/clock';
 import type { Random } from '@signalbox/sim/random';
 import type { Gateway } from '../harness/gateway.js';
-import { PROXIED, type ChaosStores } from './stores.js';
+import { ADMINISTERED, PROXIED, type ChaosStores } from './stores.js';
 
 export interface StruckFault {
   readonly kind: string;
@@ -73,7 +73,12 @@ async function strikeStore(arena: Arena): Promise<string> {
 async function strike(arena: Arena): Promise<string> {
   const dice = arena.random.next();
   if (dice < 0.55) return strikeProcess(arena);
-  if (dice < 0.92) return strikeStore(arena);
+  if (dice < 0.85) return strikeStore(arena);
+  if (dice < 0.94) {
+    const what = arena.random.pick(ADMINISTERED);
+    await arena.stores.administer(what, arena.random.int(1_000, 8_000));
+    return `postgres ${what}`;
+  }
   arena.onWipe();
   await arena.stores.wipeRedis();
   return 'redis wiped';
