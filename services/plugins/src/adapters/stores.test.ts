@@ -130,6 +130,6 @@ test('the database itself keeps owners apart: without an owner, or as another, a
       await sql`select set_config('signalbox.account_id', 'other', true), set_config('signalbox.user_id', 'u', true)`.execute(transaction);
       await sql`insert into plugins.memory_fact (account_id, user_id, namespace, topic, text, created_at_ms, updated_at_ms) values ('rls', 'u', 'n', 'forged', 'x', 1, 1)`.execute(transaction);
     }),
-  ).rejects.toThrow(/row-level security/);
+  ).rejects.toMatchObject({ code: 'store_unavailable', cause: { message: expect.stringMatching(/row-level security/) } });
   expect(await facts.list({ accountId: 'rls', user: 'u' }, undefined, 10)).toHaveLength(1);
 }, 120_000);
