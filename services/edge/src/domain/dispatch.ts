@@ -14,6 +14,8 @@ import { READER_LOOK_MS, ReaderPace, type Unread } from './reader-pace.js';
  * beyond that end: if the attempt fails, the client can still get a status of its own, or the name of the next provider.
  */
 const END_FIRST_MS = 250;
+/** What a waiting chunk takes beside its bytes, about. */
+const CHUNK_BYTES = 256;
 
 export type AttemptResult =
   | { readonly kind: 'complete' }
@@ -63,7 +65,7 @@ export interface AttemptOptions {
   readonly ifNothingSaid?: (() => 'keep' | 'drop' | undefined) | undefined;
   /** Undefined when no JSON was asked for. */
   readonly healing?: Healing | undefined;
-  /** Counts the bytes of a whole answer, and of a stream what is kept of it until its end; false = there is no room for it, and no more is given. Absent = there is room. */
+  /** Counts the bytes of a whole answer, and of a stream what is kept of it; false = there is no room for it, and no more is given. Absent = there is room. */
   readonly takeRoom?: ((bytes: number) => boolean) | undefined;
   /** Called once, when the attempt is known to be in its worker's journal: from now on the worker ends the request's hold. */
   readonly onJournaled: () => void;
@@ -92,6 +94,7 @@ class Attempt implements AttemptListener, ClientListener {
   private body: Body__Output | undefined;
   /** Chunks before the first content wait here: until then another attempt may answer instead. */
   private early: HealedChunk[] = [];
+  private earlyBytes = 0;
   private heldFinish: HealedChunk | undefined;
   /** If several choices were asked for, those whose finish chunk was sent. */
   private readonly finished = new Set<number>(); // kept: of one dispatch, and dropped with it.
@@ -99,8 +102,8 @@ class Attempt implements AttemptListener, ClientListener {
   private ended: Buffer | undefined;
   private readonly healer: StreamHealing | undefined;
   private isSilent: ((choices: Uint8Array) => boolean) | undefined;
-  /** Characters kept of a stream that were counted, those of earlier rounds included. */
-  private countedChars: number;
+  /** The most that was kept of a stream at a time, in bytes or characters, earlier rounds included: it has room until the request is over. */
+  private counted: number;
   /** The worker has sent everything; the answer is being healed and checked here. */
   private isSettling = false;
   private isJournaled = false;
@@ -117,7 +120,7 @@ class Attempt implements AttemptListener, ClientListener {
     private readonly resolve: (result: AttemptResult) => void,
   ) {
     this.beginByMs = options.clock.monotonicMs() + (options.request.firstByteTimeoutMs ?? Infinity);
-    this.countedChars = options.answer.heldChars?.() ?? 0;
+    this.counted = options.answer.heldChars?.() ?? 0;
     if (options.healing !== undefined && options.isStream) this.healer = new StreamHealing(options.healing.terms);
   }
 
@@ -254,12 +257,13 @@ class Attempt implements AttemptListener, ClientListener {
     if (this.options.takeRoom !== undefined) this.countHeld(this.options.takeRoom);
   }
 
-  /** Text for a schema's check, for citations or for the next round, and calls of our tools, are kept until the end. */
+  /** Text for a schema's check, for citations or for the next round, and calls of our tools, are kept until the end, and what is no content until some comes. */
   private countHeld(takeRoom: (bytes: number) => boolean): void {
-    const held = (this.healer?.heldChars ?? 0) + (this.options.answer.heldChars?.() ?? 0);
-    const more = held - this.countedChars;
-    this.countedChars = held;
-    if (more <= 0 || takeRoom(more)) return;
+    const held = this.earlyBytes + (this.healer?.heldChars ?? 0) + (this.options.answer.heldChars?.() ?? 0);
+    const more = held - this.counted;
+    if (more <= 0) return;
+    this.counted = held;
+    if (takeRoom(more)) return;
     // `over` first, as when a reader is given up.
     this.onFailed(failureOf('GARBAGE', true), undefined, 'journaled');
     this.call?.cancel();
@@ -268,13 +272,13 @@ class Attempt implements AttemptListener, ClientListener {
   private onChunk(chunk: HealedChunk): void {
     if (this.heldFinish !== undefined) {
       if (this.hasContent) this.send(this.heldFinish);
-      else this.early.push(this.heldFinish);
+      else this.keepEarly(this.heldFinish);
       this.heldFinish = undefined;
     }
     if (!this.hasContent) {
       if (!this.commits(chunk)) {
         if (chunk.finish) this.heldFinish = chunk;
-        else this.early.push(chunk);
+        else this.keepEarly(chunk);
         return;
       }
       this.hasContent = true;
@@ -291,9 +295,15 @@ class Attempt implements AttemptListener, ClientListener {
     return chunk.content && chunk.isRest !== true;
   }
 
+  private keepEarly(chunk: HealedChunk): void {
+    this.early.push(chunk);
+    this.earlyBytes += chunk.choices.length + CHUNK_BYTES;
+  }
+
   private sendEarly(): void {
     for (const waiting of this.early) this.send(waiting);
     this.early = [];
+    this.earlyBytes = 0;
   }
 
   private send(chunk: HealedChunk): void {
@@ -388,7 +398,7 @@ class Attempt implements AttemptListener, ClientListener {
     const healed = this.healer?.end(finishReason) ?? { steps: [], isBroken: false, isWorthAnother: false, texts: [], chunks: [] };
     for (const chunk of healed.chunks) {
       if (this.hasContent) this.send(chunk);
-      else this.early.push(chunk);
+      else this.keepEarly(chunk);
     }
     return healed;
   }

@@ -206,10 +206,15 @@ export class RoundAnswer implements Answer {
       const name = textOf(called['name']);
       const place = this.ours.has(name) ? undefined : this.shown.clientCalls++;
       this.calls.set(at, (known = { id: textOf(call['id']), name, arguments: '', extra: undefined, place }));
+      this.gatheredChars += known.id.length;
     }
     known.arguments += textOf(called['arguments']);
     this.gatheredChars += textOf(called['arguments']).length;
-    known.extra ??= call['extra_content'];
+    const extra = call['extra_content'];
+    if (known.extra === undefined && extra !== undefined) {
+      known.extra = extra;
+      this.gatheredChars += JSON.stringify(extra).length;
+    }
     return known.place;
   }
 
