@@ -100,9 +100,9 @@ describe('the most tokens of a recording in MP3', () => {
   /** A frame of 128 kbit/s and 44.1 kHz. */
   const FRAME = [0xff, 0xfb, 0x90, 0x64];
   const mp3 = (first: readonly number[], bytes: number): string => Buffer.concat([Buffer.from(first), Buffer.alloc(bytes - first.length)]).toString('base64');
-  const tag = (bytes: number): number[] => [...Buffer.from('ID3\x04\0\0\0\0', 'latin1'), bytes >> 7, bytes & 0x7f, ...Buffer.alloc(bytes)];
+  const tag = (bytes: number, flags = 0): number[] => [...Buffer.from('ID3\x04\0', 'latin1'), flags, 0, 0, bytes >> 7, bytes & 0x7f, ...Buffer.alloc(bytes)];
 
-  test.each([['its frames', FRAME], ['a tag', [...tag(35), ...FRAME]], ['frames of the lowest rate', [0xff, 0xf3, 0x14, 0xc4]]])('are those of the lowest rate there is: one that begins with %s', (_what, first) => {
+  test.each([['its frames', FRAME], ['a tag', [...tag(35), ...FRAME]], ['a tag with a footer', [...tag(35, 0x10), ...Buffer.from('3DI_______'), ...FRAME]], ['frames of the lowest rate', [0xff, 0xf3, 0x14, 0xc4]]])('are those of the lowest rate there is: one that begins with %s', (_what, first) => {
     const data = mp3(first, 960_000);
     for (const told of [data, `data:audio/mp3;base64,${data}`, `data:audio/mpeg;base64,${data}`]) {
       const tokens = tokensOf(told, 'mp3') ?? NaN;
@@ -119,6 +119,7 @@ describe('the most tokens of a recording in MP3', () => {
     ['of no known version', [0xff, 0xeb, 0x90, 0x64], 'mp3'],
     ['that is AAC', [0xff, 0xf1, 0x50, 0x80], 'mp3'],
     ['that is FLAC behind a tag', [...tag(35), ...Buffer.from('fLaC')], 'mp3'],
+    ['that is FLAC behind a footer that looks like a frame', [...tag(35, 0x10), ...FRAME, ...Buffer.alloc(6), ...Buffer.from('fLaC')], 'mp3'],
     ['whose tag goes on beyond what is known', [...tag(600), ...FRAME], 'mp3'],
     ['that is said to be of another form', FRAME, 'wav'],
     ['of a form that is no form', FRAME, 'constructor'],

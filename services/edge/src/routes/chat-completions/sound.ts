@@ -56,12 +56,15 @@ function bytesPerSecond(header: Buffer): number | undefined {
 const MP3_BYTES_PER_SECOND_MIN = 990;
 /** Of ID3, its version, flags and length, of seven bits a byte. */
 const TAG_HEAD_BYTES = 10;
+/** In its flags: it has a footer as long as its head, which its length leaves out. */
+const TAG_HAS_FOOTER = 0x10;
 const FRAME_HEAD_BYTES = 4;
 
 /** Where the sound begins, behind a tag with the names of its author and the program. */
 function soundFrom(head: Buffer): number {
   if (head.length < TAG_HEAD_BYTES || head.toString('latin1', 0, 3) !== 'ID3') return 0;
-  return TAG_HEAD_BYTES + head.subarray(6, TAG_HEAD_BYTES).reduce((length, byte) => length * 128 + (byte & 0x7f), 0);
+  const footerBytes = (head.readUInt8(5) & TAG_HAS_FOOTER) === 0 ? 0 : TAG_HEAD_BYTES;
+  return TAG_HEAD_BYTES + head.subarray(6, TAG_HEAD_BYTES).reduce((length, byte) => length * 128 + (byte & 0x7f), 0) + footerBytes;
 }
 
 /** Whether a frame of MPEG audio, layer III, stands here: with a version and rates that there are. */
