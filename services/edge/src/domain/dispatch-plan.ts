@@ -71,9 +71,13 @@ async function tryPlan(neighbours: Neighbours, turn: Turn, plan: DecideResponse_
     const attempted = planned;
     const mayAskAnother = (): boolean => !outcomes.hasReserve() && hasRoomFor(neighbours, turn, queue.peek());
     const healing = healingOf(neighbours, turn, start === undefined && mayAskAnother);
-    /** Once, since a model that has nothing to say says it each time. A round's answer cannot be kept: only the last round ends the hold. */
+    /**
+     * Once, since a model that has nothing to say says it each time, and not at the price of another for an answer on the
+     * account's own credential. A round's answer cannot be kept: only the last round ends the hold.
+     */
     const ifNothingSaid = (): 'keep' | 'drop' | undefined => {
-      if ((start === undefined && healing !== undefined) || outcomes.reports.some(({ failed }) => failed?.class === 'EMPTY') || !mayAskAnother()) return undefined;
+      const wouldPay = byok && queue.peek()?.byok !== true;
+      if ((start === undefined && healing !== undefined) || wouldPay || outcomes.reports.some(({ failed }) => failed?.class === 'EMPTY') || !mayAskAnother()) return undefined;
       return start === undefined ? 'keep' : 'drop';
     };
     let isJournaled = false;

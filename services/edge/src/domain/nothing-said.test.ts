@@ -1,5 +1,6 @@
 /** Answers of nothing, by models that may say more when they are asked again: one other attempt is made, and then nothing is the answer. */
 import { describe, expect, test } from '@jest/globals';
+import { callerWith, plannedAt, planWith } from '../testing/callers.js';
 import { events, type Script } from '../testing/neighbours.js';
 import { saying, story as roundsStory } from '../testing/rounds-story.js';
 import { answersWith, fails, inTurn, streamsWith } from '../testing/scripts.js';
@@ -43,6 +44,16 @@ describe.each([['a whole answer', false, whole, ['body 0:!stop']], ['a stream', 
     spent.neighbours.retries = { noteRequest: () => undefined, hasRoom: () => false, take: () => false } satisfies RetryBudget;
     expect(await spent.run()).toMatchObject({ result: 'answered' });
     expect([spent.answer.said, spent.neighbours.outcomes]).toEqual([given, ['a#1 DELIVERED']]);
+  });
+
+  test('on the account’s own credential is not asked for again where the account would pay for that', async () => {
+    const asked = async (next: boolean): Promise<unknown> => {
+      const { neighbours, run } = story({ a: nothing, b: hi }, { request, caller: callerWith({ account: { providerKeys: ['a', 'b'].map((provider) => ({ accountId: 'acct_1', provider, handle: `cred_${provider}`, last4: '', zdr: false, createdAt: '1', baseUrl: '' })) } }) });
+      neighbours.plan = planWith([plannedAt('a', { byok: true }), plannedAt('b', { byok: next })]);
+      expect(await run()).toMatchObject({ result: 'answered' });
+      return neighbours.outcomes;
+    };
+    expect([await asked(false), await asked(true)]).toEqual([['a#1 DELIVERED'], ['a#1 SUPERSEDED', 'b#2 DELIVERED']]);
   });
 
   test('is not asked again for without end by an account whose prompts call for it', async () => {
