@@ -65,8 +65,9 @@ export function readSafely(read: () => AnswerResult): AnswerResult {
 export function answerOf(choices: readonly ChoiceParts[], { usage, isUnreadable }: TotalUsage, seed: string): AnswerResult {
   const [first] = choices;
   if (first === undefined) return { ok: false, failure: failure('EMPTY', true, 200), usage };
+  const argumentsChars = choices.reduce((sum, { calls }) => calls.reduce((chars, { arguments: text }) => chars + text.length, sum), 0);
   // Nobody can answer a call without a name, or read one whose arguments are no object.
-  if (choices.some(({ calls }) => calls.length > CALLS_MAX || calls.some(({ name, arguments: text }) => name === '' || text.length > ARGUMENTS_CHARS_MAX || isOtherJson(text)))) return { ok: false, failure: failure('GARBAGE', true, 200), usage };
+  if (argumentsChars > ARGUMENTS_CHARS_MAX || choices.some(({ calls }) => calls.length > CALLS_MAX || calls.some(({ name, arguments: text }) => name === '' || isOtherJson(text)))) return { ok: false, failure: failure('GARBAGE', true, 200), usage };
   const broken = choices.filter(({ reason }) => reason === 'error');
   if (broken.length > 0) return { ok: false, failure: broken.every(({ isModelsFault }) => isModelsFault === true) ? modelsFault() : failure('PROVIDER_ERROR', true, 200), usage };
   if (choices.every((choice) => choice.reason === 'content_filter' && !hasContent(choice))) {

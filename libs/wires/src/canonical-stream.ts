@@ -1,5 +1,5 @@
 /** Builds canonical chunks for wires other than OpenAI's: a wire reports what came, and this puts it into OpenAI's shape, each thing once and in order. */
-import { boundArguments, CALLS_MAX, emptiedByPolicy, failure, Garbage, modelsFault, promptOf, type Failure, type FinishReason, type JsonObject, type StreamEvent, type StreamSummary, type Usage } from './canonical.js';
+import { CALLS_MAX, createArgumentsCount, emptiedByPolicy, failure, Garbage, modelsFault, promptOf, type Failure, type FinishReason, type JsonObject, type StreamEvent, type StreamSummary, type Usage } from './canonical.js';
 import { isObjectText, isOtherJson } from './call-arguments.js';
 import { callBytes, callObject, finishWithCalls, isCutShort, madeCallId, type CallParts } from './choice-parts.js';
 import { withEnds } from './ended-choices.js';
@@ -89,6 +89,7 @@ export function createCanonicalStream(seed: string, choicesAsked = 1): Canonical
   let events: StreamEvent[] = [];
   let isOver = false;
   const callIds = new Set<string>();
+  const countArguments = createArgumentsCount();
   const known: Known = { usage: undefined, promptUsage: undefined, usageUnreadable: false, finishReason: '', outputBytes: 0, thoughtBytes: 0, contentSeen: false, isFinished: false, isComplete: false, systemFingerprint: '', serviceTier: '' };
 
   const choiceOf = (index: number): Choice | undefined => {
@@ -117,7 +118,7 @@ export function createCanonicalStream(seed: string, choicesAsked = 1): Canonical
 
   const addArguments = (choice: Choice, position: number, text: string): void => {
     choice.calls[position] += text;
-    boundArguments(choice.calls[position]?.length ?? 0);
+    countArguments(text.length);
     pendingOf(choice).calls.push({ index: position, function: { arguments: text } });
   };
   /** A call without arguments gets an empty JSON object. No model generated it, so it does not count as output. */
@@ -252,7 +253,7 @@ export function createCanonicalStream(seed: string, choicesAsked = 1): Canonical
       if (position >= CALLS_MAX) throw new Garbage('More calls than an answer may hold.');
       // Nobody can answer it.
       if (call.name === '') throw new Garbage('A call without a name.');
-      boundArguments(call.arguments.length);
+      countArguments(call.arguments.length);
       if (isOtherJson(call.arguments)) throw new Garbage('Arguments that are no object.');
       choice.calls.push(call.arguments);
       const id = call.id === '' || callIds.has(call.id) ? madeCallId(seed, index, position) : call.id;

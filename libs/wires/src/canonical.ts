@@ -154,12 +154,19 @@ export class Garbage extends Error {}
 /** Most tool calls of one answer. No real answer has as many, and each is searched for among the others. */
 export const CALLS_MAX = 128;
 
-/** Most characters of a call's arguments: about a million tokens, several times the longest answer of any model. They are read, written and looked through in one go. */
+/** Most characters of arguments, of all calls of an answer: about a million tokens, several times the longest answer of any model. They are read, written and looked through in one go. */
 export const ARGUMENTS_CHARS_MAX = 4_194_304;
 
-/** Throws Garbage where a call's arguments are longer than any model's. */
-export function boundArguments(chars: number): void {
-  if (chars > ARGUMENTS_CHARS_MAX) throw new Garbage('Arguments longer than a call may have.');
+/** Counts characters of arguments. Throws Garbage where they are more than any model writes. */
+export type CountArguments = (chars: number) => void;
+
+/** For the calls of one answer. */
+export function createArgumentsCount(): CountArguments {
+  let counted = 0;
+  return (chars) => {
+    counted += chars;
+    if (counted > ARGUMENTS_CHARS_MAX) throw new Garbage('Longer arguments than an answer may hold.');
+  };
 }
 
 /** JSON that nests without end exhausts the stack of whoever reads or writes it; anything else that is thrown is a bug. */

@@ -107,17 +107,17 @@ describe.each(SCRIPTED_WIRES)('$name', ({ name, create, read, frames, body, isSs
     return name === 'bedrock-converse' ? jsonEvent('messageStart', JSON.parse(json)) : Buffer.from(isSse ? `data: ${json}\n\n` : `${json}\n`);
   };
 
-  test('arguments of a call that are longer than any model\'s are garbage, in one piece as in many', () => {
+  test('arguments that are longer than any model\'s are garbage, in one piece as in many, of one call as of several', () => {
     const pieces = ['{"a":"', ...Array.from({ length: 5 }, () => 'x'.repeat(ARGUMENTS_CHARS_MAX / 4)), '"}'];
-    const told = (length: number): readonly unknown[] => {
-      const script = { reasoning: [], text: [], calls: [{ name: 'f', pieces: [...pieces.slice(0, length), '"}'] }], input: 1, output: 1, isCut: false, habit: 0 };
+    const told = (length: number, times = 1): readonly unknown[] => {
+      const script = { reasoning: [], text: [], calls: Array.from({ length: times }, () => ({ name: 'f', pieces: [...pieces.slice(0, length), '"}'] })), input: 1, output: 1, isCut: false, habit: 0 };
       const transducer = create();
       const events = [...frames(script).flatMap((bytes) => transducer.push(bytes)), ...transducer.close()];
       const last = events.at(-1);
       const whole = read(body(script));
       return [last?.type === 'failed' ? last.failure.class : last?.type, whole.ok ? 'done' : whole.failure.class];
     };
-    expect([told(4), told(6)]).toEqual([['done', 'done'], ['GARBAGE', 'GARBAGE']]);
+    expect([told(4), told(6), told(2, 3), told(2, 5)]).toEqual([['done', 'done'], ['GARBAGE', 'GARBAGE'], ['done', 'done'], ['GARBAGE', 'GARBAGE']]);
   });
 
   test('an event of more values than any answer has is garbage, and is not parsed', () => {

@@ -1,5 +1,5 @@
 /** A whole answer of the Messages API to a canonical one. */
-import { boundArguments, failure, isObject, type AnswerResult, type JsonObject } from '../canonical.js';
+import { createArgumentsCount, failure, isObject, type AnswerResult, type JsonObject } from '../canonical.js';
 import { argumentsOf, withoutEnd } from '../call-arguments.js';
 import { answerOf, readAnswerJson, readSafely } from '../canonical-answer.js';
 import { isCutShort, type CallParts } from '../choice-parts.js';
@@ -33,6 +33,7 @@ function readBody(body: Uint8Array, seed: string, isUnwrapped: boolean, format: 
   let content = '';
   let reasoning = '';
   const calls: CallParts[] = [];
+  const countArguments = createArgumentsCount();
   const details: JsonObject[] = [];
   let sources: readonly string[] | undefined;
   (message['content'] as readonly unknown[]).forEach((block, index, { length }) => {
@@ -51,7 +52,7 @@ function readBody(body: Uint8Array, seed: string, isUnwrapped: boolean, format: 
       case 'tool_use': {
         sources ??= elementsOf(text, ['content']);
         const source = sources[index] ?? '{}';
-        boundArguments(source.length);
+        countArguments(source.length);
         const whole = argumentsOf(block['input'], () => sourceOf(source, ['input']));
         const input = isCutShort(reason) && index === length - 1 ? withoutEnd(whole) : whole;
         if (isUnwrapped && block['name'] === JSON_TOOL) content += input;

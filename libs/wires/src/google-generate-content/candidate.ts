@@ -1,5 +1,5 @@
 /** One candidate, of a whole answer or of one event of a stream: both have the same shape. */
-import { boundArguments, CALLS_MAX, isObject, type FinishReason, type JsonObject, type Usage } from '../canonical.js';
+import { CALLS_MAX, createArgumentsCount, isObject, type CountArguments, type FinishReason, type JsonObject, type Usage } from '../canonical.js';
 import { argumentsOf } from '../call-arguments.js';
 import type { CallParts } from '../choice-parts.js';
 import { elementsOf, sourceOf } from '../json-source.js';
@@ -89,7 +89,7 @@ function logprobsOf(raw: unknown): object | undefined {
 const listOf = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : []);
 
 /** `textOf` gives the candidate's JSON text. */
-function readCandidate(raw: JsonObject, position: number, textOf: () => string, names: ReadonlyMap<string, string>): Candidate {
+function readCandidate(raw: JsonObject, position: number, textOf: () => string, names: ReadonlyMap<string, string>, countArguments: CountArguments): Candidate {
   const content = isObject(raw['content']) ? raw['content'] : {};
   let said = '';
   let reasoning = '';
@@ -105,7 +105,7 @@ function readCandidate(raw: JsonObject, position: number, textOf: () => string, 
       if (calls.length > CALLS_MAX) return;
       sources ??= elementsOf(textOf(), ['content', 'parts']);
       const source = sources[at] ?? '{}';
-      boundArguments(source.length);
+      countArguments(source.length);
       const read = callOf(call, part, () => sourceOf(source, ['functionCall', 'args']));
       calls.push({ ...read, name: names.get(read.name) ?? read.name });
       return;
@@ -135,8 +135,9 @@ function readCandidate(raw: JsonObject, position: number, textOf: () => string, 
 /** Candidates of an answer or event, read from `text`; one without an index has its place. `names` of functions are told instead of those that were sent. Throws Garbage. */
 export function candidatesOf(response: JsonObject, text: string, names: ReadonlyMap<string, string>): readonly Candidate[] {
   let sources: readonly string[] | undefined;
+  const countArguments = createArgumentsCount();
   const textOf = (position: number): string => (sources ??= elementsOf(text, ['candidates']))[position] ?? '{}';
-  return listOf(response['candidates']).flatMap((raw, position) => (isObject(raw) ? [readCandidate(raw, position, () => textOf(position), names)] : []));
+  return listOf(response['candidates']).flatMap((raw, position) => (isObject(raw) ? [readCandidate(raw, position, () => textOf(position), names, countArguments)] : []));
 }
 
 /** Nothing said, by a model that had come to its end: Google's models do so at times, and say more when they are asked again. Where tokens are counted it was said and left out, such as a stop sequence. */

@@ -1,5 +1,5 @@
 /** A whole answer of the OpenAI wire to canonical choices. */
-import { boundArguments, CALLS_MAX, emptiedByPolicy, failure, Garbage, isObject, labelOf, modelsFault, type Answer, type AnswerResult, type FinishReason, type JsonObject, type Usage } from '../canonical.js';
+import { CALLS_MAX, createArgumentsCount, emptiedByPolicy, failure, Garbage, isObject, labelOf, modelsFault, type Answer, type AnswerResult, type CountArguments, type FinishReason, type JsonObject, type Usage } from '../canonical.js';
 import { isObjectText } from '../call-arguments.js';
 import { readAnswerJson, readSafely, type AnswerJson } from '../canonical-answer.js';
 import { INSTEAD_OF_CONTENT, isCutShort } from '../choice-parts.js';
@@ -22,7 +22,7 @@ interface ReadChoice {
 }
 
 /** Of those of an answer that was cut off the last one may be half told. */
-function readToolCalls(raw: unknown, seed: string, isCut: boolean): ToldCall[] {
+function readToolCalls(raw: unknown, seed: string, isCut: boolean, countArguments: CountArguments): ToldCall[] {
   if (!Array.isArray(raw)) return [];
   const calls: ToldCall[] = [];
   const ids = new Set<string>();
@@ -36,7 +36,7 @@ function readToolCalls(raw: unknown, seed: string, isCut: boolean): ToldCall[] {
     if (calls.length >= CALLS_MAX) throw new Garbage('More calls than an answer may hold.');
     const extra = call['extra_content'] === undefined ? {} : { extra_content: call['extra_content'] };
     const args = argumentsText(fn['arguments']);
-    boundArguments(args.length);
+    countArguments(args.length);
     const isOpen = isCut && at === raw.length - 1;
     calls.push({ id, type: 'function', function: { name, arguments: args.trim() === '' && !isOpen ? '{}' : args }, ...extra });
   }
@@ -45,11 +45,11 @@ function readToolCalls(raw: unknown, seed: string, isCut: boolean): ToldCall[] {
 
 const hasItems = (value: unknown): boolean => Array.isArray(value) && value.length > 0;
 
-function readChoice(raw: JsonObject, position: number, seed: string, sources: readonly JsonObject[] | undefined): ReadChoice {
+function readChoice(raw: JsonObject, position: number, seed: string, sources: readonly JsonObject[] | undefined, countArguments: CountArguments): ReadChoice {
   const message = isObject(raw['message']) ? raw['message'] : {};
   const { content, reasoning } = readContent(message['content']);
   const toldReason = isFinishReason(raw['finish_reason']) ? raw['finish_reason'] : 'stop';
-  const toolCalls = readToolCalls(message['tool_calls'], seed, isCutShort(mapFinishReason(toldReason, false)));
+  const toolCalls = readToolCalls(message['tool_calls'], seed, isCutShort(mapFinishReason(toldReason, false)), countArguments);
   const kept = keptFields(message);
   const isSaidElsewhere = toolCalls.length > 0 || INSTEAD_OF_CONTENT.some((name) => kept[name] !== undefined);
   const told = toolCalls.length > 0 && content === '' ? null : (content ?? (isSaidElsewhere ? null : ''));
@@ -134,7 +134,8 @@ function areCallsWhole({ message }: JsonObject): boolean {
 
 function readChoices(fields: JsonObject, choices: readonly JsonObject[], usage: Usage | undefined, seed: string, sources: readonly JsonObject[] | undefined): AnswerResult {
   if (choices.length === 0) return { ok: false, failure: failure('EMPTY', true, 200), usage };
-  const read = choices.map((choice, position) => readChoice(choice, position, seed, sources));
+  const countArguments = createArgumentsCount();
+  const read = choices.map((choice, position) => readChoice(choice, position, seed, sources, countArguments));
   if (read.some((choice) => choice.isNameless)) return { ok: false, failure: failure('GARBAGE', true, 200), usage };
   if (read.some((choice) => choice.finishReason === 'error')) return { ok: false, failure: hasModelsFault(fields) ? modelsFault() : failure('PROVIDER_ERROR', true, 200), usage };
   // Without a message, or a policy that left none, it is no answer of nothing.

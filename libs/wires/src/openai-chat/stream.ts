@@ -1,5 +1,5 @@
 /** The OpenAI wire's stream: bytes in, canonical chunks out. Ordinary content chunks pass without being parsed. */
-import { emptiedByPolicy, failure, Garbage, isGarbage, isObject, labelOf, modelsFault, promptOf, type Failure, type FinishReason, type JsonObject, type StreamEvent, type StreamSummary, type StreamTransducer } from '../canonical.js';
+import { createArgumentsCount, emptiedByPolicy, failure, Garbage, isGarbage, isObject, labelOf, modelsFault, promptOf, type Failure, type FinishReason, type JsonObject, type StreamEvent, type StreamSummary, type StreamTransducer } from '../canonical.js';
 import { finishWithCalls, isCutShort } from '../choice-parts.js';
 import { withEnds, type ChoiceEnd } from '../ended-choices.js';
 import { EVENT_BOUNDS, isWithin } from '../json-bounds.js';
@@ -37,6 +37,7 @@ class ChatTransducer implements StreamTransducer {
   private readonly told = new Told();
   private readonly sse: SseParser;
   private readonly choices = new Map<number, OpenChoice>();
+  private readonly countArguments = createArgumentsCount();
   private finishedChoices = 0;
   private events: StreamEvent[] = [];
   private isOver = false;
@@ -361,7 +362,7 @@ class ChatTransducer implements StreamTransducer {
 
   private mapCalls(index: number, choice: OpenChoice, raw: unknown): readonly ToldCall[] {
     if (!Array.isArray(raw) || raw.length === 0) return [];
-    choice.calls ??= createToolCallNumbering(index === 0 ? this.seed : `${this.seed}${String(index)}`);
+    choice.calls ??= createToolCallNumbering(index === 0 ? this.seed : `${this.seed}${String(index)}`, this.countArguments);
     return choice.calls.map(raw);
   }
 

@@ -1,5 +1,5 @@
 /** Tool calls of one streamed choice: dense indexes from 0, whatever the host numbers them. */
-import { boundArguments, CALLS_MAX, Garbage, isObject, type FinishReason, type JsonObject } from '../canonical.js';
+import { CALLS_MAX, Garbage, isObject, type CountArguments, type FinishReason, type JsonObject } from '../canonical.js';
 import { isBareObject, isObjectText } from '../call-arguments.js';
 import { finishWithCalls } from '../choice-parts.js';
 import { JsonProgress } from './json-progress.js';
@@ -64,7 +64,7 @@ function pieceOf(raw: JsonObject): Piece {
 }
 
 /** What of a further piece is told. */
-function toldOf(call: OpenCall, piece: string): string {
+function toldOf(call: OpenCall, piece: string, countArguments: CountArguments): string {
   let text = piece;
   if (call.isBare) {
     if (text.trim() === '') return '';
@@ -79,14 +79,14 @@ function toldOf(call: OpenCall, piece: string): string {
     }
     text = call.arguments.slice(0, call.repeated) + text;
   }
-  boundArguments(call.arguments.length + text.length);
+  countArguments(text.length);
   call.arguments += text;
   call.progress.push(text);
   return text;
 }
 
-/** `seed` makes ids for calls that came without one. */
-export function createToolCallNumbering(seed: string): ToolCallNumbering {
+/** `seed` makes ids for calls that came without one. `countArguments`: of the whole answer. */
+export function createToolCallNumbering(seed: string, countArguments: CountArguments): ToolCallNumbering {
   const calls: OpenCall[] = [];
   const ids = new Set<string>();
   let told = 0;
@@ -120,13 +120,13 @@ export function createToolCallNumbering(seed: string): ToolCallNumbering {
     const open = find(piece);
     if (open === undefined) {
       if (calls.length >= CALLS_MAX) throw new Garbage('More calls than an answer may hold.');
-      boundArguments(piece.arguments.length);
+      countArguments(piece.arguments.length);
       const call: OpenCall = { ...piece, index: -1, progress: new JsonProgress(), isBare: isBareObject(piece.arguments), repeated: 0 };
       call.progress.push(piece.arguments);
       calls.push(call);
       return call.name === '' ? [] : [tell(call)];
     }
-    const text = toldOf(open, piece.arguments);
+    const text = toldOf(open, piece.arguments, countArguments);
     if (open.index === -1) {
       open.name = piece.name;
       open.extra ??= piece.extra;
