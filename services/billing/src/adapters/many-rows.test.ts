@@ -7,6 +7,7 @@ import { differingAccounts } from './account-differences.js';
 import { ACCOUNTS } from './account-sums.js';
 import { createPostgresBooks, OPEN_PERIODS } from './postgres-books.js';
 import { TOTALS } from './postgres-ledger.js';
+import { COSTS_APART } from './postgres-verify.js';
 
 const ACCOUNT_COUNT = 20;
 /** Days and keys of each account: 30 and 20, in two months. */
@@ -94,4 +95,7 @@ test('costs of all accounts are compared with what providers say a week at a tim
   const ofAccounts = (await sql.raw(ACCOUNTS).execute(database.db)).rows.length;
   // Their list, the writers and the days once, three statements for each account, and nine parts of 61 days.
   expect(answers).toHaveLength(3 + 3 * ofAccounts + 9);
+  // Where a provider reports one day a month, seven of them are no more to read.
+  await sql`analyze attempt_days`.execute(database.db);
+  expect(await rowsRead(database.db, COSTS_APART, [['2026-01-05', '2026-03-01']])).toBeLessThanOrEqual(2 * 2 * ACCOUNT_COUNT + 2 * 61);
 }, 60_000);

@@ -72,6 +72,11 @@ const chained = (accountId: string, row: ChainRow): ChainedRow => ({
   provider: row.provider, period: row.period, atMs: row.at_ms, appliesTo: row.applies_to, cardId: row.card_id,
 });
 
+/** Days of providers, among some, on which their cost is not what the ledger has. They may be years apart: nothing is read of those between them. */
+export const COSTS_APART = `select provider, day from provider_usage p
+  left join (select day, provider, sum(cost_nano_usd) as ours from attempt_days where day = any($1::text[]) group by day, provider) a using (day, provider)
+  where day = any($1::text[]) and p.cost_nano_usd <> coalesce(ours, 0) order by day, provider`;
+
 export function createVerifier({ db, transactPrepared }: Pick<Database<unknown>, 'db' | 'transactPrepared'>): Pick<BooksStore, 'verify'> {
   type Tell = (check: Check, example: string) => void;
 
@@ -145,9 +150,7 @@ export function createVerifier({ db, transactPrepared }: Pick<Database<unknown>,
       if (accountId === '') {
         const days = await sql<{ day: string }>`select distinct day from provider_usage order by day`.execute(db);
         for (const part of inParts(days.rows.map(({ day }) => day))) {
-          const apart = await sql<{ provider: string; day: string }>`select provider, day from provider_usage p
-            left join (select day, provider, sum(cost_nano_usd) as ours from attempt_days where day >= ${part[0]} and day <= ${part.at(-1)} group by day, provider) a using (day, provider)
-            where day = any(${part}::text[]) and p.cost_nano_usd <> coalesce(ours, 0) order by day, provider`.execute(db);
+          const apart = await db.executeQuery<{ provider: string; day: string }>(CompiledQuery.raw(COSTS_APART, [part]));
           for (const { provider, day } of apart.rows) tell('I1', `${provider} ${day}`);
         }
         const { rows } = await sql<{ writer: string }>`select writer from writers where (lost_at_ms = 0 and (beyond <> '{}' or ledger_seq < last_seq)) or ledger_seq > last_seq order by writer`.execute(db);
