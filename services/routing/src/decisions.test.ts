@@ -245,6 +245,23 @@ describe('exploration', () => {
     expect(budget.roomOf('acct_1')).toBeCloseTo(49 * cost * EXPLORATION_COST_SHARE, 3);
   });
 
+  test('waits for the answers of the last 10,000 decisions at least, and of 20,000 at most', async () => {
+    const snapshot = await snapshotOf(['openai', 'anthropic']);
+    const result = decide({ ...plainRequest('auto'), promptTokens: 200 }, snapshot, 1);
+    const cost = result.kind === 'plan' ? (result.auto?.groups[0]?.cost ?? 0) : 0;
+    const budget = createExplorationBudget();
+    const roomAfter = (from: number, to: number): number => {
+      for (let at = from; at < to; at += 1) budget.hearAnswer(`dec_${String(at)}`);
+      return budget.roomOf('acct_1') ?? 0;
+    };
+    for (let at = 0; at < 35_000; at += 1) budget.note(`dec_${String(at)}`, 'acct_1', result);
+    expect(roomAfter(0, 15_000)).toBe(0);
+    // Told once more, as by a kept plan that is reported: still one answer.
+    budget.note('dec_29999', 'acct_1', result);
+    expect(roomAfter(25_000, 35_000)).toBeCloseTo(10_000 * cost * EXPLORATION_COST_SHARE, 0);
+    expect(roomAfter(29_999, 30_000)).toBeCloseTo(10_000 * cost * EXPLORATION_COST_SHARE, 0);
+  });
+
   test('has no room for an account nobody knows yet', () => {
     const budget = createExplorationBudget();
     expect([budget.roomOf('acct_new'), budget.roomOf('')]).toEqual([undefined, undefined]);

@@ -4,7 +4,7 @@ import { EXPLORATION_SHARE, explorationRoom } from '@signalbox/router-core/explo
 import type { Plan, Refusal } from '@signalbox/router-core/decide';
 
 const ACCOUNTS_MAX = 20_000;
-/** Most decisions whose answer is waited for. Of those that are refused or fail nothing is heard: the oldest are forgotten. */
+/** Most decisions whose answer is waited for. Of those that are refused or fail nothing is heard: the older half is forgotten at once. */
 const WAITING_MAX = 20_000;
 
 interface Tally {
@@ -36,7 +36,9 @@ export interface ExplorationBudget {
 export function createExplorationBudget(): ExplorationBudget {
   // A Map iterates in the order of insertion: the first account is the one that was first seen.
   const tallies = new Map<string, Tally>(); // kept: by account.
-  const waiting = new LiveMap<string, Decided>();
+  // Two halves, not the oldest one by one: a Map takes long to find its first key where many before it were deleted.
+  let recent = new LiveMap<string, Decided>();
+  let older = new LiveMap<string, Decided>();
   const tallyOf = (accountId: string): Tally => {
     const known = tallies.get(accountId);
     if (known !== undefined) return known;
@@ -58,20 +60,18 @@ export function createExplorationBudget(): ExplorationBudget {
       // A choice of `auto` that is only a fallback is hardly ever made, and its cost not spent.
       const chosen = result.kind === 'plan' && result.isByAuto ? result.auto?.groups[0] : undefined;
       if (accountId === '' || chosen === undefined || result.kind !== 'plan') return;
-      waiting.set(decisionId, { accountId, cost: chosen.cost });
-      if (waiting.size > WAITING_MAX) {
-        const [oldest] = waiting.keys();
-        if (oldest !== undefined) waiting.delete(oldest);
-      }
+      if (recent.size >= WAITING_MAX / 2) [older, recent] = [recent, new LiveMap()];
+      recent.set(decisionId, { accountId, cost: chosen.cost });
       if (result.auto?.reason !== 'explored') return;
       const tally = tallyOf(accountId);
       tally.explored += 1;
       tally.spentExploring += Math.max(0, chosen.cost - (result.auto.peers[0]?.cost ?? chosen.cost));
     },
     hearAnswer: (decisionId) => {
-      const decided = waiting.get(decisionId);
+      const decided = recent.get(decisionId) ?? older.get(decisionId);
       if (decided === undefined) return;
-      waiting.delete(decisionId);
+      recent.delete(decisionId);
+      older.delete(decisionId);
       const tally = tallyOf(decided.accountId);
       tally.requests += 1;
       tally.spent += decided.cost;
