@@ -140,7 +140,9 @@ function decideFor(promptTokens: number, request: RouteRequest, snapshot: Snapsh
       lists.push([...auto.ordered]);
     } else {
       if (isFirst) reference = listPrice(model, request);
-      const ranked = rankPinned(eligible, request, snapshot, seed);
+      const ordered = rankPinned(eligible, request, snapshot, seed);
+      // A trial needs a place behind it for the endpoint that is known: it must not cost the client the model, or the answer.
+      const ranked = isFirst && attemptsMaxOf(request) > names.length ? withTrial(ordered, request, seed) : ordered;
       lists.push(promptTokens < request.promptTokens ? smallWindowsLast(ranked, request) : ranked);
     }
   }
@@ -237,7 +239,12 @@ function refusalOf(pools: readonly Pool[], retired: Model | undefined, request: 
 }
 
 function rankPinned(eligible: readonly Endpoint[], request: RouteRequest, snapshot: Snapshot, seed: number): readonly Candidate[] {
-  return withTrial(orderCandidates(eligible.map((endpoint) => scoreEndpoint(endpoint, request, snapshot)), request, seed), request, seed);
+  return orderCandidates(eligible.map((endpoint) => scoreEndpoint(endpoint, request, snapshot)), request, seed);
+}
+
+/** Most attempts of a plan. Without fallbacks, and without an order of providers, there is one. */
+function attemptsMaxOf({ provider }: RouteRequest): number {
+  return provider.allowFallbacks || provider.order.length > 0 ? ATTEMPTS_MAX : 1;
 }
 
 /** For a prompt that may be too long for each: windows below half of the largest come last, since a plan has few attempts. Neither who pays nor an order that the client gave changes. */
@@ -263,7 +270,7 @@ function ofOneCredential(lists: readonly (readonly Candidate[])[], { byokProvide
 
 /** At most ATTEMPTS_MAX attempts. A place is reserved for each fallback model that the client lists, as far as there are places. */
 function pickAttempts(lists: readonly (readonly Candidate[])[], request: RouteRequest): Candidate[] {
-  const limit = request.provider.allowFallbacks || request.provider.order.length > 0 ? ATTEMPTS_MAX : 1;
+  const limit = attemptsMaxOf(request);
   const picked: Candidate[] = [];
   lists.forEach((list, index) => {
     const reserved = Math.min(lists.length - index - 1, ATTEMPTS_MAX - 1);

@@ -52,6 +52,20 @@ test.each<[string, RouteRequest, Readonly<Record<string, Partial<Endpoint>>>]>([
   expect([...orders.keys()].filter((order) => order.startsWith('gamma'))).toEqual([]);
 });
 
+test('a trial never takes the only place of a model: the endpoint that is known is behind it', () => {
+  const live = { alpha: measured(900, 50), beta: measured(300, 50), two: measured(300, 50), three: measured(300, 50) };
+  const { catalog } = snapshotOf({});
+  const models = catalogOf([
+    { id: 'maker/one', endpoints: catalog.models[0]?.endpoints ?? [] },
+    ...['two', 'three'].map((name) => ({ id: `maker/${name}`, endpoints: [endpointWith({ id: `${name}-new`, provider: 'alpha', model: '', prices: pricesOf(name, 1_000n, 1_000n) }), endpointWith({ id: name, provider: 'beta', model: '', prices: pricesOf(name, 1_000n, 1_000n) })] })),
+  ]);
+  const snapshot = { catalog: models, live: new Map(Object.entries(live)) };
+  const ordersFor = (request: RouteRequest): readonly string[] => [...ordersOf(request, snapshot).keys()].sort();
+  expect(ordersFor(asking({ sort: 'latency', allowFallbacks: false }))).toEqual(['beta']);
+  expect(ordersFor(asking({ sort: 'latency' }, { models: ['maker/two', 'maker/three'] }))).toEqual(['beta two three']);
+  expect(ordersFor(asking({ sort: 'latency' }, { models: ['maker/two'] }))).toEqual(['beta alpha two', 'gamma beta two']);
+});
+
 test('a conversation tries it in each of its turns or in none', () => {
   const live = { alpha: measured(900, 50), beta: measured(300, 50) };
   for (let session = 0; session < 50; session += 1) {

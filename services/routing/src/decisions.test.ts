@@ -256,7 +256,7 @@ describe('exploration', () => {
     };
     for (let at = 0; at < 35_000; at += 1) budget.note(`dec_${String(at)}`, 'acct_1', result);
     expect(roomAfter(0, 15_000)).toBe(0);
-    // Told once more, as by a kept plan that is reported: still one answer.
+    // Noted and heard twice: still one answer.
     budget.note('dec_29999', 'acct_1', result);
     expect(roomAfter(25_000, 35_000)).toBeCloseTo(10_000 * cost * EXPLORATION_COST_SHARE, 0);
     expect(roomAfter(29_999, 30_000)).toBeCloseTo(10_000 * cost * EXPLORATION_COST_SHARE, 0);
