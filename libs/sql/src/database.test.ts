@@ -227,6 +227,21 @@ test.each([false, true])('answers a cut, frozen or absent store with a fault, an
   await proxy.close();
 });
 
+test('of pipelined statements the one that is refused is told, not those that fail with it, however their answers come', async () => {
+  const { transactPrepared } = open(url, 2_000, true);
+  const refused = transactPrepared(async (run) => {
+    const missing = async (): Promise<unknown> => {
+      const rows = await run({ name: 'missing', text: 'select 1 from money_under_restore' }, []);
+      return rows;
+    };
+    const both = Promise.all([missing(), run({ name: 'behind', text: 'select 1' }, [])]);
+    // When the first answer is read, the other has come with it.
+    setImmediate(() => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 200));
+    return both;
+  });
+  await expect(refused).rejects.toMatchObject({ code: 'store_unavailable', cause: { code: '42P01' } });
+});
+
 test('a schema is made by a run of its own: the service’s role gets its rows, no table, and of what stays only more', async () => {
   const plan: SchemaPlan = { schema: 'room_job', migrations, appendOnly: ['money'] };
   const ready = (wanted = plan): Promise<void> => readySchema(open().db, new Secret(url), wanted, 'off');

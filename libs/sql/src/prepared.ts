@@ -1,7 +1,7 @@
 /** Transactions of statements that the server keeps prepared: for paths that run the same few statements for ever. */
 import { assert } from '@signalbox/kernel/assert';
 import type pg from 'pg';
-import { toStoreFault } from './faults.js';
+import { sqlStateOf, toStoreFault } from './faults.js';
 
 /** A statement's text never changes under its name: a connection prepares it once, at its first use. */
 export interface Prepared {
@@ -21,13 +21,19 @@ export type RunPrepared = <Row>(statement: Prepared, values: readonly unknown[])
  */
 export type Conclude = () => void;
 
+/** SQLSTATE of a statement of a transaction that had failed by then. */
+const FAILED_BEFORE = '25P02';
+
 /** Commits what `work` did, or keeps nothing of it and rejects: with a Fault `store_unavailable`, the driver's error, or what `work` threw. */
 export async function transactPrepared<Result>(pool: pg.Pool, pipelined: boolean, work: (run: RunPrepared, conclude: Conclude) => Promise<Result>): Promise<Result> {
   let isBroken = false;
+  let latest: unknown;
   const failed = (error: unknown): unknown => {
+    // Answers that come together may be heard in any order by who waits for all: each of them says what went wrong.
+    if (sqlStateOf(error) === FAILED_BEFORE && latest !== undefined) return latest;
     const fault = toStoreFault(error);
     if (fault !== undefined) isBroken = true;
-    return fault ?? error;
+    return (latest = fault ?? error);
   };
   let client: pg.PoolClient;
   try {
