@@ -27,7 +27,7 @@ function whole(body: Buffer): string | undefined {
 }
 
 const answer = (logprobs: readonly string[]): Buffer =>
-  Buffer.from(`{"choices":[${logprobs.map((each, index) => `{"index":${index},"message":{"role":"assistant","content":"it fell @apart"},"logprobs":${each},"finish_reason":"stop"}`).join()}]}`);
+  Buffer.from(`{"choices":[${logprobs.map((each, index) => `{"index":${index},"message":{"role":"assistant","content":"it fell apart"},"logprobs":${each},"finish_reason":"stop"}`).join()}]}`);
 const TOKEN = '{"token": "é\\n],", "logprob": -0.10, "bytes": [104, 105], "top_logprobs": [{"token": "a"}, {"token": "b"}]}';
 const tokens = (count: number): string => `{ "content": [${Array.from({ length: count }, () => TOKEN).join(' ,\n ')}], "refusal": null}`;
 
@@ -67,15 +67,29 @@ test('members of an object are no segment', () => {
   expect(segmentsOf(body, 100)).toEqual([]);
 });
 
-test('what a provider writes where it is not given on as it came, or in the place of a mark, is not put back', () => {
+test('what a provider writes where it is not given on as it came is not put back', () => {
   const list = `{"content":[${'1,'.repeat(200)}1]}`;
   const inCall = Buffer.from(`{"choices":[{"index":0,"message":{"role":"assistant","tool_calls":[{"id":"a","function":{"name":"f","arguments":{"logprobs":${list}}}}]},"finish_reason":"tool_calls"}]}`);
   const twice = Buffer.from(`{"choices":[{"index":0,"message":{"role":"assistant","content":"a"},"logprobs":${list},"logprobs":null,"finish_reason":"stop"}]}`);
-  const escaped = Buffer.from(`{"choices":[{"index":0,"message":{"role":"assistant","content":",\\"\\u0040apart0"},"logprobs":${list},"logprobs":null,"finish_reason":"stop"}]}`);
-  for (const body of [inCall, twice, escaped]) {
+  for (const body of [inCall, twice]) {
     const segments = segmentsOf(body, 200);
     expect(segments.length).toBeGreaterThan(0);
     expect(inSteps(body, segments)).toBeUndefined();
+  }
+});
+
+test.each(['[1,"m0","m0"]', '["m0"]', '["a,m0",1,"m0"]', '[{"m0":1,"m0":2}]'])('a mark in another place is seen, in %s', (json) => {
+  expect(putBack(Buffer.from(json), 'm', [Buffer.from('2')])).toBeUndefined();
+});
+
+test('a mark is as short, and found as fast, whatever the answer holds', () => {
+  const segments: readonly Segment[] = [[2, 3]];
+  let mark = '';
+  for (const held of ['', '@apart', `@apart${'@'.repeat(1_000)}`]) {
+    const next = setApart(Buffer.from(`[1,2,"${mark}${held}"]`), segments).mark;
+    expect(next).toHaveLength(12);
+    expect(next).not.toBe(mark);
+    mark = next;
   }
 });
 

@@ -1,5 +1,8 @@
 /** Probabilities of a long answer are taken out of it before it is read, read by themselves, and put back where they stood. */
+import { randomBytes } from 'node:crypto';
 import type { Segment } from './json-bounds.js';
+
+const MARK_BYTES = 9;
 
 export interface Apart {
   /** The answer, with the text `mark` and its number in the place of each segment. */
@@ -10,8 +13,8 @@ export interface Apart {
 
 /** `segments` as JsonTally found them. */
 export function setApart(body: Buffer, segments: readonly Segment[]): Apart {
-  let mark = '@apart';
-  while (body.includes(mark)) mark += '@';
+  // Random, not searched for: a mark that grows until the answer does not hold it takes minutes, if the answer holds one of 200,000 characters.
+  const mark = randomBytes(MARK_BYTES).toString('base64url');
   const pieces: Buffer[] = [];
   let end = 0;
   for (const [at, [from, to]] of segments.entries()) {
