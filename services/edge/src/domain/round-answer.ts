@@ -259,14 +259,15 @@ export function withoutCalls(choices: Uint8Array, ours: ReadonlySet<string>, fin
   );
 }
 
-/** Images as parts of a message, as JSON array text (ADR 21). Concatenated as bytes, since they are megabytes, and JSON.stringify would copy them several times. */
-function imageParts(images: readonly ToolImage[]): Buffer {
+/** Images as parts of a message, behind those that the provider told, as JSON array text (ADR 21). Concatenated as bytes, since they are megabytes, and JSON.stringify would copy them several times. */
+function imageParts(images: readonly ToolImage[], told: readonly unknown[] = []): Buffer {
+  const lead = JSON.stringify(told).slice(0, -1);
   const parts = images.flatMap(({ mediaType, data }, at) => [
-    Buffer.from(`${at === 0 ? '' : ','}{"type":"image_url","image_url":{"url":"data:${mediaType};base64,`),
+    Buffer.from(`${at + told.length === 0 ? '' : ','}{"type":"image_url","image_url":{"url":"data:${mediaType};base64,`),
     Buffer.from(Buffer.from(data.buffer, data.byteOffset, data.byteLength).toString('base64'), 'latin1'),
     Buffer.from('"}}'),
   ]);
-  return Buffer.concat([Buffer.from('['), ...parts, Buffer.from(']')]);
+  return Buffer.concat([Buffer.from(lead), ...parts, Buffer.from(']')]);
 }
 
 /** JSON text with its last `null` replaced by `bytes`. */
@@ -279,7 +280,9 @@ function withLast(text: string, bytes: Buffer): Buffer {
 export function withImages(choices: Uint8Array, images: readonly ToolImage[]): Buffer {
   const [choice = {}] = listOf(JSON.parse(Buffer.from(choices).toString('utf8')));
   const { message, ...rest } = choice;
-  return withLast(JSON.stringify([{ ...rest, message: { ...(isObject(message) ? message : {}), images: null } }]), imageParts(images));
+  const { images: told, ...said } = isObject(message) ? message : {};
+  // Nothing may stand behind the `null` that is replaced: what the model said may hold another.
+  return withLast(JSON.stringify([{ ...rest, message: { ...said, images: null } }]), imageParts(images, Array.isArray(told) ? told : []));
 }
 
 /** A chunk with images only. `hasRole`: the stream has named its role; else the chunk does. */

@@ -2,6 +2,7 @@ import { describe, expect, test } from '@jest/globals';
 import type { Tool__Output } from '@signalbox/contracts/plugins';
 import { callerWith, plannedAt, planWith } from '../testing/callers.js';
 import { admissionOf, events } from '../testing/neighbours.js';
+import { withImages } from './round-answer.js';
 import { calling, ours, saying, story, streaming, type Call, type Setting } from '../testing/rounds-story.js';
 
 describe('tools that spend money', () => {
@@ -29,6 +30,12 @@ describe('tools that spend money', () => {
     expect(JSON.stringify(sent(1, 'messages'))).not.toContain(PICTURE.toString('base64'));
     expect(answer.settlement?.pipeline).toMatchObject([{ stage: 'image-gen', feeNanoUsd: 40_000_000n, detail: { round: 1 } }]);
     expect(wasted).toEqual([]);
+  });
+
+  test('images stand behind those of the model itself, and nothing that it says is taken for their place', () => {
+    const message = { role: 'assistant', content: 'It is null.', images: [{ type: 'image_url', image_url: { url: 'data:image/png;base64,b3du' } }], reasoning: 'null and void', reasoning_details: [{ signature: null }] };
+    const [choice] = JSON.parse(withImages(Buffer.from(JSON.stringify([{ index: 0, message, logprobs: null, finish_reason: 'stop' }])), painted().images).toString()) as unknown[];
+    expect(choice).toEqual({ index: 0, message: { ...message, images: [...message.images, { type: 'image_url', image_url: { url: URL } }] }, logprobs: null, finish_reason: 'stop' });
   });
 
   test('in a stream the images are one chunk before the end', async () => {
