@@ -9,6 +9,8 @@ type Content = string | readonly unknown[];
 interface Said {
   readonly role: 'user' | 'assistant';
   content: Content;
+  /** The content, where it is parts that more may be added to: copied with each message, those of thousands would take the square of their number. */
+  own?: unknown[];
 }
 
 const ROLES: ReadonlySet<unknown> = new Set(['system', 'developer', 'user', 'assistant', 'tool', 'function']);
@@ -16,8 +18,13 @@ const GAP = '\n\n';
 
 const partsOf = (content: Content): readonly unknown[] => (typeof content === 'string' ? [{ type: 'text', text: content }] : content);
 
-function joined(first: Content, second: Content): Content {
-  return typeof first === 'string' && typeof second === 'string' ? `${first}${GAP}${second}` : [...partsOf(first), ...partsOf(second)];
+function join(said: Said, content: Content): void {
+  if (typeof said.content === 'string' && typeof content === 'string') {
+    said.content += `${GAP}${content}`;
+    return;
+  }
+  said.content = said.own ??= [...partsOf(said.content)];
+  for (const part of partsOf(content)) said.own.push(part);
 }
 
 const isSaid = (text: string): boolean => text.trim() !== '';
@@ -58,7 +65,7 @@ export function takeTurns(messages: readonly unknown[]): readonly unknown[] {
     if (content === undefined) return;
     const role = turn.role === 'assistant' ? 'assistant' : 'user';
     const last = said.at(-1);
-    if (last?.role === role) last.content = joined(last.content, content);
+    if (last?.role === role) join(last, content);
     else said.push({ role, content });
   });
   const alone = said.length === 0 ? system.pop() : undefined;
@@ -66,5 +73,5 @@ export function takeTurns(messages: readonly unknown[]): readonly unknown[] {
   if (said.length === 0) return messages;
   if (said[0]?.role === 'assistant') said.unshift({ role: 'user', content: 'Continue.' });
   if (said.at(-1)?.role === 'assistant') said.push({ role: 'user', content: 'Continue.' });
-  return [...(system.length === 0 ? [] : [{ role: 'system', content: system.join(GAP) }]), ...said];
+  return [...(system.length === 0 ? [] : [{ role: 'system', content: system.join(GAP) }]), ...said.map(({ role, content }) => ({ role, content }))];
 }
