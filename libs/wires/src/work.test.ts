@@ -2,6 +2,7 @@
 import { afterEach, describe, expect, jest, test } from '@jest/globals';
 import { ARGUMENTS_CHARS_MAX } from './canonical.js';
 import { ANSWER_BOUNDS, AnswerTally, EVENT_BOUNDS } from './json-bounds.js';
+import { readCohereAnswer } from './cohere-v2/response.js';
 import { createEventStreamParser } from './event-stream.js';
 import { classifyErrorFrame } from './openai-chat/errors.js';
 import { readChatAnswer } from './openai-chat/response.js';
@@ -170,6 +171,28 @@ test('a chunk of megabytes is counted before it is read, also in an envelope tha
   const transducer = begun();
   expect(transducer.push(chunk('é'.repeat(100_000)))).toEqual([expect.objectContaining({ type: 'chunk', content: true })]);
   expect(transducer.summary().outputBytes).toBe(200_002);
+});
+
+describe('the text of calls whose arguments are objects is looked for in one pass', () => {
+  const many = (count: number, holder: 'delta' | 'message'): string =>
+    Array.from({ length: count }, () => `{"index":0,"${holder}":{"tool_calls":[{"id":"c","function":{"name":"f","arguments":{}}}]}}`).join(',');
+  const calls = (count: number): string => Array.from({ length: count }, () => '{"id":"c","function":{"name":"f","arguments":{}}}').join(',');
+  test.each<[string, (count: number) => void]>([
+    ['of the choices of an event', (count) => streamed(`data: {"choices":[${many(count, 'delta')}]}\n\n`)],
+    ['of the choices of an answer', (count) => void readChatAnswer(Buffer.from(`{"choices":[${many(count, 'message')}]}`), 's')],
+    ['of the calls of Cohere', (count) => void readCohereAnswer(Buffer.from(`{"message":{"tool_calls":[${calls(count)}]},"finish_reason":"TOOL_CALL"}`), 's')],
+  ])('%s', (_what, read) => {
+    const looks = (count: number): number => {
+      const looked = jest.spyOn(String.prototype, 'charCodeAt');
+      read(count);
+      const { length } = looked.mock.calls;
+      jest.restoreAllMocks();
+      return length;
+    };
+    const once = looks(20);
+    expect(once).toBeGreaterThan(1_000);
+    expect(looks(40)).toBeLessThan(2.5 * once);
+  });
 });
 
 test('what each chunk of an answer repeats is short, or is not told', () => {

@@ -3,7 +3,7 @@ import { failure, isObject, type AnswerResult } from '../canonical.js';
 import { toldArguments } from '../call-arguments.js';
 import { answerOf, readAnswerJson, readSafely } from '../canonical-answer.js';
 import { isCutShort } from '../choice-parts.js';
-import { sourceOf } from '../json-source.js';
+import { elementsOf } from '../json-source.js';
 import { readCall, readLogprobs, readText } from './content.js';
 import { classifyErrorFrame } from './errors.js';
 import { mapFinishReason } from './finish-reason.js';
@@ -24,8 +24,10 @@ function readBody(body: Uint8Array, seed: string): AnswerResult {
   const { content, reasoning } = readText(message['content']);
   const plan = typeof message['tool_plan'] === 'string' ? message['tool_plan'] : '';
   const reason = mapFinishReason(parsed['finish_reason']);
+  let elements: readonly string[] | undefined;
+  const textOf = (at: number): string | undefined => (elements ??= elementsOf(text, ['message', 'tool_calls']))[at];
   const calls = (Array.isArray(message['tool_calls']) ? (message['tool_calls'] as readonly unknown[]) : [])
-    .map((call, at) => readCall(call, () => sourceOf(text, ['message', 'tool_calls', at])))
+    .map((call, at) => readCall(call, () => textOf(at)))
     .map((call, at, all) => ({ ...call, arguments: toldArguments(call.arguments, isCutShort(reason) && at === all.length - 1) }));
   const choice = { content, reasoning: plan + reasoning, calls, images: [], extra: undefined, logprobs: readLogprobs(parsed['logprobs']) ?? null, reason };
   return answerOf([choice], { usage, isUnreadable: usage === undefined && isObject(parsed['usage']) }, seed);

@@ -3,7 +3,7 @@ import { CALLS_MAX, createArgumentsCount, emptiedByPolicy, failure, Garbage, isO
 import { isObjectText } from '../call-arguments.js';
 import { readAnswerJson, readSafely, type AnswerJson } from '../canonical-answer.js';
 import { INSTEAD_OF_CONTENT, isCutShort } from '../choice-parts.js';
-import { sourceOf } from '../json-source.js';
+import { elementsOf, sourceOf } from '../json-source.js';
 import { classifyErrorFrame, errorIn } from './errors.js';
 import { isFinishReason, isModelsFault, mapFinishReason } from './finish-reason.js';
 import { argumentsText, keptFields, readContent, textBytes, thoughtBytes, toldCallBytes, withArgumentTexts, type ToldCall } from './message.js';
@@ -119,10 +119,12 @@ function hasModelsFault({ choices }: JsonObject): boolean {
 function saidChoices(json: AnswerJson | undefined): readonly JsonObject[] {
   const choices = json?.object['choices'];
   if (json === undefined || !Array.isArray(choices)) return [];
+  let elements: readonly string[] | undefined;
+  const textOf = (at: number): string => (elements ??= elementsOf(json.text, ['choices']))[at] ?? '{}';
   return (choices as readonly unknown[]).flatMap((choice, at) => {
     if (!isObject(choice) || !isObject(choice['message'])) return isObject(choice) ? [choice] : [];
     const { message } = choice;
-    const calls = withArgumentTexts(message['tool_calls'], () => sourceOf(json.text, ['choices', at, 'message', 'tool_calls']));
+    const calls = withArgumentTexts(message['tool_calls'], () => sourceOf(textOf(at), ['message', 'tool_calls']));
     return [calls === message['tool_calls'] ? choice : { ...choice, message: { ...message, tool_calls: calls } }];
   });
 }

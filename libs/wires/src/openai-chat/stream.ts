@@ -3,7 +3,7 @@ import { createArgumentsCount, emptiedByPolicy, failure, Garbage, isGarbage, isO
 import { finishWithCalls, isCutShort } from '../choice-parts.js';
 import { withEnds, type ChoiceEnd } from '../ended-choices.js';
 import { EVENT_BOUNDS, isWithin } from '../json-bounds.js';
-import { sourceOf } from '../json-source.js';
+import { elementsOf, sourceOf } from '../json-source.js';
 import { createSseParser, type SseParser } from '../sse.js';
 import { Envelope, recognise, type TextPiece } from './envelope.js';
 import { classifyErrorFrame, errorIn } from './errors.js';
@@ -319,7 +319,9 @@ class ChatTransducer implements StreamTransducer {
     }
     if (!Array.isArray(frame['choices']) && !isObject(usage)) this.hasOddFrame = true;
     this.sources = sourcesOf(frame) ?? this.sources;
-    const mapped = raw.map((choice, position) => this.mapChoice(choice, position, (path) => sourceOf(text, ['choices', (frame['choices'] as readonly unknown[]).indexOf(choice), ...path]))).filter((choice) => choice !== undefined);
+    let elements: readonly string[] | undefined;
+    const textOf = (position: number): string => (elements ??= elementsOf(text, ['choices']).filter((_text, at) => isObject((frame['choices'] as readonly unknown[])[at])))[position] ?? '{}';
+    const mapped = raw.map((choice, position) => this.mapChoice(choice, position, (path) => sourceOf(textOf(position), path))).filter((choice) => choice !== undefined);
     // Usage told with the last of the output is final.
     if (read !== undefined) this.usageAtBytes = told.outputBytes;
     if (mapped.length === 0) return;
