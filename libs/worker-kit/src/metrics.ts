@@ -7,7 +7,7 @@ import type { OpenJournal } from './wal.js';
 
 export interface WorkerMetrics {
   /** `ok`, or the class of the failure. */
-  attempt(outcome: 'ok' | 'abandoned' | FailureClass__Output, firstByteMs: number, totalMs: number): void;
+  attempt(outcome: 'ok' | 'abandoned' | 'unable' | FailureClass__Output, firstByteMs: number, totalMs: number): void;
   tokens(tokens: TokenCounts, source: string): void;
   /** What an attempt costs by its card, and how much less than the reference. Savings may be negative. */
   charged(payer: 'gateway' | 'byok', costNanoUsd: bigint, savingsNanoUsd: bigint): void;
@@ -66,12 +66,13 @@ export function createWorkerMetrics(metrics: Metrics): WorkerMetrics {
 }
 
 /** Metrics of the write-ahead log. Records that wait on this disk are money that the ledger does not know of yet. */
-export function observeJournal(metrics: Metrics, journal: Pick<OpenJournal, 'state' | 'isRegistered' | 'recordsWritten' | 'recordsRefused' | 'recordsAfter' | 'unbookedMs'>): void {
+export function observeJournal(metrics: Metrics, journal: Pick<OpenJournal, 'state' | 'isRegistered' | 'recordsWritten' | 'recordsRefused' | 'diskFailures' | 'recordsAfter' | 'unbookedMs'>): void {
   const one = (value: number) => [{ labels: {}, value }];
   metrics.observed('gauge', 'signalbox_worker_wal_unshipped_records', 'Records written that the bus has not taken.', [], () => one(journal.recordsAfter(journal.state().shippedSeq)));
   metrics.observed('gauge', 'signalbox_worker_wal_unbooked_records', 'Records written that the ledger has not committed.', [], () => one(journal.recordsAfter(journal.state().ledgerSeq)));
   metrics.observed('gauge', 'signalbox_worker_wal_unbooked_seconds', 'How long the oldest record that is to be booked has waited for the ledger; 0 = none does.', [], () => one(journal.unbookedMs() / 1_000));
   metrics.observed('gauge', 'signalbox_worker_wal_refused_records', 'Records that the disk of the log refused, and those behind them.', [], () => one(journal.recordsRefused()));
+  metrics.observed('counter', 'signalbox_worker_wal_disk_failures_total', 'How often the disk refused to write the log, or failed to make it durable.', ['call'], () => Object.entries(journal.diskFailures()).map(([call, value]) => ({ labels: { call }, value: Number(value) })));
   metrics.observed('counter', 'signalbox_worker_wal_records_total', 'Records written to the log.', [], () => one(journal.recordsWritten()));
   metrics.observed('gauge', 'signalbox_worker_wal_registered', '1 once billing knows this writer; a worker takes no work before.', [], () => one(journal.isRegistered() ? 1 : 0));
 }

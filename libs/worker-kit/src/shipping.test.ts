@@ -225,7 +225,7 @@ test('messages are sent again from the first that the bus refused, after a pause
 });
 
 test('what is too large for the bus is sent in smaller messages, from then on', async () => {
-  const { clock, ranges, add, confirm, refuse } = await startedShipping();
+  const { clock, ranges, add, confirm, refuse, warnings } = await startedShipping();
   const tooLarge = new Fault('bad_message', 'too large');
   add(256);
   clock.advance(50);
@@ -248,6 +248,8 @@ test('what is too large for the bus is sent in smaller messages, from then on', 
   for (const _message of ranges.splice(0)) await refuse(tooLarge);
   clock.advance(5_000);
   expect(ranges[0]).toBe('257-257');
+  // Within a minute the operator is told of it once.
+  expect(warnings.filter((text) => text.includes('max_payload'))).toHaveLength(1);
 });
 
 test('records beyond the limit in memory are read from the log', async () => {

@@ -11,6 +11,7 @@ import type { Clock, Timer } from '@signalbox/kernel/clock';
 import { Fault } from '@signalbox/kernel/fault';
 import type { RpcClient } from '@signalbox/rpc/call';
 import type { Log } from '@signalbox/runtime/log';
+import { rareWarning } from '@signalbox/runtime/rare-warning';
 import type { ShippedRecord } from './wal-files.js';
 import { OwedSince } from './owed-since.js';
 import { WaitingRecords, type RecordBatch } from './waiting-records.js';
@@ -100,6 +101,7 @@ export function createShipping(options: ShippingOptions): Shipping {
   const { writer, provider, bus, billing, clock, log } = options;
   const subject = usageSubject(writer);
   const waiting = new WaitingRecords();
+  const warnTooLarge = rareWarning(log, clock, 'The bus takes no message as large as one record of usage: this record and all behind it are not booked until max_payload of NATS, or max_msg_size of its stream USAGE, is raised.');
   /** Records after `shipped` are missing from `waiting` and must be read from the files. */
   let isBehind = false;
   let isRegistered = false;
@@ -198,7 +200,10 @@ export function createShipping(options: ShippingOptions): Shipping {
       }
     } catch (error) {
       // For good, since the bus will not take more the next time.
-      if (error instanceof Fault && error.code === 'bad_message') batchRecords = Math.max(1, Math.floor(batchRecords / 2));
+      if (error instanceof Fault && error.code === 'bad_message') {
+        if (batchRecords === 1) warnTooLarge({ writer, seq: shipped + 1 });
+        batchRecords = Math.max(1, Math.floor(batchRecords / 2));
+      }
       log.warn('The bus did not take usage; it is sent again.', { writer, error: error instanceof Fault ? error.code : 'unknown' });
       arm('ship', backoffMs, () => start());
       backoffMs = Math.min(backoffMs * 2, BACKOFF_MAX_MS);

@@ -9,7 +9,7 @@ import { FRAME, readFrames } from './wal-frame.js';
 /** A disk that stores frames, or refuses. */
 function world() {
   const clock = createFakeClock();
-  const disk = { lastSeq: 0, isFull: false, writes: [] as string[] };
+  const disk = { lastSeq: 0, isFull: false, syncError: undefined as Error | undefined, writes: [] as string[] };
   const files = {
     get nextSeq() {
       return disk.lastSeq + 1;
@@ -21,7 +21,7 @@ function world() {
       disk.writes.push(said.join(' '));
       disk.lastSeq = newestSeq;
     },
-    sync: (done: () => void) => done(),
+    sync: (done: (error?: Error) => void) => done(disk.syncError),
   };
   const shipped: ShippedRecord[] = [];
   const told: string[] = [];
@@ -31,8 +31,9 @@ function world() {
     written: (seq) => told.push(`${name} written ${String(seq)}`),
     failed: (fault: Fault) => told.push(`${name} ${fault.code}`),
   });
-  const commit = new GroupCommit({ files, writer: 'w', clock, log: silentLog, afterTurn: setImmediate, onShippable: (records) => shipped.push(...records) });
-  return { clock, disk, shipped, told, entry, commit };
+  const warnings: object[] = [];
+  const commit = new GroupCommit({ files, writer: 'w', clock, log: { ...silentLog, warn: (_text, fields) => void warnings.push(fields ?? {}) }, afterTurn: setImmediate, onShippable: (records) => shipped.push(...records) });
+  return { clock, disk, shipped, told, entry, commit, warnings };
 }
 
 test('all records of a turn go in one write and are numbered in order, except checkpoints', async () => {
@@ -44,6 +45,23 @@ test('all records of a turn go in one write and are numbered in order, except ch
   expect(disk.writes).toEqual(['a@1 b@0 c@2']);
   expect(told).toEqual(['a written 1', 'b written 0', 'c written 2']);
   expect(shipped.map(({ seq }) => seq)).toEqual([2]);
+});
+
+test('a disk that does not make the log durable is counted each time and told of once a minute, while records are still written', async () => {
+  const { clock, disk, told, entry, commit, warnings } = world();
+  disk.syncError = Object.assign(new Error('no'), { code: 'EIO' });
+  for (const name of ['a', 'b', 'c']) {
+    commit.add(entry(FRAME.end, name));
+    await clock.settle();
+    await clock.advanceAsync(1_000);
+  }
+  expect([commit.diskFailures, warnings]).toEqual([{ write: 0, sync: 3 }, [{ writer: 'w', error: 'EIO' }]]);
+  expect(told).toEqual(['a written 1', 'b written 2', 'c written 3']);
+  disk.syncError = undefined;
+  commit.add(entry(FRAME.end, 'd'));
+  await clock.settle();
+  await clock.advanceAsync(60_000);
+  expect(commit.diskFailures.sync).toBe(3);
 });
 
 test('a lazy record waits 10 ms for another, in order', async () => {
@@ -67,7 +85,7 @@ test('if the disk refuses, starts fail, checkpoints are dropped, and the rest is
   await clock.settle();
   commit.add(entry(FRAME.outcome, 'd'));
   expect(told).toEqual(['a store_unavailable']);
-  expect(commit.refusedRecords).toBe(2);
+  expect([commit.refusedRecords, commit.diskFailures]).toEqual([2, { write: 1, sync: 0 }]);
   disk.isFull = false;
   await clock.advanceAsync(500);
   expect(disk.writes).toEqual(['c@1 d@2']);

@@ -4,7 +4,9 @@
  */
 import type { Clock, Timer } from '@signalbox/kernel/clock';
 import { Fault } from '@signalbox/kernel/fault';
-import type { Log } from '@signalbox/runtime/log';
+import type { Log, LogFields } from '@signalbox/runtime/log';
+import { rareWarning } from '@signalbox/runtime/rare-warning';
+import { codeOf } from './wal-directory.js';
 import type { LogFiles, ShippedRecord } from './wal-files.js';
 import { FRAME, FrameBuffer, type FrameKind } from './wal-frame.js';
 
@@ -21,6 +23,11 @@ export interface LogEntry {
   /** The operating system has the record. */
   written(seq: number): void;
   failed(fault: Fault): void;
+}
+
+export interface DiskFailures {
+  readonly write: number;
+  readonly sync: number;
 }
 
 export interface GroupCommitOptions {
@@ -44,8 +51,12 @@ export class GroupCommit {
   private retryTimer: Timer | undefined;
   private syncTimer: Timer | undefined;
   private records = 0;
+  private readonly failures = { write: 0, sync: 0 };
+  private readonly warnUnsynced: (fields: LogFields) => void;
 
-  constructor(private readonly options: GroupCommitOptions) {}
+  constructor(private readonly options: GroupCommitOptions) {
+    this.warnUnsynced = rareWarning(options.log, options.clock, 'The disk did not make the write-ahead log durable: a power failure may lose a part of it.');
+  }
 
   /** Queues a record for the write of this turn; the entry is told the result. */
   add(entry: LogEntry): void {
@@ -79,6 +90,11 @@ export class GroupCommit {
   /** Records that the disk refused and those queued behind them; retried twice a second. */
   get refusedRecords(): number {
     return this.retryTimer === undefined ? 0 : this.waiting.length;
+  }
+
+  /** How often the disk refused a write, and how often it failed to make the log durable. */
+  get diskFailures(): DiskFailures {
+    return this.failures;
   }
 
   /** Writes what waits, now. */
@@ -163,6 +179,7 @@ export class GroupCommit {
   }
 
   private refused(group: readonly LogEntry[], error: unknown): void {
+    this.failures.write += 1;
     this.options.log.error('The write-ahead log could not be written.', { writer: this.options.writer }, error);
     for (const entry of group) if (entry.kind === FRAME.start) entry.failed(new Fault('store_unavailable', 'The write-ahead log could not be written.', { cause: error }));
     this.waiting = [...group.filter(({ kind }) => kind === FRAME.end || kind === FRAME.outcome), ...this.waiting];
@@ -170,6 +187,12 @@ export class GroupCommit {
       this.retryTimer = undefined;
       this.write();
     });
+  }
+
+  /** The kernel reports this once and may drop what it could not write, so trying again proves nothing. A kill of this process loses nothing of it. */
+  private notSynced(error: Error): void {
+    this.failures.sync += 1;
+    this.warnUnsynced({ writer: this.options.writer, error: String(codeOf(error) ?? 'unknown') });
   }
 
   /** fdatasync in the background, at most once a second. */
@@ -180,8 +203,9 @@ export class GroupCommit {
       SYNC_MS,
       () => {
         this.isDirty = false;
-        this.options.files.sync(() => {
+        this.options.files.sync((error) => {
           this.syncTimer = undefined;
+          if (error) this.notSynced(error);
           if (this.isDirty && !this.isClosed) this.armSync();
         });
       },

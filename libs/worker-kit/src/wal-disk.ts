@@ -62,7 +62,11 @@ export function localDisk(directory: string): WalDisk {
         segment.append(head);
         return segment;
       } catch (error) {
-        segment.close();
+        try {
+          segment.close();
+        } catch {
+          // A broken disk refuses this too. The name must not stay taken.
+        }
         unlinkSync(join(directory, `wal-${String(number).padStart(12, '0')}.log`));
         throw error;
       }

@@ -124,8 +124,8 @@ export class LogFiles {
     for (const number of this.newest.keys()) if (!kept.has(number)) this.newest.delete(number);
   }
 
-  /** Makes what is written durable, in the background. */
-  sync(done: () => void): void {
+  /** Makes what is written durable, in the background. Calls back with the system error if that may have failed. */
+  sync(done: (error?: Error | null) => void): void {
     this.segment.sync(done);
   }
 
@@ -149,8 +149,14 @@ export class LogFiles {
     }
   }
 
+  /** Begins the next segment. If that cannot be created, for instance without a free file descriptor, the present one simply grows: it may still be written, and endings wait for that. */
   private rotate(): void {
-    const next = createHeaded(this.disk, this.segment.number + 1, this.writer, this.newestSeq + 1, this.isInLedger);
+    let next: SegmentWriter;
+    try {
+      next = createHeaded(this.disk, this.segment.number + 1, this.writer, this.newestSeq + 1, this.isInLedger);
+    } catch {
+      return;
+    }
     const full = this.segment;
     this.segment = next;
     this.newest.set(next.number, this.newestSeq);

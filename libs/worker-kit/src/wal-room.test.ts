@@ -86,6 +86,30 @@ test('cold segments that a restored ledger lacks are not removed, neither to mak
   files.close();
 });
 
+test('if the next segment cannot be created, for want of a file descriptor, the present one grows until it can', async () => {
+  const { directory } = await journalRig();
+  const disk = smallDisk(directory, GIB);
+  let isOut = false;
+  const short: WalDisk = {
+    ...disk,
+    create: (number, head) => {
+      if (isOut) throw Object.assign(new Error('none left'), { code: 'EMFILE' });
+      return disk.create(number, head);
+    },
+  };
+  const { writer } = disk.identity('sim', createFakeClock(), randomBytes);
+  const files = new LogFiles(short, writer, new Map(), 0, true, new Leaps());
+  const append = (seq: number): void => files.append(frame(FRAME.outcome, seq, RECORD), seq);
+  append(1);
+  isOut = true;
+  for (const seq of [2, 3]) append(seq);
+  const before = segmentsIn(directory).length;
+  isOut = false;
+  append(4);
+  expect([before, segmentsIn(directory).length, sequences(files)]).toEqual([2, 3, [1, 2, 3, 4]]);
+  files.close();
+});
+
 test('any other disk error removes nothing from the log', async () => {
   const { files, append } = await filled(4, 3, 5_000, 'EIO');
   expect(() => append(5)).toThrow('full');

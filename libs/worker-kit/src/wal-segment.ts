@@ -91,8 +91,8 @@ export interface SegmentWriter {
   readonly bytes: number;
   /** Appends whole frames, normally in one write(2). Throws the system error, and then the file is as it was before. */
   append(frames: Buffer): void;
-  /** Makes what was written durable in the background; the first time, the file's name too. */
-  sync(done: () => void): void;
+  /** Makes what was written durable in the background; the first time, the file's name too. Calls back with the system error if that may have failed. */
+  sync(done: (error?: Error | null) => void): void;
   /** Makes everything durable and closes the file. Throws the system error, also an earlier one of `sync`: data that it could not write may be lost, and no later sync would report it. */
   close(): void;
 }
@@ -130,13 +130,13 @@ export function createSegment(directory: string, number: number): SegmentWriter 
       fdatasync(descriptor, (error) => {
         note(error);
         if (isNamed || isClosed) {
-          done();
+          done(error);
           return;
         }
         syncDirectoryLater(directory, (unnamed) => {
           note(unnamed);
           isNamed = unnamed === null;
-          done();
+          done(error ?? unnamed);
         });
       });
     },

@@ -4,6 +4,7 @@ import type { Clock, RandomBytes } from '@signalbox/kernel/clock';
 import type { RpcClient } from '@signalbox/rpc/call';
 import type { Log } from '@signalbox/runtime/log';
 import type { Journal } from './journal.js';
+import type { DiskFailures } from './wal-commit.js';
 import type { WalDisk } from './wal-disk.js';
 
 export interface JournalOptions {
@@ -30,6 +31,8 @@ export interface OpenJournal extends Journal {
   recordsWritten(): number;
   /** Number of records that wait because the disk refused a write. */
   recordsRefused(): number;
+  /** How often the disk refused a write, and how often it failed to make the log durable. */
+  diskFailures(): DiskFailures;
   /** Number of records in the log above a sequence. */
   recordsAfter(seq: number): number;
   /** How long the oldest unbooked record has waited for the ledger, in milliseconds; 0 = none waits. */

@@ -15,7 +15,7 @@ import type { AttemptEnd, AttemptStart, JournalState, OutcomeTerms, ToldOutcome 
 import { createSettlement, type Settlement } from './settlement.js';
 import { createShipping, type Shipping } from './shipping.js';
 import { attemptKey, LiveAttempt, liveHoldOf, NO_ROUNDS, NOTHING_HELD, oldestReservationMs, type Told } from './wal-attempt.js';
-import { GroupCommit } from './wal-commit.js';
+import { GroupCommit, type DiskFailures } from './wal-commit.js';
 import { Conclusions } from './wal-conclusions.js';
 import { codeOf } from './wal-directory.js';
 import { localDisk, withRoom, type WalDisk } from './wal-disk.js';
@@ -168,6 +168,10 @@ class WriteAheadLog implements OpenJournal, AttemptBook {
     return this.commit.refusedRecords;
   }
 
+  diskFailures(): DiskFailures {
+    return this.commit.diskFailures;
+  }
+
   async recover(): Promise<void> {
     await new Promise<void>((resolve, reject) => {
       this.recoveryWaiters.push({ resolve, reject });
@@ -181,7 +185,7 @@ class WriteAheadLog implements OpenJournal, AttemptBook {
 
   async flush(): Promise<void> {
     this.commit.flush();
-    await new Promise<void>((resolve) => this.files.sync(resolve));
+    await new Promise<void>((resolve) => this.files.sync(() => resolve()));
     await this.shipping.flush();
   }
 
