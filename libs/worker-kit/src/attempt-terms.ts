@@ -9,8 +9,8 @@ import type { Place, Upstream } from './upstream.js';
 export type Ending =
   | { readonly kind: 'answer'; readonly answer: Answer }
   | { readonly kind: 'stream'; readonly cut: Failure | undefined }
-  /** It failed before any content was passed on. `isStale`: a connection kept from earlier requests was closed at once, which says little about the provider. */
-  | { readonly kind: 'failed'; readonly failure: Failure; readonly usage: Usage | undefined; readonly isStale?: boolean }
+  /** It failed before any content was passed on. `isStale`: a connection kept from earlier requests was closed at once, which says little about the provider. `isOurs`: this process could not open a connection, which says nothing about it. */
+  | { readonly kind: 'failed'; readonly failure: Failure; readonly usage: Usage | undefined; readonly isStale?: boolean; readonly isOurs?: boolean }
   /** The caller left, or ended the stream, and the call to the provider was stopped. */
   | { readonly kind: 'abandoned' };
 

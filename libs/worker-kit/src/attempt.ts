@@ -217,6 +217,7 @@ export class Attempt implements UpstreamListener {
       return;
     }
     if (kind === 'connect') this.fail(failure('CONNECT'));
+    else if (kind === 'unable') this.end({ kind: 'failed', failure: failure('CONNECT'), usage: undefined, isOurs: true });
     else if (kind === 'stale' && this.clock.monotonicMs() - this.patience.startedAt <= STALE_MS) this.end({ kind: 'failed', failure: failure('DISCONNECTED'), usage: undefined, isStale: true });
     else if (this.patience.isFinished) this.finish('stop');
     else if (this.httpStatus !== 0 && !this.isSuccess()) this.refuse();

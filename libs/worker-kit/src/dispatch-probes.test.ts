@@ -3,6 +3,7 @@ import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import type { DispatchEvent, DispatchRequest__Output } from '@signalbox/contracts/worker';
 import { Fault } from '@signalbox/kernel/fault';
 import { systemClock } from '@signalbox/runtime/clock';
+import { silentLog } from '@signalbox/runtime/log';
 import { sse, type ScriptedAnswer } from '@signalbox/testkit/fake-provider';
 import { until } from '@signalbox/testkit/until';
 import { createEndpointBreakers } from './endpoint-breakers.js';
@@ -62,6 +63,33 @@ test('is probed by the next call at once if the failure was ours', async () => {
   rig.use(systemClock, { breakers });
   rig.provider.enqueue(BROKEN);
   expect(await rig.run(nth(7))).toMatchObject([{ failed: { class: 'PROVIDER_ERROR', status: 500 } }]);
+});
+
+test('is probed by the next call at once if this process could not open a connection, and nobody is told of a failure', async () => {
+  const lines: string[] = [];
+  const call = { pause: () => undefined, resume: () => undefined, release: () => undefined, abort: () => undefined, isSent: () => false };
+  const breakers = createEndpointBreakers({ clock: rig.clock, origin: 'call_1', onProbe: () => undefined });
+  for (let n = 0; n < 5; n += 1) breakers.record('e1', 'PROVIDER_ERROR', false);
+  rig.clock.advance(30_000);
+  const before = rig.observed.length;
+  rig.use(systemClock, {
+    breakers,
+    log: { ...silentLog, warn: (line) => void lines.push(line) },
+    upstream: {
+      post: (_request, _id, listener) => {
+        queueMicrotask(() => listener.onError('unable'));
+        return call;
+      },
+      close: () => Promise.resolve(),
+    },
+  });
+  for (let n = 6; n < 12; n += 1) expect(await rig.run(nth(n))).toMatchObject([{ failed: { class: 'CONNECT', status: 0, retryable: true } }]);
+  expect(rig.ends.slice(-6).map(({ failure }) => failure)).toEqual(Array.from({ length: 6 }, () => 'CONNECT'));
+  expect(rig.observed.length).toBe(before);
+  expect(lines).toEqual([expect.stringContaining('no file descriptor left')]);
+  rig.use(systemClock, { breakers });
+  rig.provider.enqueue(BROKEN);
+  expect(await rig.run(nth(12))).toMatchObject([{ failed: { class: 'PROVIDER_ERROR', status: 500 } }]);
 });
 
 test('admits the next call once a stream has begun, all calls after five, and none once one of them breaks off', async () => {

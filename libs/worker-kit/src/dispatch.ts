@@ -75,10 +75,13 @@ function guarded(composed: Composed, { own, adapter }: Asking): Composed {
   return own?.isAtOwnAddress === true && !('class' in composed) ? { ...composed, origin: composed.origin ?? adapter.origin, isGuarded: true } : composed;
 }
 
-/** Whether the end of an attempt that was not abandoned tells anything about the endpoint. A failure of an account's own credential or address does not. */
-function tellsOfEndpoint({ request, own }: Asking, reason: Failure | undefined): boolean {
+/** Whether the end of an attempt tells anything about the endpoint. A failure of ours, or of an account's own credential or address, does not. */
+function tellsOfEndpoint({ request, own }: Asking, ending: Ending, reason: Failure | undefined): boolean {
+  if (ending.kind === 'abandoned' || isOurs(ending)) return false;
   return own === undefined ? !saysNothing(reason?.class, request.byok) : reason === undefined && !own.isAtOwnAddress;
 }
+
+const isOurs = (ending: Ending): boolean => ending.kind === 'failed' && ending.isOurs === true;
 
 /** True once the end is written. False if the disk has not taken it within 5 s although somebody waits for it; it is then written later. Rejects if the write fails before that. */
 function inTime(writing: Promise<void>, clock: Clock, isAlone: () => boolean): Promise<boolean> {
@@ -94,6 +97,7 @@ export function createDispatcher(options: DispatchOptions): Dispatcher {
   const { upstream, journal, observations, metrics, clock, bodies = createBodiesInWork(bodiesBytesMax()) } = options;
   const warnSuspect = rareWarning(options.log, clock, 'Usage figures are hard to believe.');
   const warnDear = rareWarning(options.log, clock, 'The provider charged more than three times what its price card says.');
+  const warnUnable = rareWarning(options.log, clock, 'This process has no file descriptor left to connect to its provider: raise the limit of open files (ulimit -n).');
   const warnUnasked = rareWarning(options.log, clock, "An account's own credential could not be fetched.");
   /** Running streams by request and attempt, so that they can be stopped. */
   const streams = new LiveMap<string, Conversation>();
@@ -170,7 +174,7 @@ export function createDispatcher(options: DispatchOptions): Dispatcher {
   };
 
   const count = (request: DispatchRequest__Output, ending: Ending, charge: Charge, firstByteMs: number, totalMs: number): void => {
-    metrics.attempt(ending.kind === 'abandoned' ? 'abandoned' : (failureOf(ending)?.class ?? 'ok'), firstByteMs, totalMs);
+    metrics.attempt(ending.kind === 'abandoned' ? 'abandoned' : isOurs(ending) ? 'unable' : (failureOf(ending)?.class ?? 'ok'), firstByteMs, totalMs);
     metrics.tokens(charge.tokens, charge.source);
     metrics.charged(request.byok ? 'byok' : 'gateway', charge.costNanoUsd, charge.savingsNanoUsd);
   };
@@ -312,7 +316,8 @@ export function createDispatcher(options: DispatchOptions): Dispatcher {
     count(request, ending, charge, conversation.attempt.firstByteMs, ended.totalMs);
     warn(asking, charge, seen);
     const reason = failureOf(ending);
-    if (ending.kind !== 'abandoned' && tellsOfEndpoint(asking, reason)) report(asking, ending, ended, pool, breakers, probe);
+    if (isOurs(ending)) warnUnable({ provider: adapter.provider });
+    if (tellsOfEndpoint(asking, ending, reason)) report(asking, ending, ended, pool, breakers, probe);
     if (conversation.isGone || (ending.kind === 'abandoned' && !conversation.isStopped)) return;
     const told = isWritten ? ending : unwritten(ending, conversation.attempt.status);
     for (const event of lastEvents(asking, conversation, told, charge, seen.usage ?? seen.promptUsage, pool)) emit.write(event);

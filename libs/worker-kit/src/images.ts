@@ -79,7 +79,7 @@ export function createImageMaker({ adapter: operators, upstream, credentials: sh
           if ((status < 200 || status >= 300) && pieces.bytes > REFUSAL_BYTES_MAX) whole();
         },
         onEnd: whole,
-        onError: (kind) => end({ kind: 'failed', failure: failure(kind === 'connect' ? 'CONNECT' : 'DISCONNECTED', true, status), isStale: kind === 'stale' && clock.monotonicMs() - startedMs <= STALE_MS }),
+        onError: (kind) => end({ kind: 'failed', failure: failure(kind === 'connect' || kind === 'unable' ? 'CONNECT' : 'DISCONNECTED', true, status), isStale: kind === 'stale' && clock.monotonicMs() - startedMs <= STALE_MS }),
       }, upstream.enter?.(request, accountId));
     });
 

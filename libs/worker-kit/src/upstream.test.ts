@@ -87,6 +87,14 @@ describe('an address that an account gave', () => {
     other.close();
   });
 
+  test.each([['EMFILE', 'unable'], ['ECONNREFUSED', 'connect']])('that cannot be connected to for %s is told as %s', async (code, loss) => {
+    const refusal = Object.assign(new Error('no'), { code, syscall: 'connect' });
+    upstream = createUpstream('http://127.0.0.1:1', { ...createDialer(), connect: (_target, callback) => void setImmediate(() => callback(refusal, null)) });
+    postTo('http://somewhere.example', 'asks');
+    await until(() => failed.length > 0);
+    expect([failed, sent]).toEqual([[`asks ${loss}`], []]);
+  });
+
   test('has a queue of at most 256', async () => {
     const origin = await hanging();
     dialing(origin);

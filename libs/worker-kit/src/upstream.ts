@@ -1,5 +1,6 @@
 /** HTTP towards one provider: undici's dispatch with one pool, no redirects, no retries of its own. */
 import type { Dialer } from '@signalbox/net-guard/dialer';
+import { isOutOfDescriptors } from '@signalbox/runtime/descriptors';
 import { Client, Pool, type Connector, type DispatchController, type DispatchHandler } from '@signalbox/runtime/http-client';
 import { together } from '@signalbox/runtime/turn';
 import type { Socket } from 'node:net';
@@ -31,8 +32,8 @@ const PLAIN = ['accept-encoding', 'identity'];
 /** Bytes accepted after the end of an answer: at most the rest of its last event and the end of the body are expected. */
 const REST_BYTES_MAX = 4_096;
 
-/** `connect`: not a byte of the request was sent. `stale`: the connection had served a request before, and was closed before the answer began, as by a host that takes it for idle. */
-export type Loss = 'connect' | 'stale' | 'disconnected';
+/** `connect`: not a byte of the request was sent. `unable`: nor was one, since this process has no file descriptor left for a connection. `stale`: the connection had served a request before, and was closed before the answer began, as by a host that takes it for idle. */
+export type Loss = 'connect' | 'unable' | 'stale' | 'disconnected';
 
 export interface UpstreamListener {
   /** There is a connection, and the request is on its way. */
@@ -178,7 +179,7 @@ class Exchange implements DispatchHandler, UpstreamCall {
   }
 
   private lossOf(error: NodeJS.ErrnoException | undefined): Loss {
-    if (this.controller === undefined) return 'connect';
+    if (this.controller === undefined) return isOutOfDescriptors(error) ? 'unable' : 'connect';
     return this.isReused && !this.hasHead && CLOSED.has(error?.code) ? 'stale' : 'disconnected';
   }
 
