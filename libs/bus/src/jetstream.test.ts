@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { connect as connectSocket, createServer, type AddressInfo } from 'node:net';
 import { connect, RetentionPolicy } from 'nats';
@@ -52,6 +52,40 @@ test('says that a message is too large for the server, or for the stream', async
   await expect(bus.publish('usage.v1.a', Buffer.alloc(1_500))).rejects.toMatchObject({ code: 'bad_message' });
   await bus.publish('usage.v1.a', Buffer.alloc(900));
   await administrator.close();
+  await bus.close();
+  await server.stop();
+  rmSync(folder, { recursive: true, force: true });
+}, 60_000);
+
+test('learns within a minute that the server takes larger messages than before', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'signalbox-nats-raised-'));
+  const [configFile, pidFile] = [join(folder, 'raised.conf'), join(folder, 'pid')];
+  const limit = (bytes: number): void => writeFileSync(configFile, `max_payload: ${String(bytes)}\npid_file: '${pidFile}'\njetstream { store_dir: '${folder}' }\n`);
+  limit(2_000);
+  // A flag for JetStream would not survive the reload.
+  const server = await startNats({ configFile, jetstream: false });
+  let laterMs = 0;
+  const bus = await connectJetStreamBus({ url: server.url, clock: { ...systemClock, monotonicMs: () => systemClock.monotonicMs() + laterMs }, log: silentLog, name: 'raised' });
+  let connections = 0;
+  const isBack = new Promise<void>((resolve) => bus.onConnectionChange((isConnected) => isConnected && ((connections += 1), resolve())));
+  const publish = (): Promise<void> => bus.publish('usage.v1.a', Buffer.alloc(2_001));
+  await expect(publish()).rejects.toMatchObject({ code: 'bad_message' });
+  limit(4_000);
+  process.kill(Number(readFileSync(pidFile, 'utf8')), 'SIGHUP');
+  const told = async (): Promise<number> => {
+    const other = await connect({ servers: server.url });
+    const bytes = other.info?.max_payload ?? 0;
+    await other.close();
+    return bytes;
+  };
+  while ((await told()) !== 4_000) await oneTurn();
+  laterMs = 30_000;
+  await expect(publish()).rejects.toMatchObject({ code: 'bad_message' });
+  expect(connections).toBe(0);
+  laterMs = 120_000;
+  await expect(publish()).rejects.toMatchObject({ code: 'bad_message' });
+  await isBack;
+  await publish();
   await bus.close();
   await server.stop();
   rmSync(folder, { recursive: true, force: true });

@@ -77,6 +77,9 @@ const ABOVE_SIZE_OF_STREAM = 10_054;
 /** Above `max_payload` of the server, which its client knows, or above what an administrator set for the stream. */
 const isTooLarge = (error: unknown): boolean => error instanceof NatsError && (codeOf(error) === 'MAX_PAYLOAD_EXCEEDED' || error.api_error?.err_code === ABOVE_SIZE_OF_STREAM);
 
+/** The client knows the limit as of its connection, and a server does not tell it of another one. So long a connection is old enough to be made anew for that. */
+const LIMIT_KNOWN_MS = 60_000;
+
 /** Of the client's error, such as CONNECTION_REFUSED; it names no secret. */
 const codeOf = (error: unknown): string => (error instanceof Error && 'code' in error ? String(error.code) : 'unknown');
 
@@ -101,6 +104,7 @@ class JetStreamBus implements Bus {
   /** Streams that are there as far as we know, or are being made, by name. */
   readonly #streams = new Map<string, Promise<void>>();
   #reconnects = 0;
+  #connectedAtMs: number;
   #connected = true;
   #closed: Promise<void> | undefined;
 
@@ -109,6 +113,7 @@ class JetStreamBus implements Bus {
     this.#manager = manager;
     this.#clock = clock;
     this.#log = log;
+    this.#connectedAtMs = clock.monotonicMs();
     this.#replicas = replicas;
     this.#inboxPrefix = inboxPrefix;
     void this.#watch();
@@ -120,6 +125,7 @@ class JetStreamBus implements Bus {
       else if (status.type === Events.Reconnect) {
         // Perhaps to a server that lost its state.
         this.#reconnects += 1;
+        this.#connectedAtMs = this.#clock.monotonicMs();
         this.#streams.clear();
         this.#setConnected(true);
       }
@@ -143,9 +149,19 @@ class JetStreamBus implements Bus {
     try {
       await this.#keep(subject, payload, { timeout: PUBLISH_TIMEOUT_MS, ...(options.messageId === undefined ? {} : { msgID: options.messageId }) });
     } catch (error) {
-      if (isTooLarge(error)) throw new Fault('bad_message', 'The bus takes no message of this size.', { cause: error });
+      if (isTooLarge(error)) {
+        this.#askLimitAgain(error);
+        throw new Fault('bad_message', 'The bus takes no message of this size.', { cause: error });
+      }
       throw new Fault('store_unavailable', 'The bus did not confirm a message.', { cause: error });
     }
+  }
+
+  /** Connects anew, at most once a minute, since the limit may have been raised meanwhile. */
+  #askLimitAgain(error: unknown): void {
+    if (codeOf(error) !== 'MAX_PAYLOAD_EXCEEDED' || this.#clock.monotonicMs() - this.#connectedAtMs < LIMIT_KNOWN_MS) return;
+    this.#connectedAtMs = this.#clock.monotonicMs();
+    this.#connection.reconnect().catch(() => undefined);
   }
 
   async #keep(subject: string, payload: Uint8Array, options: Partial<JetStreamPublishOptions>): Promise<void> {
