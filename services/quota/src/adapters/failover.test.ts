@@ -26,7 +26,7 @@ const portOf = ({ url }: Server): number => Number(new URL(url).port);
 const storeAt = (port: number, lines: string[] = []): ReturnType<typeof createRedisStore> =>
   createRedisStore({
     url: `redis://127.0.0.1:${String(port)}`, clock: systemClock, randomBytes, commandTimeoutMs: 5_000,
-    log: { ...silentLog, error: (text) => void lines.push(text), warn: (text, fields = {}) => void lines.push(`${text} ${String(fields['code'])}`) },
+    log: { ...silentLog, error: (text) => void lines.push(text), warn: (text, fields = {}) => void lines.push(`${text} ${String(fields['code'] ?? fields['reason'])}`) },
     metrics: { storeTook: () => undefined, storeFailed: () => undefined },
   });
 
@@ -60,6 +60,22 @@ test('a replica is not ready, and a start on one says so', async () => {
   const store = storeAt(portOf(first));
   await expect(store.start()).rejects.toThrow('Redis at REDIS_URL is a read-only replica');
   expect(store.ready()).toBe(false);
+  await store.stop();
+});
+
+test('a Redis whose password was changed is named in the log, once a minute, and used again once it has the old one', async () => {
+  await admin.replicaof('NO', 'ONE');
+  const lines: string[] = [];
+  const store = storeAt(portOf(first), lines);
+  await store.start();
+  await admin.config('SET', 'requirepass', 'another');
+  await admin.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes');
+  await until(() => lines.length > 0);
+  await expect(store.admit(fresh(), command('a'))).rejects.toThrow('quota_unavailable');
+  await admin.config('SET', 'requirepass', '');
+  await until(() => store.ready());
+  await store.admit(fresh(), command('b'));
+  expect(lines).toEqual(['Redis was lost: accounts with limits get 503 until it is back. Redis at REDIS_URL refused (it wants a password, as in redis://user:password@host:port, NOAUTH).']);
   await store.stop();
 });
 

@@ -142,9 +142,12 @@ export function createRedisStore(options: RedisStoreOptions): QuotaStore {
 
   /** Code of the latest error, from the system or from Redis, such as ECONNREFUSED or WRONGPASS; empty if there was none. */
   let trouble = '';
+  let isStarted = false;
+  const warnOfAbsence = rareWarning(log, clock, 'Redis was lost: accounts with limits get 503 until it is back.');
   redis.on('error', (error: Error) => {
     trouble = /\b[A-Z]{5,20}\b/.exec('code' in error ? String(error.code) : error.message)?.[0] ?? trouble;
-    log.debug('Redis cannot be reached.');
+    // Until then, the start itself says so.
+    if (isStarted) warnOfAbsence({ reason: `Redis at REDIS_URL ${wordsOf(trouble)}.` });
   });
   redis.on('close', () => {
     run = '';
@@ -293,6 +296,7 @@ export function createRedisStore(options: RedisStoreOptions): QuotaStore {
         redis.connect().then(resolve, () => reject(new Fault('quota_unavailable', `Redis at REDIS_URL ${wordsOf(trouble)}.`)));
       });
       await greeting;
+      isStarted = true;
     },
     stop: () => {
       redis.disconnect();
