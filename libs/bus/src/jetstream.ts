@@ -66,7 +66,7 @@ export async function connectJetStreamBus({ url, clock, log, name, replicas = 1 
     manager = await connection.jetstreamManager();
   } catch (error) {
     await connection.close();
-    throw new Fault('store_unavailable', `NATS at NATS_URL (${hosts.join(', ')}) gives us no JetStream (${codeOf(error)}): start it with --jetstream, and allow this user $JS.API.INFO.`, { cause: error });
+    throw new Fault('store_unavailable', `NATS at NATS_URL (${hosts.join(', ')}) gives us no JetStream (${codeOf(error)}): ${codeOf(error) === 'TIMEOUT' ? 'if it is a cluster, wait until that has a leader; else ' : ''}start it with --jetstream, and allow this user $JS.API.INFO.`, { cause: error });
   }
   return new JetStreamBus(connection, manager, clock, log, replicas, settings.inboxPrefix);
 }
