@@ -52,7 +52,9 @@ export function checkHeld(world: World, heldId: string, grown: readonly Meter[])
       if (accountId !== id || world.revived.has(requestId) || !world.workers.some(({ provider }) => provider.reached.has(requestId))) continue;
       // Room that edge got for a round that has not begun is lost with the counters, and that round will not begin.
       const live = traffic.plugins === undefined ? undefined : world.counters.accounts.get(id)?.holds.get(requestId);
-      const held = live === undefined ? (world.held.get(requestId) ?? NOTHING)[meter] : meter === 'charge' ? live.amount : live.tokens;
+      const most = (world.held.get(requestId) ?? NOTHING)[meter];
+      // A hold that its worker registers again after a loss is the most that the request may have cost by the worker's bound, which is more than it may be charged.
+      const held = live === undefined ? most : least(meter === 'charge' ? live.amount : live.tokens, most);
       const known = world.ledger.bookedFor(requestId) ?? world.finished.get(requestId);
       taken += least(held, known?.[meter] ?? (world.orphaned.has(requestId) ? 0n : held));
     }
