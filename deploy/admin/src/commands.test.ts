@@ -68,6 +68,13 @@ test.each([['ledger verify', { unless: 'ok' }], ['ledger recount', { unless: 'ok
   expect(parse(text).call).toMatchObject({ failure });
 });
 
+test('a verification of all accounts comes in parts and can go on behind an account, one of an account does not', () => {
+  expect(parse('ledger verify').call).toMatchObject({ path: '/admin/ledger/verify', partsAfter: '' });
+  expect(parse('ledger verify --after acct_5').call).toMatchObject({ path: '/admin/ledger/verify', partsAfter: 'acct_5' });
+  expect(parse('ledger verify --account acct_5').call).not.toHaveProperty('partsAfter');
+  expect(() => parse('ledger verify --account acct_5 --after acct_4')).toThrow('leave out --account');
+});
+
 test.each([['ledger recount', {}], ['ledger recount --account acct_1 --closed', { account_id: 'acct_1', closed: true }]])('%s writes sums of closed periods by name alone', (text, body) => {
   expect(parse(text).call).toMatchObject({ method: 'POST', path: '/admin/ledger/recount', body });
 });

@@ -24,6 +24,8 @@ export interface AdminCall {
   readonly body?: Readonly<Record<string, unknown>>;
   /** Paginated member of the answer; its pages are joined into one document. */
   readonly paged?: PagedMember;
+  /** The answer comes in parts, the first of which is behind this account; '' = from the beginning. */
+  readonly partsAfter?: string;
   /** The answer is plain text, not a JSON document. */
   readonly isText?: boolean;
   /** File with a provider's report, sent in the body as `days`. */
@@ -123,7 +125,16 @@ const COMMANDS: Readonly<Record<string, Command>> = {
     flags: { ...ACCOUNT, from: ['time', 'from_ms'], to: ['time', 'to_ms'], after: ['big', 'after'] },
     required: ['account'], takesId: false, build: (values) => ({ method: 'GET', path: `/admin/ledger${query(values)}`, paged: 'rows' }),
   },
-  'ledger verify': { flags: ACCOUNT, required: [], takesId: false, build: (values) => ({ method: 'GET', path: `/admin/ledger/verify${query(values)}`, failure: { unless: 'ok' } }) },
+  'ledger verify': {
+    flags: { ...ACCOUNT, after: ['text', 'after'] },
+    required: [], takesId: false,
+    build: ({ after = '', ...values }) => {
+      const call = { method: 'GET', path: `/admin/ledger/verify${query(values)}`, failure: { unless: 'ok' } } as const;
+      if (values['account'] === undefined) return { ...call, partsAfter: String(after) };
+      if (after !== '') throw new UsageError('--after goes on with all accounts: leave out --account.');
+      return call;
+    },
+  },
   'ledger recount': {
     flags: { account: ['text', 'account_id'], closed: ['switch', 'closed'] },
     required: [], takesId: false, build: (body) => ({ method: 'POST', path: '/admin/ledger/recount', body, failure: { unless: 'ok' } }),

@@ -5,6 +5,7 @@ import { parseCommand, usageFor, UsageError, type AdminCall } from './commands.j
 import { baseOf, Refusal, tokenOf } from './door.js';
 import { withHint } from './hints.js';
 import { gatherPages, writePages } from './pages.js';
+import { gatherParts } from './parts.js';
 import { providersTable } from './providers-table.js';
 import { harmless, harmlessLines, readable } from './readable.js';
 import { reconciled } from './reconciled.js';
@@ -53,13 +54,14 @@ async function withStdin({ bodyFromStdin, ...call }: AdminCall): Promise<AdminCa
 async function gather(base: string, token: string, call: AdminCall, json: boolean): Promise<string | undefined> {
   const report = call.report === undefined ? {} : { days: parseReport(readText(call.report)) };
   const document = call.document === undefined ? {} : { text: readText(call.document) };
-  const first = await ask(base, token, call.body === undefined ? call : { ...call, body: { ...call.body, ...report, ...document } });
-  if (call.paged === undefined) return first;
   const next = (after: string): Promise<string> => {
     const url = new URL(call.path, base);
     url.searchParams.set('after', after);
     return ask(base, token, { ...call, path: url.pathname + url.search });
   };
+  if (call.partsAfter !== undefined) return gatherParts(call.partsAfter, next, (line) => void process.stderr.write(`${harmlessLines(line)}\n`));
+  const first = await ask(base, token, call.body === undefined ? call : { ...call, body: { ...call.body, ...report, ...document } });
+  if (call.paged === undefined) return first;
   if (call.paged !== 'rows' || !json) return gatherPages(first, call.paged, next);
   await writePages(first, call.paged, next, (text) => void process.stdout.write(harmless(text)));
   process.stdout.write('\n');

@@ -9,7 +9,7 @@ import { Fault } from '@signalbox/kernel/fault';
 import { completionTokens, promptTokens } from '@signalbox/kernel/tokens';
 import { periodAt, periodSpan } from '@signalbox/ledger-core/periods';
 import type { CallInfo, Handlers } from '@signalbox/rpc/call';
-import { GROUPS, type BooksStore, type Group, type ReconcileRow, type RequestView } from './domain/books.js';
+import { GROUPS, type BooksStore, type Group, type InvariantCheck, type ReconcileRow, type RequestView } from './domain/books.js';
 import type { Bookkeeper } from './domain/bookkeeper.js';
 import type { LedgerNow } from './domain/ports.js';
 import { dayOf } from './domain/usage.js';
@@ -20,6 +20,8 @@ const USAGE_LIMIT_MAX = 1_000;
 /** 10^6 USD, the most that one attempt may cost. */
 const COST_MAX = 1_000_000_000_000_000n;
 const DAYS_MAX = 10_000;
+/** 10 s: a part of a verification, so that who waits for it sees how far it is. */
+const PART_MS = 10_000;
 
 export interface BooksDoorOptions {
   readonly books: BooksStore;
@@ -175,10 +177,12 @@ export function createBooksHandlers({ books, keeper, clock, ledgerNow, periodSec
       const made = await books.adjustCost({ requestId, attempt, costNanoUsd: cost, reason }, periodAt(nowMs, periodSeconds).id, nowMs);
       return made === undefined ? { found: false } : { found: true, seq: String(made.seq), amountNanoUsd: String(made.amountNanoUsd) };
     },
-    Verify: async ({ accountId }: VerifyRequest__Output): Promise<VerifyResponse> => {
-      const { checks, underWay } = await verification.verify(accountId);
+    Verify: async ({ accountId, inParts, after }: VerifyRequest__Output): Promise<VerifyResponse> => {
+      const told = (checks: readonly InvariantCheck[]) => checks.map(({ invariant, description, violations, examples }) => ({ invariant, description, violations: String(violations), examples: [...examples] }));
+      if (accountId !== '') return { checks: told(await verification.verify(accountId)), underWay: [] };
+      const { checks, underWay, next, accounts } = await verification.verifyFrom(after, inParts ? PART_MS : Infinity);
       return {
-        checks: checks.map(({ invariant, description, violations, examples }) => ({ invariant, description, violations: String(violations), examples: [...examples] })),
+        checks: told(checks), next, accounts: String(accounts),
         underWay: underWay.map(({ writer, records, openSinceMs }) => ({ writer, records: String(records), openSinceMs: String(openSinceMs) })),
       };
     },

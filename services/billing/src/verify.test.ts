@@ -111,6 +111,28 @@ test('unchanged books verify', async () => {
   expect(await failing('')).toEqual([]);
 });
 
+test('all accounts in parts are verified like all at once, each once, and a part is never empty', async () => {
+  const ids = ['part-a', 'part-b', 'part-c', 'part-d'];
+  await sql`insert into account_heads (account_id, seq, hash) select id, 1, 'wrong' from unnest(${ids}::text[]) n(id)`.execute(database.db);
+  try {
+    const whole = await books.verify('');
+    const parts = [];
+    for (let after: string | undefined = ''; after !== undefined; ) {
+      const part: Awaited<ReturnType<typeof books.verifyFrom>> = await books.verifyFrom(after, () => true);
+      parts.push(part);
+      after = part.next === '' ? undefined : part.next;
+    }
+    expect(parts.map(({ next }) => next)).toEqual([...ids, '']);
+    expect(parts.map(({ accounts }) => accounts)).toEqual(Array.from({ length: ids.length + 1 }, () => 1));
+    const chain = (checks: typeof whole) => checks.find(({ invariant }) => invariant === 'I9 chain')?.examples ?? [];
+    expect(parts.flatMap(({ checks }) => chain(checks))).toEqual(ids.map((id) => `${id} head`));
+    expect(chain(whole)).toEqual(ids.map((id) => `${id} head`));
+    expect((await books.verifyFrom('part-b', () => false)).accounts).toBe(3);
+  } finally {
+    await sql`delete from account_heads where account_id = any(${ids}::text[])`.execute(database.db);
+  }
+});
+
 describe('a change that bypasses the triggers is found in', () => {
   const month = `scope = 'account' and period_id = 'month:2026-01'`;
 

@@ -7,12 +7,12 @@ import { nextTurn } from './event-loop.js';
 import { storedRows, type KnownRow } from './postgres-commit.js';
 import { READ_ROWS } from './statements.js';
 
-const PAGE_REQUESTS = 200;
+const PAGE_ROWS = 200;
 /** After this many, others get a turn of the event loop. */
 const PART_REQUESTS = 50;
 
 /** Rows of an account in the order of its chain. */
-const PAGE: Prepared = { name: 'billing_proof_page', text: `select seq, request_id from ledger_entries where account_id = $1 and seq > $2::bigint order by seq limit ${PAGE_REQUESTS}` };
+const PAGE: Prepared = { name: 'billing_proof_page', text: `select seq, request_id from ledger_entries where account_id = $1 and seq > $2::bigint order by seq limit ${PAGE_ROWS}` };
 /** Figures in the order of `Recount`. The driver reads numbers in arrays as text. */
 const USAGE: Prepared = {
   name: 'billing_proof_usage',
@@ -31,12 +31,16 @@ const ATTEMPTS: Prepared = {
 const TOTALS: Prepared = { name: 'billing_proof_totals', text: 'select scope, period_id, array[charge_nano_usd, tokens, byok_tokens] as figures from totals where account_id = $1' };
 
 /** The accounts of a table whose key begins with the account, by one look into the key for each: not by reading its rows, which are up to thousands for each account. */
-const accountsOf = (table: string): string => `select account_id from (with recursive found as (
-    (select account_id from ${table} order by account_id limit 1)
+const accountsOf = (table: string, first: string, most: string): string => `select account_id from (with recursive found as (
+    (select account_id from ${table} ${first} order by account_id limit 1)
     union all select (select e.account_id from ${table} e where e.account_id > f.account_id order by e.account_id limit 1) from found f where f.account_id is not null)
-  select account_id from found where account_id is not null) of_${table}`;
+  select account_id from found where account_id is not null ${most}) of_${table}`;
+const TABLES = ['ledger_entries', 'account_heads', 'totals', 'usage_days', 'attempt_days', 'closed_terms'];
 /** All accounts with a row in any table. Not only those with a head: whoever deletes the end of a chain may delete its head too. */
-export const ACCOUNTS = `${['ledger_entries', 'account_heads', 'totals', 'usage_days', 'attempt_days', 'closed_terms'].map(accountsOf).join(' union ')} order by account_id`;
+export const ACCOUNTS = `${TABLES.map((table) => accountsOf(table, '', '')).join(' union ')} order by account_id`;
+/** The next accounts after $1: so many that asking for them costs nothing beside verifying them. */
+export const NEXT_ACCOUNTS_MAX = 500;
+export const NEXT_ACCOUNTS = `${TABLES.map((table) => accountsOf(table, 'where account_id > $1', `limit ${NEXT_ACCOUNTS_MAX}`)).join(' union ')} order by account_id limit ${NEXT_ACCOUNTS_MAX}`;
 
 interface UsageRow {
   readonly period: string;
@@ -55,10 +59,11 @@ export interface AccountSums {
 }
 
 export async function keptSums(run: RunPrepared, accountId: string): Promise<AccountSums> {
+  const [usage, attempts, totals] = await Promise.all([run<UsageRow>(USAGE, [accountId]), run<UsageRow>(ATTEMPTS, [accountId]), run<{ scope: string; period_id: string; figures: readonly string[] }>(TOTALS, [accountId])]);
   return {
-    usage: sumsOf(await run<UsageRow>(USAGE, [accountId]), ({ period, day, provider, key_id, model }) => [period, day, provider, key_id, model], ({ figures }) => figures.map(BigInt)),
-    attempts: sumsOf(await run<UsageRow>(ATTEMPTS, [accountId]), ({ day, provider }) => [day, provider], ({ figures }) => figures.map(BigInt)),
-    totals: sumsOf(await run<{ scope: string; period_id: string; figures: readonly string[] }>(TOTALS, [accountId]), ({ scope, period_id }) => [scope, period_id], ({ figures }) => figures.map(BigInt)),
+    usage: sumsOf(usage, ({ period, day, provider, key_id, model }) => [period, day, provider, key_id, model], ({ figures }) => figures.map(BigInt)),
+    attempts: sumsOf(attempts, ({ day, provider }) => [day, provider], ({ figures }) => figures.map(BigInt)),
+    totals: sumsOf(totals, ({ scope, period_id }) => [scope, period_id], ({ figures }) => figures.map(BigInt)),
   };
 }
 
@@ -73,6 +78,7 @@ export async function countedSums(run: RunPrepared, accountId: string, look: Loo
     const last = page.at(-1);
     if (last === undefined) return recount;
     await countRequests(run, accountId, [...new Set(page.map(({ request_id }) => request_id))], after, recount, look);
+    if (page.length < PAGE_ROWS) return recount;
     after = last.seq;
   }
 }

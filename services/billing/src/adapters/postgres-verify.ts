@@ -4,9 +4,9 @@ import { correctionOf, fold } from '@signalbox/ledger-core/fold';
 import type { Database } from '@signalbox/sql/database';
 import type { Prepared } from '@signalbox/sql/prepared';
 import { CompiledQuery, sql } from 'kysely';
-import type { BooksStore, InvariantCheck } from '../domain/books.js';
+import type { BooksStore, InvariantCheck, VerifiedPart } from '../domain/books.js';
 import { differencesOf } from '../domain/recount.js';
-import { ACCOUNTS, countedSums, keptSums } from './account-sums.js';
+import { countedSums, keptSums, NEXT_ACCOUNTS, NEXT_ACCOUNTS_MAX } from './account-sums.js';
 import { inParts } from './days-at-once.js';
 import { nextTurn } from './event-loop.js';
 import { areAsWritten, type TermsRow } from './written-terms.js';
@@ -66,6 +66,12 @@ export const CHAIN_PAGE = `with page as materialized (select * from ledger_entri
 
 const ONE_INSTANT: Prepared = { name: 'billing_proof_instant', text: 'set transaction isolation level repeatable read' };
 const TERMS: Prepared = { name: 'billing_proof_terms', text: 'select account_id, period, terms, digest from closed_terms where account_id = $1' };
+/** Requests of account $1 with an attempt whose cost was corrected to less than nothing. */
+const BELOW: Prepared = {
+  name: 'billing_proof_below',
+  text: `select a.request_id from ledger_entries a join ledger_entries e on e.kind = 'attempt' and e.request_id = a.request_id and e.attempt = a.attempt
+    where a.account_id = $1 and a.kind = 'adjustment' and a.applies_to = 'cost' group by a.request_id, a.attempt, e.amount_nano_usd having e.amount_nano_usd + sum(a.amount_nano_usd) < 0 limit ${EXAMPLES_MAX}`,
+};
 
 const chained = (accountId: string, row: ChainRow): ChainedRow => ({
   accountId, seq: row.seq, kind: row.kind, requestId: row.request_id, attempt: row.attempt, amountNanoUsd: row.amount_nano_usd, tokens: row.tokens, byokTokens: row.byok_tokens, source: row.source, flags: row.flags,
@@ -77,7 +83,7 @@ export const COSTS_APART = `select provider, day from provider_usage p
   left join (select day, provider, sum(cost_nano_usd) as ours from attempt_days where day = any($1::text[]) group by day, provider) a using (day, provider)
   where day = any($1::text[]) and p.cost_nano_usd <> coalesce(ours, 0) order by day, provider`;
 
-export function createVerifier({ db, transactPrepared }: Pick<Database<unknown>, 'db' | 'transactPrepared'>): Pick<BooksStore, 'verify'> {
+export function createVerifier({ db, transactPrepared }: Pick<Database<unknown>, 'db' | 'transactPrepared'>): Pick<BooksStore, 'verify' | 'verifyFrom'> {
   type Tell = (check: Check, example: string) => void;
 
   const headOf = async (accountId: string): Promise<HeadRow> =>
@@ -109,6 +115,8 @@ export function createVerifier({ db, transactPrepared }: Pick<Database<unknown>,
         hash = before;
         seq = part.at(-1)?.seq ?? seq;
       }
+      // Only the end of a chain has fewer rows: a gap would have broken it.
+      if (rows.length < PAGE_ROWS) break;
     }
     // The account may have grown meanwhile, but cannot have shrunk.
     if (!isAtHead || (await headOf(accountId)).seq < seq) tell('I9 chain', `${accountId} head`);
@@ -117,46 +125,67 @@ export function createVerifier({ db, transactPrepared }: Pick<Database<unknown>,
   /** Checks all requests of an account and its sums in one snapshot, since booking goes on. */
   const books = (accountId: string, tell: Tell): Promise<void> =>
     transactPrepared(async (run) => {
-      await run(ONE_INSTANT, []);
+      const [, kept, terms, below] = await Promise.all([run(ONE_INSTANT, []), keptSums(run, accountId), run<TermsRow>(TERMS, [accountId]), run<{ request_id: string }>(BELOW, [accountId])]);
       const recount = await countedSums(run, accountId, (id, state, charges) => {
         if (charges > 1) tell('I2', id);
         if (state === undefined) tell('I12', id);
         else if (correctionOf(state.booked, fold(state.facts)) !== undefined) tell('I3', id);
         if (state?.booked !== undefined && state.booked.chargeNanoUsd < 0n) tell('I12', id);
       });
-      const kept = await keptSums(run, accountId);
       for (const name of [...differencesOf(kept.usage, recount.usage()), ...differencesOf(kept.attempts, recount.attempts())]) tell('I7', `${accountId} ${name}`);
       for (const name of differencesOf(kept.totals, recount.totals())) tell('I9', `${accountId} ${name}`);
-      for (const written of await run<TermsRow>(TERMS, [accountId])) if (!areAsWritten(written)) tell('I9 terms', `${accountId} ${written.period}`);
+      for (const written of terms) if (!areAsWritten(written)) tell('I9 terms', `${accountId} ${written.period}`);
+      for (const { request_id } of below) tell('I12', request_id);
     });
 
-  return {
-    verify: async (accountId) => {
-      const found = new Map<Check, { violations: bigint; readonly examples: string[] }>((Object.keys(CHECKS) as Check[]).map((check) => [check, { violations: 0n, examples: [] }]));
-      const tell: Tell = (check, example) => {
-        const entry = found.get(check);
-        if (entry === undefined) return;
-        entry.violations += 1n;
-        if (entry.examples.length < EXAMPLES_MAX) entry.examples.push(example);
-      };
-      const accounts = accountId === '' ? (await sql.raw<{ account_id: string }>(ACCOUNTS).execute(db)).rows.map((row) => row.account_id) : [accountId];
-      for (const each of accounts) {
-        await chain(each, tell);
-        await books(each, tell);
-        const below = await sql<{ request_id: string }>`select a.request_id from ledger_entries a join ledger_entries e on e.kind = 'attempt' and e.request_id = a.request_id and e.attempt = a.attempt
-          where a.account_id = ${each} and a.kind = 'adjustment' and a.applies_to = 'cost' group by a.request_id, a.attempt, e.amount_nano_usd having e.amount_nano_usd + sum(a.amount_nano_usd) < 0 limit ${EXAMPLES_MAX}`.execute(db);
-        for (const { request_id } of below.rows) tell('I12', request_id);
-      }
-      if (accountId === '') {
-        const days = await sql<{ day: string }>`select distinct day from provider_usage order by day`.execute(db);
-        for (const part of inParts(days.rows.map(({ day }) => day))) {
-          const apart = await db.executeQuery<{ provider: string; day: string }>(CompiledQuery.raw(COSTS_APART, [part]));
-          for (const { provider, day } of apart.rows) tell('I1', `${provider} ${day}`);
+  /** What concerns no single account: the providers' figures and the writers. */
+  async function others(tell: Tell): Promise<void> {
+    const days = await sql<{ day: string }>`select distinct day from provider_usage order by day`.execute(db);
+    for (const part of inParts(days.rows.map(({ day }) => day))) {
+      const apart = await db.executeQuery<{ provider: string; day: string }>(CompiledQuery.raw(COSTS_APART, [part]));
+      for (const { provider, day } of apart.rows) tell('I1', `${provider} ${day}`);
+    }
+    const { rows } = await sql<{ writer: string }>`select writer from writers where (lost_at_ms = 0 and (beyond <> '{}' or ledger_seq < last_seq)) or ledger_seq > last_seq order by writer`.execute(db);
+    for (const { writer } of rows) tell('I6', writer);
+  }
+
+  async function account(accountId: string, tell: Tell): Promise<void> {
+    await chain(accountId, tell);
+    await books(accountId, tell);
+  }
+
+  /** Runs `work`, and lists the checks with what it told. */
+  async function checksOf(work: (tell: Tell) => Promise<void>): Promise<readonly InvariantCheck[]> {
+    const found = new Map<Check, { violations: bigint; readonly examples: string[] }>((Object.keys(CHECKS) as Check[]).map((check) => [check, { violations: 0n, examples: [] }]));
+    await work((check, example) => {
+      const entry = found.get(check);
+      if (entry === undefined) return;
+      entry.violations += 1n;
+      if (entry.examples.length < EXAMPLES_MAX) entry.examples.push(example);
+    });
+    return [...found].map(([invariant, { violations, examples }]): InvariantCheck => ({ invariant, description: CHECKS[invariant], violations, examples }));
+  }
+
+  async function verifyFrom(after: string, isOver: () => boolean): Promise<VerifiedPart> {
+    let [last, accounts, isDone] = [after, 0, false];
+    const checks = await checksOf(async (tell) => {
+      while (!isDone) {
+        const { rows } = await db.executeQuery<{ account_id: string }>(CompiledQuery.raw(NEXT_ACCOUNTS, [last]));
+        for (const { account_id } of rows) {
+          if (accounts > 0 && isOver()) return;
+          await account(account_id, tell);
+          last = account_id;
+          accounts += 1;
         }
-        const { rows } = await sql<{ writer: string }>`select writer from writers where (lost_at_ms = 0 and (beyond <> '{}' or ledger_seq < last_seq)) or ledger_seq > last_seq order by writer`.execute(db);
-        for (const { writer } of rows) tell('I6', writer);
+        isDone = rows.length < NEXT_ACCOUNTS_MAX;
       }
-      return [...found].map(([invariant, { violations, examples }]): InvariantCheck => ({ invariant, description: CHECKS[invariant], violations, examples }));
-    },
+      await others(tell);
+    });
+    return { checks, accounts, next: isDone ? '' : last };
+  }
+
+  return {
+    verifyFrom,
+    verify: async (accountId) => (accountId === '' ? (await verifyFrom('', () => false)).checks : checksOf((tell) => account(accountId, tell))),
   };
 }

@@ -154,6 +154,15 @@ export interface InvariantCheck {
   readonly examples: readonly string[];
 }
 
+/** A part of a verification of all accounts. */
+export interface VerifiedPart {
+  readonly checks: readonly InvariantCheck[];
+  /** Accounts in this part. */
+  readonly accounts: number;
+  /** The last account of the part; empty = no account is left, and providers and writers were checked too. */
+  readonly next: string;
+}
+
 /** What a recount did for one account whose sums differed from its rows. */
 export interface RecountedAccount {
   readonly accountId: string;
@@ -219,6 +228,8 @@ export interface BooksStore {
   adjustCost(change: CostChange, openPeriod: string, nowMs: number): Promise<{ readonly seq: bigint; readonly amountNanoUsd: bigint } | undefined>;
   /** Verifies one account, or all if empty. */
   verify(accountId: string): Promise<readonly InvariantCheck[]>;
+  /** Verifies the accounts behind `after` ('' = all) in the order of their ids, at least one, until `isOver`; then, if none is left, providers and writers. */
+  verifyFrom(after: string, isOver: () => boolean): Promise<VerifiedPart>;
   /** Corrects sums that differ from their rows, of one account or of all if empty, each account in one transaction. Sums of closed periods are corrected only if asked for. Returns the accounts with differences. Rows are never changed. Safe to repeat. */
   recount(accountId: string, withClosed: boolean): Promise<readonly RecountedAccount[]>;
   deadEvents(after: bigint, limit: number): Promise<readonly DeadEventView[]>;

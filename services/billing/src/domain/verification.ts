@@ -1,7 +1,7 @@
 /** Verifies the ledger during traffic: what was in the logs when the check began must be booked at its end; what was added since is under way. */
 import type { WriterReport } from '@signalbox/ledger-core/close';
 import type { Clock } from '@signalbox/kernel/clock';
-import type { BooksStore, InvariantCheck } from './books.js';
+import type { BooksStore, InvariantCheck, VerifiedPart } from './books.js';
 import type { LedgerNow } from './ports.js';
 
 /** Records of a writer that are still on their way to the ledger, which is no violation. */
@@ -12,18 +12,19 @@ export interface WriterUnderWay {
   readonly openSinceMs: number;
 }
 
-export interface Verified {
-  readonly checks: readonly InvariantCheck[];
+export interface Verified extends VerifiedPart {
   readonly underWay: readonly WriterUnderWay[];
 }
 
 export interface Verification {
-  /** Verifies one account, or all if empty. In the latter case also the writers, and it waits for their records. */
-  verify(accountId: string): Promise<Verified>;
+  /** Verifies one account. */
+  verify(accountId: string): Promise<readonly InvariantCheck[]>;
+  /** Verifies accounts behind `after` for `forMs`, at least one; Infinity = all. If none is left, also the writers, and it waits for their records. */
+  verifyFrom(after: string, forMs: number): Promise<Verified>;
 }
 
 export interface VerificationDeps {
-  readonly books: Pick<BooksStore, 'verify' | 'writerReports'>;
+  readonly books: Pick<BooksStore, 'verify' | 'verifyFrom' | 'writerReports'>;
   readonly clock: Pick<Clock, 'monotonicMs' | 'setTimer'>;
   readonly ledgerNow: LedgerNow;
 }
@@ -73,17 +74,20 @@ export function createVerification({ books, clock, ledgerNow }: VerificationDeps
   }
 
   return {
-    verify: async (accountId) => {
-      if (accountId !== '') return { checks: await books.verify(accountId), underWay: [] };
-      const endMs = clock.monotonicMs() + PATIENCE_MS;
+    verify: (accountId) => books.verify(accountId),
+    verifyFrom: async (after, forMs) => {
+      const beganMs = clock.monotonicMs();
+      const endMs = beganMs + PATIENCE_MS;
       const marks = await books.writerReports();
-      const checks = await books.verify('');
+      const { checks, accounts, next } = await books.verifyFrom(after, () => clock.monotonicMs() - beganMs >= forMs);
+      if (next !== '') return { checks, accounts, next, underWay: [] };
       const { writers, late } = await settled(marks, endMs);
       const nowMs = await ledgerNow();
       // A worker of an older version does not say what is to be booked; what is missing may be start records.
       const wrong = late.filter((writer) => isAhead(writer) || writer.owedSeq !== undefined || !isRunning(writer, nowMs)).map(({ writer }) => writer);
       const underWay = writers.filter((writer) => !isAtRest(writer) && !writer.isDeclaredLost && !wrong.includes(writer.writer));
       return {
+        accounts, next,
         checks: checks.map((check) => (check.invariant === 'I6' ? { ...check, violations: BigInt(wrong.length), examples: wrong.slice(0, EXAMPLES_MAX) } : check)),
         underWay: underWay.map(({ writer, lastSeq, ledgerSeq, openSinceMs }) => ({ writer, records: lastSeq - ledgerSeq, openSinceMs })),
       };

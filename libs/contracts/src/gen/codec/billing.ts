@@ -1563,22 +1563,30 @@ export function copyAdjustCostResponse(m: AdjustCostResponse): AdjustCostRespons
 
 export function writeVerifyRequest(w: Writer, m: VerifyRequest): void {
   if (m.accountId !== undefined && m.accountId !== '') { w.uint32(10); w.string(m.accountId); }
+  if (m.inParts === true) { w.uint32(16); w.bool(m.inParts); }
+  if (m.after !== undefined && m.after !== '') { w.uint32(26); w.string(m.after); }
 }
 export function readVerifyRequest(r: Reader, end: number): VerifyRequestOut {
   let v1: string = '';
+  let v2: boolean = false;
+  let v3: string = '';
   while (r.at < end) {
     const tag = r.uint32();
     switch (tag) {
       case 10: v1 = r.string(end); break;
+      case 16: v2 = r.bool(); break;
+      case 26: v3 = r.string(end); break;
       default: r.skip(tag, end);
     }
   }
   r.check(end);
-  return { accountId: v1 } as VerifyRequestOut;
+  return { accountId: v1, inParts: v2, after: v3 } as VerifyRequestOut;
 }
 export function copyVerifyRequest(m: VerifyRequest): VerifyRequestOut {
   const v1 = m.accountId !== undefined && m.accountId !== null ? m.accountId : '';
-  return { accountId: v1 } as VerifyRequestOut;
+  const v2 = m.inParts !== undefined && m.inParts !== null ? m.inParts : false;
+  const v3 = m.after !== undefined && m.after !== null ? m.after : '';
+  return { accountId: v1, inParts: v2, after: v3 } as VerifyRequestOut;
 }
 
 export function writeInvariantCheck(w: Writer, m: InvariantCheck): void {
@@ -1644,25 +1652,33 @@ export function copyWriterUnderWay(m: WriterUnderWay): WriterUnderWayOut {
 export function writeVerifyResponse(w: Writer, m: VerifyResponse): void {
   if (m.checks !== undefined) for (const one of m.checks) { w.uint32(10); { const at = w.open(); writeInvariantCheck(w, one); w.close(at); } }
   if (m.underWay !== undefined) for (const one of m.underWay) { w.uint32(18); { const at = w.open(); writeWriterUnderWay(w, one); w.close(at); } }
+  if (m.next !== undefined && m.next !== '') { w.uint32(26); w.string(m.next); }
+  if (m.accounts !== undefined && !isZero(m.accounts)) { w.uint32(32); w.int64(m.accounts); }
 }
 export function readVerifyResponse(r: Reader, end: number): VerifyResponseOut {
   const v1: InvariantCheckOut[] = [];
   const v2: WriterUnderWayOut[] = [];
+  let v3: string = '';
+  let v4: string = '0';
   while (r.at < end) {
     const tag = r.uint32();
     switch (tag) {
       case 10: v1.push(readInvariantCheck(r, r.delimited(end))); break;
       case 18: v2.push(readWriterUnderWay(r, r.delimited(end))); break;
+      case 26: v3 = r.string(end); break;
+      case 32: v4 = r.int64(); break;
       default: r.skip(tag, end);
     }
   }
   r.check(end);
-  return { checks: v1, underWay: v2 } as VerifyResponseOut;
+  return { checks: v1, underWay: v2, next: v3, accounts: v4 } as VerifyResponseOut;
 }
 export function copyVerifyResponse(m: VerifyResponse): VerifyResponseOut {
   const v1 = m.checks === undefined ? [] : m.checks.map((one) => copyInvariantCheck(one));
   const v2 = m.underWay === undefined ? [] : m.underWay.map((one) => copyWriterUnderWay(one));
-  return { checks: v1, underWay: v2 } as VerifyResponseOut;
+  const v3 = m.next !== undefined && m.next !== null ? m.next : '';
+  const v4 = m.accounts !== undefined && m.accounts !== null ? copyInt64(m.accounts) : '0';
+  return { checks: v1, underWay: v2, next: v3, accounts: v4 } as VerifyResponseOut;
 }
 
 export function writeRecountRequest(w: Writer, m: RecountRequest): void {

@@ -21,7 +21,11 @@ beforeEach(async () => {
       buckets: [{ scope: 'account', periodId: 'day:2026-11-21', settledNanoUsd: '1', finishedNanoUsd: '0' }, { scope: 'account', periodId: 'total', settledNanoUsd: countersTotal, finishedNanoUsd: finished }],
     }),
     GetRequest: (message) => ({ found: booked.has((message as { readonly requestId: string }).requestId) }),
-    Verify: () => ({ checks: [], underWay: [{ writer: 'w_1', records: '4', openSinceMs: '1700000000500' }, { writer: 'w_2', records: '1', openSinceMs: '0' }] }),
+    Verify: (message) => {
+      const { inParts, after } = message as { readonly inParts: boolean; readonly after: string };
+      if (inParts && after === '') return { checks: [{ invariant: 'I2', description: '', violations: '1', examples: ['r'] }], underWay: [], accounts: '3', next: 'acct_3' };
+      return { checks: [], underWay: [{ writer: 'w_1', records: '4', openSinceMs: '1700000000500' }, { writer: 'w_2', records: '1', openSinceMs: '0' }], accounts: '1', next: '' };
+    },
     GetAccount: () => ({ found: true }),
     Recount: (message) => {
       recountsAsked.push(message);
@@ -76,6 +80,13 @@ test('a finished request that is not booked yet is listed and is no violation', 
     under_way: { writers: [{ writer: 'w_1', records: 4, oldest_reserved_at: 1_700_000_000 }, { writer: 'w_2', records: 1, oldest_reserved_at: null }], finished_nano_usd: '20', reserved_nano_usd: '3' },
   });
   expect(await call('POST', '/admin/reconcile')).toMatchObject({ unreconciled_nano_usd: '0', rows: [{ theirs_nano_usd: '1000', finished_nano_usd: '20', reserved_nano_usd: '3', status: 'matched' }] });
+});
+
+test('a verification in parts compares the counters in its last part alone, and without parts is one answer', async () => {
+  [ledgerTotal, countersTotal] = ['1000', '1000'];
+  expect(await call('GET', '/admin/ledger/verify?after=')).toEqual({ ok: false, checks: [{ invariant: 'I2', description: '', violations: 1, examples: ['r'] }], accounts: 3, next: 'acct_3' });
+  expect(await call('GET', '/admin/ledger/verify?after=acct_3')).toMatchObject({ ok: true, checks: [{ invariant: 'I5' }], under_way: { reserved_nano_usd: '3' }, accounts: 1, next: null });
+  expect(await call('GET', '/admin/ledger/verify')).not.toHaveProperty('next');
 });
 
 test('a finished request that never reaches the ledger is a violation, and so is one that the ledger never settles', async () => {

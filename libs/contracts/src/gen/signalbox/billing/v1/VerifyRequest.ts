@@ -4,8 +4,12 @@
 
 export interface VerifyRequest {
   'accountId'?: (string);
+  'inParts'?: (boolean);
+  'after'?: (string);
 }
 
 export interface VerifyRequest__Output {
   'accountId': (string);
+  'inParts': (boolean);
+  'after': (string);
 }

@@ -3,13 +3,18 @@
 
 import type { InvariantCheck as _signalbox_billing_v1_InvariantCheck, InvariantCheck__Output as _signalbox_billing_v1_InvariantCheck__Output } from '../../../signalbox/billing/v1/InvariantCheck.js';
 import type { WriterUnderWay as _signalbox_billing_v1_WriterUnderWay, WriterUnderWay__Output as _signalbox_billing_v1_WriterUnderWay__Output } from '../../../signalbox/billing/v1/WriterUnderWay.js';
+import type { Long } from '@grpc/proto-loader';
 
 export interface VerifyResponse {
   'checks'?: (_signalbox_billing_v1_InvariantCheck)[];
   'underWay'?: (_signalbox_billing_v1_WriterUnderWay)[];
+  'next'?: (string);
+  'accounts'?: (number | string | Long);
 }
 
 export interface VerifyResponse__Output {
   'checks': (_signalbox_billing_v1_InvariantCheck__Output)[];
   'underWay': (_signalbox_billing_v1_WriterUnderWay__Output)[];
+  'next': (string);
+  'accounts': (string);
 }
