@@ -340,6 +340,8 @@ describe('a bad catalog', () => {
     ['a price finer than a nano-dollar', '"input":0.15,"output":0.6', '"input":1e-12,"output":0.6'],
     ['a price that no model has', '"input":0.15,"output":0.6', '"input":1e9,"output":0.6'],
     ['two prices from the same length of prompts on', '"long_context_tiers":[{', '"long_context_tiers":[{"min_context_tokens":272000,"input":1,"output":2},{'],
+    ['long prompts without a price of input', '"min_context_tokens":272000,"input":10.0,', '"min_context_tokens":272000,'],
+    ['long prompts without a price of output', '"min_context_tokens":272000,"input":10.0,"output":45.0', '"min_context_tokens":272000,"input":10.0'],
     ['a model called auto', '"aliases":["gpt-6-sol"]', '"aliases":["auto"]'],
     ['an unknown provider', '"provider":"openai"', '"provider":"nobody"'],
     ['an alias of two models', '"aliases":["gpt-6-sol"]', '"aliases":["gpt-4o-mini"]'],

@@ -66,8 +66,7 @@ function toPrice(usd: number): NanoUsdPerMillionTokens {
 }
 
 function stepOf(endpointId: string, row: PriceRow, base: PriceRow, requestUsd: number, fromPromptTokens: number): PriceStep | undefined {
-  const input = row.input ?? base.input;
-  const output = row.output ?? base.output;
+  const { input, output } = row;
   if (input === null || input === undefined || output === null || output === undefined) return undefined;
   return {
     fromPromptTokens,
@@ -219,8 +218,10 @@ function checkRows(rows: CatalogRows): { readonly problems: readonly string[]; r
       if (!providers.has(endpoint.provider)) problems.push(`${endpoint.id}: unknown provider ${endpoint.provider}.`);
       const { input, output } = endpoint.pricing;
       if (endpoint.status === 'active' && (typeof input !== 'number' || typeof output !== 'number')) problems.push(`${endpoint.id}: an active endpoint needs prices of input and output.`);
-      const tiers = (endpoint.pricing.long_context_tiers ?? []).map((tier) => tier.min_context_tokens);
-      if (new Set(tiers).size < tiers.length) problems.push(`${endpoint.id}: two prices begin at the same length of prompts.`);
+      const tiers = endpoint.pricing.long_context_tiers ?? [];
+      // One that was left out would be that of short prompts, at which long ones may cost the operator more than they bring.
+      if (tiers.some((tier) => typeof tier.input !== 'number' || typeof tier.output !== 'number')) problems.push(`${endpoint.id}: long_context_tiers need prices of input and output, also of one that stays the same.`);
+      if (new Set(tiers.map((tier) => tier.min_context_tokens)).size < tiers.length) problems.push(`${endpoint.id}: two prices begin at the same length of prompts.`);
       try {
         prices.set(endpoint.id, pricesOf(endpoint));
       } catch {
