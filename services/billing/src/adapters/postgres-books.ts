@@ -172,6 +172,8 @@ export function createPostgresBooks(database: Pick<Database<unknown>, 'db' | 'tr
       const until = await sql<{ end_ms: bigint | null }>`select max(end_ms) as end_ms from closed_periods`.execute(db);
       return { periods: rows.map(({ period }) => period), closedUntilMs: Number(until.rows[0]?.end_ms ?? 0) };
     },
+    chargedIn: async (period, accountIds) =>
+      (await sql<{ account_id: string }>`select account_id from totals where account_id = any(${accountIds}::text[]) and scope = 'account' and period_id = ${`month:${period}`}`.execute(db)).rows.map(({ account_id }) => account_id),
     writeTerms: (period, terms) =>
       database.transactPrepared(async (run) => {
         await run(SHARE_PERIODS, []);

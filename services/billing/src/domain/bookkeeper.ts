@@ -50,11 +50,17 @@ export interface BookkeeperOptions {
 }
 
 export interface Bookkeeper {
-  /** Undefined if there is no such account or period, or if the period has not begun or ended before the account was created. */
+  /** Undefined if there is no such account or period, or if the period has not begun or ended before the account was created, unless it was charged in it. */
   bill(accountId: string, period: string, nowMs: number): Promise<Bill | undefined>;
   /** Writes the terms for all periods that are over, even if they cannot close yet. Then closes those that nothing blocks, oldest first. */
   closePeriods(nowMs: number): Promise<CloseRound>;
 }
+
+/**
+ * Of an account that is charged in a period before it was created: the clock of the host that wrote its creation is ahead of
+ * that which numbers periods, or the latter behind. What it used is billed; its subscription begins with the next period.
+ */
+const withoutSubscription = (terms: BillingTerms): BillingTerms => ({ ...terms, subscriptionNanoUsd: null });
 
 export function createBookkeeper({ store, accounts, periodSeconds, hearing, graceMs }: BookkeeperOptions): Bookkeeper {
   const spanOf = (period: string): PeriodSpan | undefined => periodSpan(period, periodSeconds);
@@ -81,8 +87,9 @@ export function createBookkeeper({ store, accounts, periodSeconds, hearing, grac
       let terms = written;
       if (terms === undefined) {
         const account = closedAtMs === 0 ? await accounts.termsOf(accountId) : undefined;
-        if (account === undefined || account.createdAtMs >= span.endMs) return undefined;
-        terms = account.terms;
+        const isLater = account !== undefined && account.createdAtMs >= span.endMs;
+        if (account === undefined || (isLater && sums.length === 0)) return undefined;
+        terms = isLater ? withoutSubscription(account.terms) : account.terms;
       }
       const { trialCreditNanoUsd } = terms;
       const startOf = (each: PeriodCharge): number => spanOf(each.period)?.startMs ?? 0;
@@ -98,16 +105,30 @@ export function createBookkeeper({ store, accounts, periodSeconds, hearing, grac
       const closed: string[] = [];
       const waiting: Waiting[] = [];
       const wait = ({ id }: PeriodSpan, blockers: readonly CloseBlocker[]): void => void waiting.push(...blockers.map(({ reason, writer }) => ({ period: id, reason, writer })));
-      const termsFor = ({ endMs }: PeriodSpan): ReadonlyMap<string, BillingTerms> => new Map([...all].filter(([, { createdAtMs }]) => createdAtMs < endMs).map(([accountId, each]) => [accountId, each.terms]));
+      const termsFor = async ({ id, endMs }: PeriodSpan): Promise<ReadonlyMap<string, BillingTerms>> => {
+        const terms = new Map<string, BillingTerms>();
+        const later: string[] = [];
+        for (const [accountId, each] of all) {
+          if (each.createdAtMs < endMs) terms.set(accountId, each.terms);
+          else later.push(accountId);
+        }
+        if (later.length > 0 && withRows.has(id)) {
+          for (const accountId of await store.chargedIn(id, later)) {
+            const account = all.get(accountId);
+            if (account !== undefined) terms.set(accountId, withoutSubscription(account.terms));
+          }
+        }
+        return terms;
+      };
       // Even if a period is blocked: a tier that changes while it waits must not affect its terms.
-      for (const span of spans) if (span.endMs <= passedMs) await store.writeTerms(span.id, termsFor(span));
+      for (const span of spans) if (span.endMs <= passedMs) await store.writeTerms(span.id, await termsFor(span));
       for (const span of spans) {
         const blockers = closeBlockers({ boundaryMs: span.endMs, nowMs: passedMs, graceMs, writers, deadEvents });
         if (blockers.length > 0) {
           wait(span, blockers);
           continue;
         }
-        const terms = termsFor(span);
+        const terms = await termsFor(span);
         // No account existed yet, so there is no bill to make.
         if (terms.size === 0 && !withRows.has(span.id)) continue;
         const outcome = await store.close(span, terms, passedMs);

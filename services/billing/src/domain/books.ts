@@ -213,6 +213,8 @@ export interface BooksStore {
   periodSums(accountId: string, period: string): Promise<PeriodSums>;
   /** Open periods with rows, and the end of the newest closed one (0 = none is closed). */
   openPeriods(): Promise<{ readonly periods: readonly string[]; readonly closedUntilMs: number }>;
+  /** Those of these accounts that have charges or corrections in the period. */
+  chargedIn(period: string, accountIds: readonly string[]): Promise<readonly string[]>;
   /** Writes the terms of all accounts for a period that is over, unless it already has terms or is closed. */
   writeTerms(period: string, terms: ReadonlyMap<string, BillingTerms>): Promise<void>;
   writerReports(): Promise<readonly WriterReport[]>;
