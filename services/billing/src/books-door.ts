@@ -173,7 +173,8 @@ export function createBooksHandlers({ books, keeper, clock, ledgerNow, periodSec
       const cost = BigInt(costNanoUsd);
       if (cost < 0n || cost > COST_MAX) return { found: true, problem: 'A cost must be from 0 to 1000000 US dollars.' };
       if (reason === '' || reason.length > 200) return { found: true, problem: 'A reason must have 1 to 200 characters.' };
-      const nowMs = clock.nowMs();
+      // As the closing of periods: a host's own clock may still be in the period that has just closed, or already in the next one.
+      const nowMs = await ledgerNow();
       const made = await books.adjustCost({ requestId, attempt, costNanoUsd: cost, reason }, periodAt(nowMs, periodSeconds).id, nowMs);
       return made === undefined ? { found: false } : { found: true, seq: String(made.seq), amountNanoUsd: String(made.amountNanoUsd) };
     },

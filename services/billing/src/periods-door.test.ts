@@ -23,3 +23,12 @@ test.each([
 test.each(['zzz', '2026-13', 'month:2026-10', 'key_1'])('%j is not a valid cursor, which is different from an empty list', async (after) => {
   expect(await behind(after)).toEqual({ periods: [], afterUnknown: true });
 });
+
+test.each([['ahead of', 60_000], ['behind', -60_000]])('a correction of a closed period goes to the period that is open by the ledger’s clock, where this host’s is %s it', async (_what, apartMs) => {
+  const nowMs = Date.UTC(2026, 1, 1) - (apartMs > 0 ? 30_000 : -30_000);
+  const made: unknown[] = [];
+  const books = { adjustCost: (...given: unknown[]) => (made.push(given.slice(1)), Promise.resolve({ seq: 1n, amountNanoUsd: 1n })) };
+  const { AdjustCost: adjust } = createBooksHandlers({ books, clock: createFakeClock(nowMs + apartMs), ledgerNow: () => Promise.resolve(nowMs) } as unknown as BooksDoorOptions);
+  await adjust?.({ requestId: 'r', attempt: 1, costNanoUsd: '1', reason: 'invoice' } as never, {} as never);
+  expect(made).toEqual([[apartMs > 0 ? '2026-01' : '2026-02', nowMs]]);
+});
