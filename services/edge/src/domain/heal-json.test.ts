@@ -128,6 +128,8 @@ describe('an answer', () => {
   test('for a schema without a root type may be a scalar', () => {
     for (const text of ['42', '"x"', 'true', ' null ', '-1.5e3']) expect(streamed([...text], 'any', false)).toEqual({ text, steps: [], isJson: true });
     expect(healJson(`${FENCE}json\n"x"\n${FENCE}`, 'any', false)).toEqual({ text: '"x"', steps: ['fence'], isJson: true });
+    const thought = `<think>2 or 3?</think>\n\n42`;
+    for (const healed of [healJson(thought, 'any', false), streamed([...thought], 'any', false)]) expect(healed).toEqual({ text: '42', steps: ['prose'], isJson: true });
   });
 
   test('for a schema without a root type is not taken from a number or quote in prose, wherever the stream is split', () => {
@@ -327,6 +329,14 @@ describe('effort', () => {
     healJson(text, 'object', false);
     const chars = sliced.mock.results.reduce((sum, { value }) => sum + String(value).length, 0);
     expect(chars).toBeLessThan(100 * text.length);
+  });
+
+  test('a long run of blanks is not copied for each of its pieces', () => {
+    const read = jest.spyOn(String.prototype, 'charCodeAt');
+    const pieces = Array.from({ length: 3_000 }, () => '\n    ');
+    expect(streamed(['{"a": "x",', ...pieces, '"b": 1}'], 'object', false)).toMatchObject({ steps: [], isJson: true });
+    // A string that is joined from pieces is copied in full before a character of it is read.
+    expect(Math.max(...read.mock.contexts.map((text) => String(text).length))).toBeLessThan(100);
   });
 
   test('reasoning of any length may precede the value', () => {

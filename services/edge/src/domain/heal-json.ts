@@ -43,7 +43,6 @@ const THINK_END = '</think>';
 const SPACES = /^[ \t\r\n]*$/;
 /** Blank space, and an opening fence if there is one. */
 const FENCE_AHEAD = /^[ \t\r\n\uFEFF]*(?:```[\w-]*[ \t\r\n]*)?/;
-const LEAD = /^(?:```[\w-]*[ \t]*(?:\r?\n[ \t\r\n]*)?)?/;
 const WORDS: readonly string[] = ['true', 'false', 'null'];
 /** Characters that tell `true`, `false` or `null` from the beginning of a sentence. */
 const SCALAR_CHARS = 6;
@@ -118,7 +117,7 @@ function findValue(text: string, kind: JsonKind, from: number, isEnd: boolean): 
   const leads = (position: number): boolean => position === (leadEnd ??= FENCE_AHEAD.exec(text)?.[0].length);
   // A scalar only counts at the very beginning: a number within prose is not the value, wherever the stream is split.
   if (kind === 'any') {
-    const at = head + (LEAD.exec(text.slice(head))?.[0].length ?? 0);
+    const at = head + (FENCE_AHEAD.exec(text.slice(head))?.[0].length ?? 0);
     const scalar = beginsScalar(text.slice(at, at + SCALAR_CHARS), isEnd);
     if (scalar === undefined) return { kind: 'unknown', from };
     if (scalar) return { kind: 'at', at };

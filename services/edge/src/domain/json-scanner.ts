@@ -98,12 +98,14 @@ export class JsonScanner {
   }
 
   push(text: string): string {
+    // Characters are read from the piece: reading one of `buffer` would copy all that is held back, for every piece of a long run of blanks.
+    const start = this.source.length;
     this.source += text;
     this.buffer += text;
-    const end = this.base + this.buffer.length;
+    const end = start + text.length;
     while (this.at < end && this.state !== 'done' && this.state !== 'stuck') {
-      if (this.state === 'string' && this.escapeStart < 0) this.skipLetters();
-      if (this.at < end && this.step(this.buffer.charCodeAt(this.at - this.base))) this.at += 1;
+      if (this.state === 'string' && this.escapeStart < 0) this.skipLetters(text, start);
+      if (this.at < end && this.step(text.charCodeAt(this.at - start))) this.at += 1;
     }
     if (this.state !== 'stuck' && this.state !== 'done') this.takeTo(this.certainTo(end));
     this.flush();
@@ -200,15 +202,14 @@ export class JsonScanner {
     }
   }
 
-  /** Skips to the next character that ends or breaks the string, or begins an escape. */
-  private skipLetters(): void {
-    const { buffer } = this;
-    let index = this.at - this.base;
-    for (; index < buffer.length; index += 1) {
-      const code = buffer.charCodeAt(index);
+  /** Skips to the next character of the piece that ends or breaks the string, or begins an escape. */
+  private skipLetters(piece: string, start: number): void {
+    let index = this.at - start;
+    for (; index < piece.length; index += 1) {
+      const code = piece.charCodeAt(index);
       if (code === QUOTE || code === BACKSLASH || code < SPACE) break;
     }
-    this.at = this.base + index;
+    this.at = start + index;
   }
 
   private stringPart(code: number): void {
