@@ -107,6 +107,11 @@ describe('requests', () => {
     expect([await firsts('failed'), await firsts('completed')]).toEqual([[null, [null, 1, 1]], [1, [null, 1, 1]]]);
   });
 
+  test('names the bound that a long value exceeds', async () => {
+    expect(await (await get(`/requests?from=${'1'.repeat(301)}`)).json()).toMatchObject({ error: { param: 'from', message: 'from must not have more than 300 characters.' } });
+    expect(await (await get('/requests?from=1&from=2')).json()).toMatchObject({ error: { param: 'from', message: 'from must be given once.' } });
+  });
+
   test.each(['key=', 'model=', 'provider=', 'status=', 'from=', 'to='])('refuses %s, which would filter nothing, without asking billing', async (query) => {
     answer('Requests', { requests: [], hasMore: false, afterUnknown: false });
     const response = await get(`/requests?${query}`);

@@ -9,11 +9,14 @@ import { QueryError } from '../query-fields.js';
 
 type Query = Readonly<Record<string, unknown>>;
 
+const VALUE_CHARS_MAX = 300;
+
 /** A parameter's value; '' when absent. Throws QueryError when it is given twice or has more than 300 characters. */
 export function textOf(query: Query, name: string): string {
   const value = query[name];
   if (value === undefined) return '';
-  if (typeof value !== 'string' || value.length > 300) throw new QueryError(name, `${name} must be given once.`);
+  if (typeof value !== 'string') throw new QueryError(name, `${name} must be given once.`);
+  if (value.length > VALUE_CHARS_MAX) throw new QueryError(name, `${name} must not have more than ${String(VALUE_CHARS_MAX)} characters.`);
   return value;
 }
 
