@@ -38,6 +38,12 @@ interface FileAnnotation {
 /** What follows a URL that is only the beginning of another one. A full stop or a comma after it is the sentence's. */
 const LONGER_URL = /[/?#&=.:,_~%+@-]*[A-Za-z0-9]/y;
 
+/** Markdown's code: a fenced block, which ends with the text if it is not closed, or a span within a line. */
+const CODE = /(`{3,})[^]*?(?:\1|$)|(``?)[^`\n]*\2/g;
+
+/** The same text with blanks in place of its code, in which `[1]` is an index or a list and cites nothing. */
+const withoutCode = (answer: string): string => answer.replace(CODE, (code) => ' '.repeat(code.length));
+
 /** Positions of `text` in `answer`, as start and end; at most `PLACES_MAX`. `isUrl`: those where another URL only begins with it are left out. */
 function placesOf(answer: string, text: string, isUrl = false): readonly (readonly [number, number])[] {
   const places: (readonly [number, number])[] = [];
@@ -50,10 +56,11 @@ function placesOf(answer: string, text: string, isUrl = false): readonly (readon
   return places;
 }
 
-/** Annotations of one answer: each source at every place where the answer names its marker or URL; with 0 to 0 if nowhere. */
+/** Annotations of one answer: each source at every place where the answer names its marker, outside of code, or its URL; with 0 to 0 if nowhere. */
 export function annotationsOf(text: string, { citations, files }: Pick<PluginTraces, 'citations' | 'files'>): readonly (UrlCitation | FileAnnotation)[] {
+  const prose = citations.length === 0 ? '' : withoutCode(text);
   const cited = citations.flatMap(({ marker, url, title, content }): UrlCitation[] => {
-    const found = [...placesOf(text, marker), ...placesOf(text, url, true)].sort(([a], [b]) => a - b).slice(0, PLACES_MAX);
+    const found = [...placesOf(prose, marker), ...placesOf(text, url, true)].sort(([a], [b]) => a - b).slice(0, PLACES_MAX);
     const places = found.length === 0 ? [[0, 0] as const] : found;
     return places.map(([start, end]) => ({ type: 'url_citation', url_citation: { url, title, content: firstChars(content, CONTENT_CHARS_MAX), start_index: start, end_index: end } }));
   });

@@ -284,6 +284,18 @@ test('a source is annotated at each place of its marker or URL, and with 0 to 0 
   expect(places).toEqual([['A', 4, 22], ['A', 27, 30], ['B', 0, 0], 'f.pdf']);
 });
 
+test.each([
+  ['Fox [1]: `xs[1]`, ``ys`[1]``', ['4-7']],
+  ['```js\nxs[1]\n```\nas in [1]', ['22-25']],
+  ['````md\n```\nxs[1]\n```\nxs[1]\n````', ['0-0']],
+  ['[1] ```\nxs[1]', ['0-3']],
+  ['an open ` and [1]\nand ` again [1]', ['14-17', '30-33']],
+  ['`https://a.example/`', ['1-19']],
+])('a number in code cites nothing: %j', (text, places) => {
+  const cited = annotationsOf(text, { citations: [{ marker: '[1]', url: 'https://a.example/', title: 'A', content: '' }], files: [] });
+  expect(cited.map((one) => (one.type === 'file' ? '' : `${String(one.url_citation.start_index)}-${String(one.url_citation.end_index)}`))).toEqual(places);
+});
+
 test('a source whose URL is the beginning of another is not found in that one', () => {
   const cite = (text: string, url: string): readonly string[] => annotationsOf(text, { citations: [{ marker: '[1]', url, title: 'A', content: '' }], files: [] }).map((one) => (one.type === 'file' ? '' : text.slice(one.url_citation.start_index, one.url_citation.end_index)));
   const text = 'See https://a.example/fox_animal, https://a.example/fox-hunt, https://a.example/fox?page=2, (https://a.example/fox). Or https://a.example/fox.';
