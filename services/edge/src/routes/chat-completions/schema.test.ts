@@ -284,6 +284,15 @@ describe('chat request', () => {
     expect(read({ plugin_options: { 'json-healing': { enabled: 'no' } } })).toMatchObject({ kind: 'invalid', error: { code: 'invalid_type' } });
   });
 
+  test('of a body with thousands of unknown fields none is looked up', () => {
+    const body = Buffer.from(`${JSON.stringify({ ...base, ...Object.fromEntries(Array.from({ length: 10_000 }, (_, at) => [`x${String(at)}`, 1])) }).slice(0, -1)}, "gone" : null, "new": "null"}`);
+    const looked = jest.spyOn(Object, 'hasOwn');
+    const result = readChatRequest(body, 'A', nameSession);
+    expect(looked.mock.calls.length).toBeLessThan(1_000);
+    jest.restoreAllMocks();
+    expect(result.kind === 'ok' ? result.request.ignoredParams.slice(9_999) : []).toEqual(['x9999', 'new']);
+  });
+
   test('for a body with thousands of fields variant B copies only those that it has', () => {
     const body = Buffer.from(JSON.stringify({ ...base, ...Object.fromEntries(Array.from({ length: 10_000 }, (_, at) => [`x${String(at)}`, 1])) }));
     const copied = [jest.spyOn(Object, 'fromEntries'), jest.spyOn(Object, 'entries')];

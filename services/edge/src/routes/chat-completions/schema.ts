@@ -318,6 +318,9 @@ interface Split {
   readonly ignoredParams: readonly string[];
 }
 
+/** The first byte of `null`, with which no other JSON value begins. */
+const FIRST_OF_NULL = 0x6e;
+
 /** True for an empty `stop`, `user` or `prompt_cache_key`, which some clients always send and hosts refuse. */
 const isEmpty = (name: string, value: unknown): boolean => (name === 'stop' && Array.isArray(value) && value.length === 0) || ((name === 'user' || name === 'prompt_cache_key') && value === '');
 
@@ -331,7 +334,8 @@ function split(body: Buffer, object: JsonObject, ours: JsonObject, ranges: Reado
   for (const [name, { start, end }] of ranges) {
     const check = FORWARDED.get(name);
     if (check === undefined) {
-      if ((!OWN_FIELDS.has(name) || !Object.hasOwn(ours, name)) && !isAbsent(own(object, name))) ignoredParams.push(name);
+      // Whether it is null is read from the body: to find 100,000 names in the object takes 50 ms.
+      if (body[start] !== FIRST_OF_NULL && (!OWN_FIELDS.has(name) || !Object.hasOwn(ours, name))) ignoredParams.push(name);
       continue;
     }
     const value = own(object, name);
