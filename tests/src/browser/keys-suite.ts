@@ -91,6 +91,28 @@ export function describeKeys(site: () => Site): void {
       await context.close();
     }, SLOW_MS);
 
+    test('keys that work are found among those that programs made and revoked, from the first page, and after a reload too', async () => {
+      const { account, visit, complaints } = site();
+      const { key, call, makeKey } = await account();
+      await makeKey({ name: 'that works' });
+      // More than a page of them, each made later.
+      for (let run = 0; run < 51; run += 1) await call(`/api/auth/${(await makeKey({ name: `run ${run}` })).id}`, { method: 'DELETE' });
+      const page = await visit('/keys', { key });
+      await page.getByRole('button', { name: 'Older' }).click();
+      await page.getByRole('row').filter({ hasText: 'that works' }).waitFor();
+      await page.getByRole('combobox', { name: 'State' }).click();
+      await page.getByRole('option', { name: 'active', exact: true }).click();
+      await page.getByRole('row').filter({ hasText: 'revoked' }).waitFor({ state: 'detached' });
+      await page.reload();
+      await page.getByRole('button', { name: 'Revoke that works' }).waitFor();
+      expect(await page.getByText('run ').count()).toBe(0);
+      await page.getByRole('combobox', { name: 'State' }).click();
+      await page.getByRole('option', { name: 'disabled' }).click();
+      await page.getByRole('button', { name: 'Clear the filter' }).click();
+      await page.getByRole('row').filter({ hasText: 'run 50' }).waitFor();
+      expect(complaints).toEqual([]);
+    }, SLOW_MS);
+
     test('a dialog that waits for a new secret is not closed away: the old one has ended, and the new one would be told to nobody', async () => {
       const { account, visit } = site();
       const { key, makeKey } = await account();

@@ -1,6 +1,7 @@
 /** The account's API keys: made, shown once, limited, disabled, rotated, revoked. */
-import { ActionIcon, Badge, Button, Group, Modal, Table, Text, Tooltip, VisuallyHidden } from '@mantine/core';
+import { ActionIcon, Badge, Button, Group, Modal, Select, Table, Text, Tooltip, VisuallyHidden } from '@mantine/core';
 import { useState, type ReactElement } from 'react';
+import { queryText } from '../lib/api.js';
 import { limitLines } from '../lib/caps.js';
 import { formatDate, formatTime } from '../lib/format.js';
 import { useKept } from '../lib/route.js';
@@ -53,8 +54,14 @@ function Actions({ record, onChoose }: { readonly record: KeyRecord; readonly on
 }
 
 export function Keys(): ReactElement {
+  // Of an account whose programs make and revoke keys, those that work may be many pages back.
+  const [status, setStatus] = useKept('status', '');
   const [after, setAfter] = useKept('after', FIRST);
-  const keys = useApi<Page<KeyRecord>>(`/api/auth?limit=50${after.length === 0 ? '' : `&after=${after.at(-1)}`}`, { everyMs: EVERY_MS });
+  const keys = useApi<Page<KeyRecord>>(`/api/auth${queryText({ limit: 50, status, after: after.at(-1) })}`, { everyMs: EVERY_MS });
+  const show = (chosenStatus: string): void => {
+    setStatus(chosenStatus);
+    setAfter(FIRST);
+  };
   const [isMaking, setIsMaking] = useState(false);
   const [chosen, setChosen] = useState<{ readonly action: Action; readonly record: KeyRecord; readonly title: string }>();
   // A dialog that waits, or tells a secret, is closed on purpose only.
@@ -64,13 +71,22 @@ export function Keys(): ReactElement {
   return (
     <>
       <PageHead title="API keys" hint="Each can do less, spend less and end sooner than your account.">
-        {canChange ? <Button onClick={() => setIsMaking(true)}>New key</Button> : null}
+        <Group gap="xs">
+          <Select aria-label="State" placeholder="Any state" data={Object.keys(COLORS)} value={status || null} onChange={(value) => show(value ?? '')} clearable w={150} />
+          {canChange ? <Button onClick={() => setIsMaking(true)}>New key</Button> : null}
+        </Group>
       </PageHead>
       <Panel flush>
         <Loaded query={keys} height={260}>
           {({ data, has_more: hasMore, last_id: last }) =>
             data.length === 0 ? (
-              <Empty title="No keys" />
+              <Empty title={status === '' ? 'No keys' : 'Nothing matches'}>
+                {status === '' ? null : (
+                  <Button variant="subtle" size="xs" onClick={() => show('')}>
+                    Clear the filter
+                  </Button>
+                )}
+              </Empty>
             ) : (
               <>
                 <Rows>
