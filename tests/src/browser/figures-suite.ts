@@ -1,5 +1,6 @@
 /** What the lists and charts tell, and what they say when they cannot. */
 import { describe, expect, test } from '@jest/globals';
+import { ask } from '../harness/client.js';
 import { follow, REQUESTS, SLOW_MS, type Site } from './site.js';
 
 const refusal = (status: number, message: string): { readonly status: number; readonly contentType: string; readonly body: string } => ({ status, contentType: 'application/json', body: JSON.stringify({ error: { message, type: 'server_error', param: null, code: 'billing_unavailable' } }) });
@@ -38,6 +39,18 @@ export function describeFigures(site: () => Site): void {
       await page.reload();
       await page.getByText(`on ${REQUESTS} requests`).waitFor();
       expect(await page.getByRole('combobox', { name: 'Provider' }).inputValue()).toBe('simulator');
+      await context.close();
+    }, SLOW_MS);
+
+    test('the dearest key is named, though more keys than are read were made after it and used', async () => {
+      const { key } = await site().account();
+      await ask(site().gateway.baseUrl, key, { model: 'auto', messages: [{ role: 'user', content: 'hello' }] });
+      const full = { object: 'list', data: [], has_more: true, first_id: null, last_id: null };
+      const { context, page } = await site().open('', { key }, async (own) => {
+        // As if the pages in the order of ids were full of such keys.
+        for (const list of [/\/api\/auth\?limit=100$/, /\/api\/usage\?group_by=key(?!.*order=cost)/]) await own.route(list, (route) => route.fulfill({ json: full }));
+      });
+      await page.getByRole('cell', { name: 'default', exact: true }).waitFor();
       await context.close();
     }, SLOW_MS);
 

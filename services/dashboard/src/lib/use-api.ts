@@ -72,9 +72,14 @@ function useMayReadKeys(): boolean | undefined {
 
 const useKeyPages = (isEnabled = true): Page<KeyRecord> | undefined => useWhole<KeyRecord>('/api/auth?limit=100', { isEnabled: useMayReadKeys() === true && isEnabled }).data;
 
-/** The account's keys by page after page, none where this key may not read them. */
+/**
+ * The account's keys, none where this key may not read them: the latest, and where those are not all, also every key that
+ * works. Programs that make and revoke keys fill the pages, while a key that works may be older than all on them.
+ */
 export function useKeyNames({ isEnabled = true }: Pick<ApiOptions, 'isEnabled'> = {}): readonly KeyRecord[] {
-  return useKeyPages(isEnabled)?.data ?? [];
+  const latest = useKeyPages(isEnabled);
+  const working = useWhole<KeyRecord>('/api/auth?limit=100&status=active', { isEnabled: isEnabled && latest?.has_more === true }).data;
+  return [...new Map([...(latest?.data ?? []), ...(working?.data ?? [])].map((key) => [key.id, key])).values()];
 }
 
 /** Ids of keys that were used; asked only where `useKeyNames` does not have all keys. */
