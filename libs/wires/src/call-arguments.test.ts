@@ -195,7 +195,7 @@ describe.each(named('anthropic-messages', 'bedrock-converse', 'cohere-v2', 'open
 });
 
 describe('a JSON answer that comes as a call', () => {
-  const reading = { seed: 's', isUnwrapped: true, isClaude: true, isOpenAi: false };
+  const reading = { seed: 's', isUnwrapped: true, isClaude: true, isOpenAi: false, names: new Map() };
   const unwrapped = {
     'anthropic-messages': { create: () => createMessagesTransducer('s', true), read: (body: Buffer) => readMessagesAnswer(body, 's', true) },
     'bedrock-converse': { create: () => createConverseTransducer(reading), read: (body: Buffer) => readConverseAnswer(body, reading) },

@@ -2,6 +2,7 @@
 import type { DispatchRequest__Output } from '@signalbox/contracts/worker';
 import type { Secret } from '@signalbox/runtime/secret';
 import { classifyMessagesRefusal } from '@signalbox/wires/anthropic-messages/errors';
+import { TOOL_NAMES } from '@signalbox/wires/anthropic-messages/names';
 import { draftMessages, type MessagesDraft, type MessagesQuirks } from '@signalbox/wires/anthropic-messages/request';
 import { readMessagesAnswer } from '@signalbox/wires/anthropic-messages/response';
 import { createMessagesTransducer } from '@signalbox/wires/anthropic-messages/stream';
@@ -48,8 +49,8 @@ export function createAnthropicMessagesAdapter({ provider, baseUrl, quirks, auth
       };
       return media.compose(request, draft, FETCHED_TYPES, (body) => ({ path: pathOf(request), headers: headersOf(request.stream, betas, secret), body }), caller);
     },
-    createTransducer: (request) => createMessagesTransducer(seedOf(request.requestId), mayUnwrap(request), quirks.thoughtFormat, quirks.refusesForFree),
-    readAnswer: (body, request) => readMessagesAnswer(body, seedOf(request.requestId), mayUnwrap(request), quirks.thoughtFormat, quirks.refusesForFree),
+    createTransducer: (request) => createMessagesTransducer(seedOf(request.requestId), mayUnwrap(request), quirks.thoughtFormat, quirks.refusesForFree, TOOL_NAMES.clientNames(request.fields)),
+    readAnswer: (body, request) => readMessagesAnswer(body, seedOf(request.requestId), mayUnwrap(request), quirks.thoughtFormat, quirks.refusesForFree, TOOL_NAMES.clientNames(request.fields)),
     classifyRefusal: classifyMessagesRefusal,
   };
 }

@@ -6,6 +6,7 @@ import type { Secret } from '@signalbox/runtime/secret';
 import { classifyConverseRefusal } from '@signalbox/wires/bedrock-converse/errors';
 import { FETCHED_TYPES } from '@signalbox/wires/bedrock-converse/media';
 import { bedrockModel } from '@signalbox/wires/bedrock-converse/models';
+import { TOOL_NAMES } from '@signalbox/wires/bedrock-converse/names';
 import { draftConverse } from '@signalbox/wires/bedrock-converse/request';
 import { readConverseAnswer } from '@signalbox/wires/bedrock-converse/response';
 import { createConverseTransducer, type ConverseReading } from '@signalbox/wires/bedrock-converse/stream';
@@ -77,7 +78,7 @@ export function createBedrockAdapter({ baseUrl, region, clock, media }: BedrockA
 
   const readingOf = (request: DispatchRequest__Output): ConverseReading => {
     const { claude, isOpenAi } = bedrockModel(request.providerModelId, request.model);
-    return { seed: request.requestId.slice(-16), isUnwrapped: mayUnwrap(request), isClaude: claude !== undefined, isOpenAi };
+    return { seed: request.requestId.slice(-16), isUnwrapped: mayUnwrap(request), isClaude: claude !== undefined, isOpenAi, names: TOOL_NAMES.clientNames(request.fields) };
   };
   return {
     provider: 'amazon-bedrock',

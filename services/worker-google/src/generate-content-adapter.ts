@@ -2,7 +2,7 @@
 import type { DispatchRequest__Output } from '@signalbox/contracts/worker';
 import type { Secret } from '@signalbox/runtime/secret';
 import { classifyGoogleRefusal } from '@signalbox/wires/google-generate-content/errors';
-import { clientNames } from '@signalbox/wires/google-generate-content/names';
+import { TOOL_NAMES } from '@signalbox/wires/google-generate-content/names';
 import { draftGenerateContent } from '@signalbox/wires/google-generate-content/request';
 import { readGenerateContentAnswer } from '@signalbox/wires/google-generate-content/response';
 import { createGenerateContentTransducer } from '@signalbox/wires/google-generate-content/stream';
@@ -44,8 +44,8 @@ export function createGenerateContentAdapter({ provider, baseUrl, auth, withCall
     provider,
     origin: url.origin,
     compose: (request, secret, caller) => media.compose(request, () => draftGenerateContent(request, { withCallIds }), MEDIA_TYPES, (body) => ({ path: pathOf(request), headers: headersOf(request.stream, secret), body }), caller),
-    createTransducer: (request) => createGenerateContentTransducer(seedOf(request.requestId), clientNames(request.fields), choicesAsked(request.fields)),
-    readAnswer: (body, request) => readGenerateContentAnswer(body, seedOf(request.requestId), clientNames(request.fields)),
+    createTransducer: (request) => createGenerateContentTransducer(seedOf(request.requestId), TOOL_NAMES.clientNames(request.fields), choicesAsked(request.fields)),
+    readAnswer: (body, request) => readGenerateContentAnswer(body, seedOf(request.requestId), TOOL_NAMES.clientNames(request.fields)),
     classifyRefusal: classifyGoogleRefusal,
   };
 }

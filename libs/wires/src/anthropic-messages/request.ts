@@ -8,6 +8,7 @@ import { isObjectSchema, JSON_TOOL } from '../json-tool.js';
 import type { FetchedMedia, MediaReference } from '../media.js';
 import { PlainJson, writeJson } from '../raw-json.js';
 import { claudeTraits, takesPrefill, TEMPERATURE_MAX, type ClaudeTraits } from './claude.js';
+import { TOOL_NAMES } from './names.js';
 import { nativeSchema } from './native-schema.js';
 import { boundThinking, CLAUDE_THOUGHT, thinkingSettings, type BoundThinking, type ThoughtFormat } from './thinking.js';
 import { isSentAsUrl, renderTurns, type Block } from './turns.js';
@@ -129,7 +130,7 @@ function termsOf(input: MessagesInput, chat: Chat, quirks: MessagesQuirks): Term
 
 /** Throws Unsendable on media that are not what they say. */
 export function draftMessages(input: MessagesInput, quirks: MessagesQuirks): MessagesDraft {
-  const chat = readChat({ fields: input.fields, temperatureMax: Math.min(input.temperatureMax || TEMPERATURE_MAX, TEMPERATURE_MAX) });
+  const chat = TOOL_NAMES.sent(readChat({ fields: input.fields, temperatureMax: Math.min(input.temperatureMax || TEMPERATURE_MAX, TEMPERATURE_MAX) }));
   const terms = termsOf(input, chat, quirks);
   return {
     betas: terms.bound.betas,

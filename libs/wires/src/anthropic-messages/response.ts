@@ -12,16 +12,16 @@ import { readFigures, usageOf } from './usage.js';
 
 const stringOf = (block: JsonObject, name: string): string => (typeof block[name] === 'string' ? block[name] : '');
 
-/** `format`: whose thought the model's is. `isUnwrapped`: the input of `JSON_TOOL` is the content. `refusesForFree`: of the host. `seed` makes ids for calls without one. Never throws. */
-export function readMessagesAnswer(body: Uint8Array, seed: string, isUnwrapped: boolean, format = CLAUDE_THOUGHT, refusesForFree = false): AnswerResult {
-  return readSafely(() => readBody(body, seed, isUnwrapped, format, refusesForFree));
+/** `format`: whose thought the model's is. `isUnwrapped`: the input of `JSON_TOOL` is the content. `refusesForFree`: of the host. `seed` makes ids for calls without one. `names`: those of functions that were sent under another, by it. Never throws. */
+export function readMessagesAnswer(body: Uint8Array, seed: string, isUnwrapped: boolean, format = CLAUDE_THOUGHT, refusesForFree = false, names: ReadonlyMap<string, string> = new Map()): AnswerResult {
+  return readSafely(() => readBody(body, seed, isUnwrapped, format, refusesForFree, names));
 }
 
 function isRefusedAtOnce({ content, stop_reason: reason }: JsonObject): boolean {
   return reason === REFUSAL && Array.isArray(content) && content.length === 0;
 }
 
-function readBody(body: Uint8Array, seed: string, isUnwrapped: boolean, format: ThoughtFormat, refusesForFree: boolean): AnswerResult {
+function readBody(body: Uint8Array, seed: string, isUnwrapped: boolean, format: ThoughtFormat, refusesForFree: boolean, names: ReadonlyMap<string, string>): AnswerResult {
   const json = readAnswerJson(body);
   if (json === undefined) return { ok: false, failure: failure('GARBAGE', true, 200), usage: undefined };
   const { object: message, text } = json;
@@ -55,8 +55,9 @@ function readBody(body: Uint8Array, seed: string, isUnwrapped: boolean, format: 
         countArguments(source.length);
         const whole = argumentsOf(block['input'], () => sourceOf(source, ['input']));
         const input = isCutShort(reason) && index === length - 1 ? withoutEnd(whole) : whole;
-        if (isUnwrapped && block['name'] === JSON_TOOL) content += input;
-        else calls.push({ id: stringOf(block, 'id'), name: stringOf(block, 'name'), arguments: input });
+        const name = stringOf(block, 'name');
+        if (isUnwrapped && name === JSON_TOOL) content += input;
+        else calls.push({ id: stringOf(block, 'id'), name: names.get(name) ?? name, arguments: input });
         break;
       }
     }

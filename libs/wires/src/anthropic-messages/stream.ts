@@ -25,8 +25,8 @@ interface OpenBlock {
 const stringOf = (object: JsonObject, name: string): string => (typeof object[name] === 'string' ? object[name] : '');
 const objectOf = (object: JsonObject, name: string): JsonObject => (isObject(object[name]) ? object[name] : {});
 
-/** `format`: whose thought the model's is. `isUnwrapped`: the input of `JSON_TOOL` is the content. `refusesForFree`: of the host. `seed` makes ids for calls without one. */
-export function createMessagesTransducer(seed: string, isUnwrapped: boolean, format = CLAUDE_THOUGHT, refusesForFree = false): StreamTransducer {
+/** `format`: whose thought the model's is. `isUnwrapped`: the input of `JSON_TOOL` is the content. `refusesForFree`: of the host. `seed` makes ids for calls without one. `names`: those of functions that were sent under another, by it. */
+export function createMessagesTransducer(seed: string, isUnwrapped: boolean, format = CLAUDE_THOUGHT, refusesForFree = false, names: ReadonlyMap<string, string> = new Map()): StreamTransducer {
   const stream = createCanonicalStream(seed);
   const blocks = new Map<unknown, OpenBlock>();
   let figures: UsageFigures | undefined;
@@ -69,7 +69,7 @@ export function createMessagesTransducer(seed: string, isUnwrapped: boolean, for
         const name = stringOf(block, 'name');
         if (name === '') stream.fail(failure('GARBAGE', true, 200));
         const whole = argumentsOf(input, () => sourceOf(frameText, ['content_block', 'input']));
-        return { ...open, whole, call: isAnswer ? -1 : stream.openCall(0, { id: stringOf(block, 'id'), name, arguments: '' }) };
+        return { ...open, whole, call: isAnswer ? -1 : stream.openCall(0, { id: stringOf(block, 'id'), name: names.get(name) ?? name, arguments: '' }) };
       }
       default:
         return open;

@@ -14,7 +14,7 @@ import { readUsage } from './usage.js';
 
 const file = (name: string): string => readFileSync(new URL(`./testdata/${name}`, import.meta.url), 'utf8');
 const fixture = (name: string): Buffer => Buffer.concat(file(`${name}.jsonl`).trim().split('\n').map((line) => jsonEvent(...(JSON.parse(line) as [string, unknown]))));
-const create = () => createConverseTransducer({ seed: 'seed', isUnwrapped: false, isClaude: true, isOpenAi: false });
+const create = () => createConverseTransducer({ seed: 'seed', isUnwrapped: false, isClaude: true, isOpenAi: false, names: new Map() });
 const run = (...parts: readonly Buffer[]): Replayed => replay(create, parts);
 
 const START = jsonEvent('messageStart', { role: 'assistant' });
@@ -57,7 +57,7 @@ describe('stream', () => {
   });
 
   test('a stream of OpenAI’s models counts what the cache wrote within the input, a whole answer beside it: either is charged once', () => {
-    const reading = { seed: 'seed', isUnwrapped: false, isClaude: false, isOpenAi: true };
+    const reading = { seed: 'seed', isUnwrapped: false, isClaude: false, isOpenAi: true, names: new Map() };
     const { summary } = replay(() => createConverseTransducer(reading), [fixture('openai-cached')]);
     const once = { tokens: { inputUncached: 2, cacheRead: 0, cacheWrite: 4_993, outputText: 19 }, isSuspect: false };
     expect(summary.usage).toMatchObject(once);
@@ -72,15 +72,15 @@ describe('stream', () => {
   });
 
   test('what another maker’s model signs is not given out as Claude’s', () => {
-    const { events } = replay(() => createConverseTransducer({ seed: 'seed', isUnwrapped: false, isClaude: false, isOpenAi: false }), [fixture('thinking-tools')]);
+    const { events } = replay(() => createConverseTransducer({ seed: 'seed', isUnwrapped: false, isClaude: false, isOpenAi: false, names: new Map() }), [fixture('thinking-tools')]);
     expect(gather(events).get(0)).toMatchObject({ content: 'Let me see.', reasoning: 'I should look.' });
-    const whole = readConverseAnswer(Buffer.from(file('answer.json')), { seed: 'seed', isUnwrapped: false, isClaude: false, isOpenAi: false });
+    const whole = readConverseAnswer(Buffer.from(file('answer.json')), { seed: 'seed', isUnwrapped: false, isClaude: false, isOpenAi: false, names: new Map() });
     expect(whole.ok && (JSON.parse(String(whole.answer.choices)) as { message: object }[])[0]?.message).toMatchObject({ reasoning_content: 'I should look.' });
     expect(JSON.stringify(events) + String(whole.ok && whole.answer.choices)).not.toContain('reasoning_details');
   });
 
   test('the input of the tool that stands for a JSON answer is the content, and only where it is ours', () => {
-    const { events } = replay(() => createConverseTransducer({ seed: 'seed', isUnwrapped: true, isClaude: true, isOpenAi: false }), [fixture('json-tool')]);
+    const { events } = replay(() => createConverseTransducer({ seed: 'seed', isUnwrapped: true, isClaude: true, isOpenAi: false, names: new Map() }), [fixture('json-tool')]);
     expect(gather(events).get(0)).toEqual({ content: '{"c": 4}', reasoning: '', calls: [], reasons: ['stop'] });
     expect(gather(run(fixture('json-tool')).events).get(0)).toMatchObject({ content: '', calls: [{ name: 'signalbox_json_answer' }], reasons: ['tool_calls'] });
   });
@@ -175,7 +175,7 @@ describe('stream', () => {
 });
 
 describe('whole answer', () => {
-  const read = (value: unknown, isUnwrapped = false, isClaude = true) => readConverseAnswer(Buffer.from(typeof value === 'string' ? value : JSON.stringify(value)), { seed: 'seed', isUnwrapped, isClaude, isOpenAi: false });
+  const read = (value: unknown, isUnwrapped = false, isClaude = true) => readConverseAnswer(Buffer.from(typeof value === 'string' ? value : JSON.stringify(value)), { seed: 'seed', isUnwrapped, isClaude, isOpenAi: false, names: new Map() });
   const answer = (content: readonly object[], stopReason: string): object => ({ output: { message: { role: 'assistant', content } }, stopReason, usage: { inputTokens: 3, outputTokens: 2, totalTokens: 5 } });
 
   test('text, thought, calls and usage', () => {

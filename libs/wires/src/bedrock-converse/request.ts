@@ -9,6 +9,7 @@ import { isObjectSchema, JSON_TOOL } from '../json-tool.js';
 import type { FetchedMedia, MediaReference } from '../media.js';
 import { PlainJson, writeJson } from '../raw-json.js';
 import { bedrockModel, type BedrockModel } from './models.js';
+import { TOOL_NAMES } from './names.js';
 import { reasoningOf, type Reasoning } from './thinking.js';
 import { renderTurns, type Block } from './turns.js';
 
@@ -91,7 +92,7 @@ export interface ConverseDraft {
 
 /** Throws Unsendable on media that are not what they say. */
 export function draftConverse(input: ConverseInput): ConverseDraft {
-  const chat = readChat(input);
+  const chat = TOOL_NAMES.sent(readChat(input));
   return { media: mediaReferences(chat.turns), body: (fetched) => composeBody(input, chat, fetched) };
 }
 

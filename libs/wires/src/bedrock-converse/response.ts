@@ -40,7 +40,7 @@ export function readConverseAnswer(body: Uint8Array, reading: ConverseReading): 
   return readSafely(() => readBody(body, reading));
 }
 
-function readBody(body: Uint8Array, { seed, isUnwrapped, isClaude }: ConverseReading): AnswerResult {
+function readBody(body: Uint8Array, { seed, isUnwrapped, isClaude, names }: ConverseReading): AnswerResult {
   const json = readAnswerJson(body);
   if (json === undefined) return { ok: false, failure: failure('GARBAGE', true, 200), usage: undefined };
   const { object: parsed, text } = json;
@@ -65,8 +65,9 @@ function readBody(body: Uint8Array, { seed, isUnwrapped, isClaude }: ConverseRea
     const source = sources[index] ?? '{}';
     const whole = argumentsOf(toolUse['input'], () => sourceOf(source, ['toolUse', 'input']));
     const input = isCutShort(reason) && index === length - 1 ? withoutEnd(whole) : whole;
-    if (isUnwrapped && toolUse['name'] === JSON_TOOL) gathered.content += input;
-    else gathered.calls.push({ id: stringOf(toolUse, 'toolUseId'), name: stringOf(toolUse, 'name'), arguments: input });
+    const name = stringOf(toolUse, 'name');
+    if (isUnwrapped && name === JSON_TOOL) gathered.content += input;
+    else gathered.calls.push({ id: stringOf(toolUse, 'toolUseId'), name: names.get(name) ?? name, arguments: input });
   });
   const { content, reasoning, calls, details } = gathered;
   return answerOf(

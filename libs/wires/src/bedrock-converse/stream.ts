@@ -33,9 +33,11 @@ export interface ConverseReading {
   readonly isClaude: boolean;
   /** The model is OpenAI's: its streams count the cache within the input, which whole answers do not. */
   readonly isOpenAi: boolean;
+  /** Names of functions that were sent under another, by it. */
+  readonly names: ReadonlyMap<string, string>;
 }
 
-export function createConverseTransducer({ seed, isUnwrapped, isClaude, isOpenAi }: ConverseReading): StreamTransducer {
+export function createConverseTransducer({ seed, isUnwrapped, isClaude, isOpenAi, names }: ConverseReading): StreamTransducer {
   const stream = createCanonicalStream(seed);
   const blocks = new Map<unknown, OpenBlock>();
   let details = 0;
@@ -96,7 +98,7 @@ export function createConverseTransducer({ seed, isUnwrapped, isClaude, isOpenAi
     // Where it is said anew nothing more can come for the block before.
     closeAt(event['contentBlockIndex']);
     if (name === '') garbage();
-    else open(event['contentBlockIndex'], isUnwrapped && name === JSON_TOOL ? -1 : stream.openCall(0, { id: stringOf(use, 'toolUseId'), name, arguments: '' }));
+    else open(event['contentBlockIndex'], isUnwrapped && name === JSON_TOOL ? -1 : stream.openCall(0, { id: stringOf(use, 'toolUseId'), name: names.get(name) ?? name, arguments: '' }));
   };
 
   const onBlockDelta = (event: JsonObject, text: string): void => {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import type { FetchedMedia } from '../media.js';
 import { Unsendable } from '../unsendable.js';
-import { clientNames } from './names.js';
+import { TOOL_NAMES } from './names.js';
 import { draftGenerateContent } from './request.js';
 import { readGenerateContentAnswer } from './response.js';
 import { schemaBudget, toOpenApiSchema } from './schema.js';
@@ -190,7 +190,7 @@ describe('tools', () => {
     const tools = [tool('1password__get', CITY), tool('f', CITY)];
     const body = compose({ tools, tool_choice: { type: 'function', function: { name: '1password__get' } }, messages: [...HI, { role: 'assistant', tool_calls: [call('c1', '1password__get', '{}')] }, { role: 'tool', tool_call_id: 'c1', content: 'x' }, ...HI] });
     expect(JSON.stringify(body).match(/"_?1password__get"/g)).toEqual(Array.from({ length: 4 }, () => '"_1password__get"'));
-    const names = clientNames([{ name: 'tools', value: Buffer.from(JSON.stringify(tools)) }]);
+    const names = TOOL_NAMES.clientNames([{ name: 'tools', value: Buffer.from(JSON.stringify(tools)) }]);
     const answer = Buffer.from(JSON.stringify({ candidates: [{ content: { parts: [{ functionCall: { name: '_1password__get', args: {} } }, { functionCall: { name: 'f', args: {} } }] }, finishReason: 'STOP' }] }));
     const whole = readGenerateContentAnswer(answer, 'seed', names);
     const transducer = createGenerateContentTransducer('seed', names);
@@ -199,10 +199,10 @@ describe('tools', () => {
   });
 
   test('a name is left alone where another tool has it', () => {
-    const named = (...all: readonly string[]): ReadonlyMap<string, string> => clientNames([{ name: 'tools', value: Buffer.from(JSON.stringify(all.map((name) => tool(name)))) }]);
+    const named = (...all: readonly string[]): ReadonlyMap<string, string> => TOOL_NAMES.clientNames([{ name: 'tools', value: Buffer.from(JSON.stringify(all.map((name) => tool(name)))) }]);
     expect([...named('1', '2', '_2')]).toEqual([['_1', '1']]);
     expect([...named('f', '_1')]).toEqual([]);
-    expect([...clientNames([])]).toEqual([]);
+    expect([...TOOL_NAMES.clientNames([])]).toEqual([]);
   });
 
   test('strict tools are validated', () => {

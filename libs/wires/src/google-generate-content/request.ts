@@ -5,7 +5,7 @@ import { mediaReferences } from '../chat-turns.js';
 import type { FetchedMedia, MediaReference } from '../media.js';
 import { PlainJson, writeJson } from '../raw-json.js';
 import { badInput } from '../unsendable.js';
-import { sentName } from './names.js';
+import { TOOL_NAMES } from './names.js';
 import { schemaBudget, toOpenApiSchema, type SchemaBudget } from './schema.js';
 import { thinkingOf } from './thinking.js';
 import { renderTurns } from './turns.js';
@@ -32,7 +32,7 @@ function geminiMajor(model: string): number {
 }
 
 function declaration({ name, description, parameters }: Tool, budget: SchemaBudget): object {
-  const head = { name: sentName(name), ...(description === '' ? {} : { description }) };
+  const head = { name, ...(description === '' ? {} : { description }) };
   const hasProperties = parameters !== undefined && (Object.keys(parameters).some((keyword) => keyword !== 'type' && keyword !== 'properties' && keyword !== 'required' && keyword !== 'additionalProperties') || Object.keys(isObject(parameters['properties']) ? parameters['properties'] : {}).length > 0);
   if (!hasProperties) return head;
   const schema = toOpenApiSchema(parameters, budget);
@@ -48,7 +48,7 @@ function callingConfig(choice: ToolChoice, tools: readonly Tool[]): object {
     case 'required':
       return { mode: 'ANY' };
     case 'named':
-      return { mode: 'ANY', allowedFunctionNames: [sentName(choice.name)] };
+      return { mode: 'ANY', allowedFunctionNames: [choice.name] };
   }
 }
 
@@ -85,7 +85,7 @@ function generationConfig(chat: Chat, input: ChatInput, budget: SchemaBudget): o
 
 /** Reads a request. Throws Unsendable on media that are not what they say and on parts this wire has no words for. */
 export function draftGenerateContent(input: ChatInput, options: GenerateContentOptions): GenerateContentDraft {
-  const chat = readChat(input);
+  const chat = TOOL_NAMES.sent(readChat(input));
   const major = geminiMajor(input.providerModelId);
   // Text of nothing is refused.
   const system = chat.turns.flatMap((turn) => (turn.role === 'system' && turn.text !== '' ? [turn.text] : []));

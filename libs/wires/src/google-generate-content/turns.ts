@@ -6,7 +6,6 @@ import type { LongStrings } from '../long-strings.js';
 import type { FetchedMedia } from '../media.js';
 import { base64Json, RawJson, rawObject } from '../raw-json.js';
 import { Unsendable } from '../unsendable.js';
-import { sentName } from './names.js';
 
 export interface TurnOptions {
   /** Send the ids of calls with their results; Vertex matches them by name and order alone. */
@@ -58,7 +57,7 @@ function userParts(parts: readonly UserPart[], fetched: FetchedMedia): object[] 
 }
 
 function callPart(call: TurnCall, signature: string, { withCallIds }: TurnOptions): object {
-  return { functionCall: { ...(withCallIds ? { id: call.id } : {}), name: sentName(call.name), args: objectOf(call.arguments, 'value') }, ...(signature === '' ? {} : { thoughtSignature: signature }) };
+  return { functionCall: { ...(withCallIds ? { id: call.id } : {}), name: call.name, args: objectOf(call.arguments, 'value') }, ...(signature === '' ? {} : { thoughtSignature: signature }) };
 }
 
 function modelParts(turn: Turn & { readonly role: 'assistant' }, options: TurnOptions): readonly object[] {
@@ -72,7 +71,7 @@ function modelParts(turn: Turn & { readonly role: 'assistant' }, options: TurnOp
 function answersContent({ calls, results }: Answers, { withCallIds, strings }: TurnOptions): readonly Content[] {
   if (results.length === 0) return [];
   const sorted = [...results].sort((left, right) => (calls.get(left.callId) ?? 0) - (calls.get(right.callId) ?? 0));
-  return [{ role: 'user', parts: sorted.map((turn) => ({ functionResponse: { ...(withCallIds ? { id: turn.callId } : {}), name: sentName(turn.name), response: objectOf(BEGINS_AS_JSON.test(turn.text) ? strings.whole(turn.text) : turn.text, 'output') } })) }];
+  return [{ role: 'user', parts: sorted.map((turn) => ({ functionResponse: { ...(withCallIds ? { id: turn.callId } : {}), name: turn.name, response: objectOf(BEGINS_AS_JSON.test(turn.text) ? strings.whole(turn.text) : turn.text, 'output') } })) }];
 }
 
 /**

@@ -1,0 +1,4 @@
+/** Names of functions as Converse takes them, whatever the model. */
+import { createToolNames } from '../tool-names.js';
+
+export const TOOL_NAMES = createToolNames({ chars: 'A-Za-z0-9_-', firstChars: 'A-Za-z0-9_-', charsMax: 64 });
