@@ -52,7 +52,26 @@ describe('the shipped catalog', () => {
   test('what is billed by the search is served by nobody, since no card can price it', async () => {
     const { endpoints } = await load(['perplexity', 'openrouter']);
     const served = (model: string): unknown => endpoints.filter((endpoint) => endpoint.model === model && endpoint.isServable).map(({ provider }) => provider);
-    expect([served('perplexity/sonar-deep-research'), served('perplexity/sonar-pro')]).toEqual([[], ['perplexity', 'openrouter']]);
+    expect([served('perplexity/sonar-deep-research'), served('perplexity/sonar-pro')]).toEqual([[], ['openrouter']]);
+  });
+
+  test('a search that comes with each answer is in the price, at a host that resells the model, too', async () => {
+    const { endpoints } = await load(['openrouter']);
+    const fees = endpoints.filter(({ id, isServable }) => id.startsWith('openrouter:perplexity/') && isServable).map(({ id, prices }) => [id, prices[0]?.card.requestNanoUsd]);
+    expect(fees).toEqual(['sonar', 'sonar-pro', 'sonar-reasoning-pro'].map((name) => [`openrouter:perplexity/${name}`, 5_000_000n]));
+  });
+
+  test.each([
+    ['openai:openai/o4-mini', '2026-10-23'],
+    ['openai:openai/gpt-5', '2026-12-11'],
+    ['anthropic:anthropic/claude-opus-4.1', '2026-08-05'],
+    ['google-ai-studio:google/gemini-2.5-pro', '2026-12-01'],
+    ['google-vertex:google/gemini-2.5-flash-lite', '2026-10-20'],
+    ['perplexity:perplexity/sonar', '2026-09-27'],
+  ])('%s serves no more from %s on, when its host refuses or answers with another model', async (id, date) => {
+    const servableOn = async (today: string): Promise<unknown> => (await source([id.split(':')[0] ?? '']).read(today)).loaded?.catalog.endpoints.find((endpoint) => endpoint.id === id)?.isServable;
+    const before = new Date(Date.parse(date) - 86_400_000).toISOString().slice(0, 10);
+    expect([await servableOn(before), await servableOn(date)]).toEqual([true, false]);
   });
 
   test('knows when an endpoint serves for the last time: with its maker, and elsewhere unless its weights are open', async () => {
@@ -119,7 +138,7 @@ describe('the shipped catalog', () => {
   test("models of OpenAI's that do not reason take stop sequences and tell probabilities", async () => {
     const { endpoints, models } = await load(['openai']);
     const plain = endpoints.filter(({ provider, model, hiddenReasoning, isServable }) => provider === 'openai' && isServable && !hiddenReasoning && models.find(({ id }) => id === model)?.ownedBy === 'openai');
-    expect(plain.map(({ model }) => model)).toEqual(expect.arrayContaining(['openai/gpt-4.1', 'openai/gpt-4.1-mini', 'openai/gpt-4.1-nano', 'openai/gpt-4o']));
+    expect(plain.map(({ model }) => model)).toEqual(expect.arrayContaining(['openai/gpt-4.1', 'openai/gpt-4.1-mini', 'openai/gpt-4o']));
     expect(plain.filter(({ unsupportedParams, capabilities }) => unsupportedParams.has('stop') || !capabilities.logprobs).map(({ id }) => id)).toEqual([]);
   });
 
@@ -270,7 +289,7 @@ describe('the shipped catalog', () => {
     ['one of a later model', 'alibaba:qwen/qwen3.7-plus', 'reasoning_effort.whole', false],
     ['one of the same model elsewhere', 'deepinfra:qwen/qwen3-32b', 'reasoning_effort.whole', false],
     ['a penalty that all have', 'openai:openai/gpt-4o-mini', 'frequency_penalty.wide', false],
-    ['one call at a time, of a wire without a word for it,', 'google-vertex:google/gemini-2.5-pro', 'parallel_tool_calls.single', true],
+    ['one call at a time, of a wire without a word for it,', 'google-vertex:google/gemini-3.1-pro-preview', 'parallel_tool_calls.single', true],
     ['one call at a time, of a model that is told so,', 'anthropic:anthropic/claude-sonnet-4.5', 'parallel_tool_calls.single', false],
   ])('%s is told where the value is changed, and kept away from there where all is required', async (_what, id, param, isChanged) => {
     const catalog = await load(['anthropic', 'google-vertex', 'minimax', 'mistral', 'deepinfra', 'cohere', 'openai', 'alibaba']);

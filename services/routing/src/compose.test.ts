@@ -138,8 +138,8 @@ describe('routing over its doors', () => {
     ['openai/gpt-4o-mini:free', 'openai/gpt-4o-mini', ''],
     ['openai/gpt-4o@preset/mine', 'openai/gpt-4o', ''],
     ['azure/gpt-4o', 'openai/gpt-4o', 'azure-openai'],
-    ['gemini/gemini-2.5-pro', 'google/gemini-2.5-pro', 'google-ai-studio'],
-    ['vertex_ai/gemini-2.5-pro', 'google/gemini-2.5-pro', 'google-vertex'],
+    ['gemini/gemini-3.5-flash', 'google/gemini-3.5-flash', 'google-ai-studio'],
+    ['vertex_ai/gemini-3.5-flash', 'google/gemini-3.5-flash', 'google-vertex'],
     ['vertex_ai/claude-sonnet-4-5@20250929', 'anthropic/claude-sonnet-4.5', 'google-vertex'],
     ['bedrock/us.anthropic.claude-sonnet-4-5-20250929-v1:0', 'anthropic/claude-sonnet-4.5', 'amazon-bedrock'],
     ['bedrock/us-east-1/anthropic.claude-haiku-4-5-20251001-v1:0', 'anthropic/claude-haiku-4.5', 'amazon-bedrock'],
@@ -195,10 +195,10 @@ describe('routing over its doors', () => {
   });
 
   test('says how long a whole answer may take, where length and speed are known', async () => {
-    await start({ PROVIDERS: 'openai' });
-    const told = async (over: DecideRequest): Promise<number | undefined> => (await decide({ model: 'openai/gpt-4-turbo', ...over })).attempts[0]?.wholeTimeoutMs;
-    // 100 tokens, or the model's maximum of 4,096, at a quarter of 46.7 tokens per second.
-    expect([await told({ maxTokens: 100 }), await told({}), await told({ maxTokens: 100, needs: { streaming: true } })]).toEqual([138_566, 480_836, 0]);
+    await start({ PROVIDERS: 'amazon-bedrock' });
+    const told = async (over: DecideRequest): Promise<number | undefined> => (await decide({ model: 'amazon/nova-pro-v1', ...over })).attempts[0]?.wholeTimeoutMs;
+    // 100 tokens, or the model's maximum of 8,192, at a quarter of 150 tokens per second.
+    expect([await told({ maxTokens: 100 }), await told({}), await told({ maxTokens: 100, needs: { streaming: true } })]).toEqual([132_667, 348_454, 0]);
   });
 
   test('lists the models that the account’s providers serve, and of each the endpoints at those', async () => {

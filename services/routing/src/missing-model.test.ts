@@ -31,7 +31,7 @@ test('of one model that is not listed it is told what its name certainly means, 
   const none = { models: [], unsetProviders: [], nearestModel: '', nearestProvider: '', similarModels: [], retired: false, fallbackModels: [] };
   expect(await ask('azure/gpt-4o')).toEqual({ ...none, nearestModel: 'openai/gpt-4o', nearestProvider: 'azure-openai' });
   expect(await ask('openai/gpt-4o:nitro')).toEqual({ ...none, nearestModel: 'openai/gpt-4o' });
-  expect(await ask('google/gemini-2.5-flash')).toMatchObject({ ...none, unsetProviders: expect.arrayContaining(['google-ai-studio', 'google-vertex']) });
+  expect(await ask('google/gemini-3.5-flash')).toMatchObject({ ...none, unsetProviders: expect.arrayContaining(['google-ai-studio', 'google-vertex']) });
   expect(await ask('openai/gpt-4o')).toEqual({ ...none, models: ['openai/gpt-4o'] });
 });
 

@@ -345,7 +345,7 @@ export function describeDrawnImages(world: () => WiresWorld): void {
           sse({ candidates: [{ content: { role: 'model', parts: [{ text: 'Here.' }] }, finishReason: 'STOP', index: 0 }], usageMetadata: { promptTokenCount: 3, candidatesTokenCount: 1_290, totalTokenCount: 1_293 } }),
         ],
       });
-    const got = await world().chat({ model: 'google/gemini-2.5-flash', messages: HELLO, provider: { only: ['google-ai-studio'] }, stream: true });
+    const got = await world().chat({ model: 'google/gemini-3.5-flash-lite', messages: HELLO, provider: { only: ['google-ai-studio'] }, stream: true });
     expect({ status: got.status, text: got.status === 200 ? '' : got.text }).toEqual({ status: 200, text: '' });
     const { chunks, isDone } = streamOf(got.text);
     expect([isDone, contentOf(chunks), chunks.some(({ error }) => error !== undefined)]).toEqual([true, 'Here.', false]);
@@ -364,7 +364,7 @@ export function describeNothingSaid(world: () => WiresWorld): void {
     const before = door.requests.length;
     const ask = async (body: object): Promise<{ readonly status: number; readonly text: string }> => {
       door.enqueue(stream ? { chunks: [sse(nothing)] } : { body: nothing });
-      const answer = await fetch(`${gateway.baseUrl}/v1/chat/completions`, { method: 'POST', headers: { authorization: `Bearer ${key.key}`, 'content-type': 'application/json' }, body: JSON.stringify({ model: 'google/gemini-2.5-flash', messages: HELLO, stream, ...body }) });
+      const answer = await fetch(`${gateway.baseUrl}/v1/chat/completions`, { method: 'POST', headers: { authorization: `Bearer ${key.key}`, 'content-type': 'application/json' }, body: JSON.stringify({ model: 'google/gemini-3.5-flash-lite', messages: HELLO, stream, ...body }) });
       return { status: answer.status, text: await answer.text() };
     };
     const other = await ask({ models: [FALLBACK.model], provider: { only: ['google-ai-studio', FALLBACK.provider] } });

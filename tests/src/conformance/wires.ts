@@ -72,7 +72,7 @@ export const WIRES: readonly Wire[] = [
     name: 'google',
     provider: 'google-ai-studio',
     thinksUnasked: true,
-    models: ['google/gemini-2.5-flash', 'google/gemini-2.5-flash-lite', 'google/gemini-3-flash-preview'],
+    models: ['google/gemini-3.5-flash-lite', 'google/gemini-2.5-flash-lite', 'google/gemini-3-flash-preview'],
     path: '/v1beta/models/gemini',
     takesUrls: false,
     refusal: (status) => ({ status, body: { error: { code: status, message: UPSTREAM_WORDS, status: GOOGLE_STATUSES[status] ?? 'UNAVAILABLE' } } }),
