@@ -303,6 +303,8 @@ describe('usage', () => {
     ['thoughts within candidates, as the total says', { promptTokenCount: 10, candidatesTokenCount: 12, thoughtsTokenCount: 7, totalTokenCount: 22 }, { outputText: 5, outputReasoning: 7 }, false],
     ['results of tools read as prompt', { promptTokenCount: 10, toolUsePromptTokenCount: 4, candidatesTokenCount: 1, totalTokenCount: 15 }, { inputUncached: 14 }, false],
     ['cached sound counts once', { promptTokenCount: 10, cachedContentTokenCount: 6, candidatesTokenCount: 1, totalTokenCount: 11, promptTokensDetails: [{ modality: 'AUDIO', tokenCount: 8 }], cacheTokensDetails: [{ modality: 'AUDIO', tokenCount: 6 }] }, { inputUncached: 2, cacheRead: 6, audio: 2 }, false],
+    ['an image that the model drew, at the price of text', { promptTokenCount: 10, candidatesTokenCount: 1_300, totalTokenCount: 1_310, candidatesTokensDetails: [{ modality: 'TEXT', tokenCount: 10 }, { modality: 'IMAGE', tokenCount: 1_290 }] }, { outputText: 1_300 }, true],
+    ['text, told by its kind', { promptTokenCount: 10, candidatesTokenCount: 5, totalTokenCount: 15, candidatesTokensDetails: [{ modality: 'TEXT', tokenCount: 5 }] }, { outputText: 5 }, false],
     ['a total that contradicts its parts', { promptTokenCount: 10, candidatesTokenCount: 1, totalTokenCount: 500 }, { inputUncached: 10 }, true],
   ])('%s', (_what, raw, tokens, isSuspect) => {
     expect(readUsage(raw)).toMatchObject({ tokens, isSuspect });

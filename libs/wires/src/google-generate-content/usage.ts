@@ -32,6 +32,7 @@ export function readUsage(raw: unknown): Usage | undefined {
     tokens: { inputUncached: prompt - cacheRead - audio - image, cacheRead, cacheWrite: 0, outputText, outputReasoning: thoughts, audio, image },
     cachedKnown: cachedTold !== undefined,
     reasoningKnown: thoughtsTold !== undefined,
-    isSuspect: (cachedTold ?? 0) > prompt || (total !== undefined && total !== prompt + outputText + thoughts),
+    // What a model draws or says aloud is dearer than text: its price is not in the card.
+    isSuspect: (cachedTold ?? 0) > prompt || (total !== undefined && total !== prompt + outputText + thoughts) || ['IMAGE', 'AUDIO'].some((modality) => ofModality(raw['candidatesTokensDetails'], modality) > 0),
   };
 }
