@@ -27,8 +27,11 @@ export interface Breaker {
    * so those of calls that were sent before the last one that counted do not count. A probe's always does.
    */
   cut(sentAtMs: number, nowMs: number): void;
-  /** A rate limit after which no credential is free for `forMs`: no call is made until then. It counts as a failure only of a probe. */
-  rest(forMs: number, nowMs: number): void;
+  /**
+   * A rate limit after which no credential is free for `forMs`: no call is made until then. It counts as a failure only of a probe.
+   * `behindMs`: whoever reads the state reads that of so long ago, which must not make the wait longer.
+   */
+  rest(forMs: number, nowMs: number, behindMs?: number): void;
   /**
    * A rate limit without a known wait, or after which another credential is free. After five in a row, with no answer and no
    * known wait between them, calls pause. It counts as a failure only of a probe.
@@ -144,10 +147,10 @@ export function createBreaker(): Breaker {
       cutAtMs = nowMs;
       record(false, 0, nowMs);
     },
-    rest: (forMs, nowMs) => {
+    rest: (forMs, nowMs, behindMs = 0) => {
       limitsInARow = 0;
       if (isHalfOpen(nowMs)) record(false, forMs, nowMs);
-      else restUntilMs = Math.max(restUntilMs, nowMs + Math.min(forMs, RETRY_AFTER_MAX_MS));
+      else restUntilMs = Math.max(restUntilMs, nowMs - behindMs + Math.min(forMs, RETRY_AFTER_MAX_MS));
     },
     limit: (nowMs) => {
       if (isHalfOpen(nowMs)) {

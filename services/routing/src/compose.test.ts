@@ -338,8 +338,8 @@ describe('routing over its doors', () => {
     // The operator's credential was refused; an account's own credential need not wait.
     expect((await decide({ model: 'simulator/fast', byokProviders: ['simulator'] })).attempts).toMatchObject([{ byok: true }]);
     await hear('RATE_LIMITED', 7_000, 'smart');
-    expect(await decide({ model: 'simulator/fast', models: ['simulator/smart'] })).toMatchObject({ refusal: 'ALL_UNHEALTHY', retryAfterMs: 8_000 });
-    clock.advance(8_000);
+    expect(await decide({ model: 'simulator/fast', models: ['simulator/smart'] })).toMatchObject({ refusal: 'ALL_UNHEALTHY', retryAfterMs: 7_000 });
+    clock.advance(7_000);
     expect((await decide({ model: 'simulator/smart' })).refusal).toBe('REFUSAL_UNSPECIFIED');
   });
 

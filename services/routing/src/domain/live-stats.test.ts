@@ -233,15 +233,20 @@ describe('live statistics', () => {
     }
   });
 
-  test('an endpoint whose credentials wait out a rate limit is offered to all a second after the wait, however many met it', () => {
+  test('an endpoint whose credentials wait out a rate limit is offered to all when the wait is over, as clients were told, however many met it', () => {
     const clock = createFakeClock();
     const live = createLiveStats(clock, (id) => [id]);
     const state = (): string | undefined => live.view().get('a')?.breaker;
-    for (let i = 0; i < 20; i += 1) live.observe(observation({ isSuccess: false, isRateLimit: true, retryAfterMs: 2_000 }));
-    expect(state()).toBe('open');
-    clock.advance(3_000);
+    for (let i = 0; i < 20; i += 1) live.observe(observation({ isSuccess: false, isRateLimit: true, retryAfterMs: 2_700 }));
+    expect([state(), live.view().get('a')?.waitMs]).toEqual(['open', 2_700]);
+    // Asked all the time, so that no view is older than the end of the wait.
+    for (let waitedMs = 100; waitedMs < 2_700; waitedMs += 100) {
+      clock.advance(100);
+      expect(state()).toBe('open');
+    }
+    clock.advance(100);
     expect(state()).toBe('closed');
-    // Without a Retry-After, five in a row cause the same wait.
+    // Without a Retry-After, five in a row cause a wait of a second, and nobody was told of one.
     for (let i = 0; i < 5; i += 1) live.observe(observation({ isSuccess: false, isRateLimit: true }));
     clock.advance(1_999);
     expect(state()).toBe('open');

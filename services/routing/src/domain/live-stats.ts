@@ -79,6 +79,8 @@ export function createLiveStats(clock: Clock, peersOf: PeersOf, { siblingsOf, en
   let view: ReadonlyMap<string, EndpointLive> = new Map();
   let viewAtMs = -Infinity;
   let isStale = false;
+  /** When the first open endpoint of the view may be tried. */
+  let opensAtMs = Infinity;
 
   const evidenceOf = (endpointId: string, { latency, total, throughput, successes, failures }: Tracked, nowMs: number): EndpointEvidence => {
     const sinceMs = ejections.endOf(endpointId);
@@ -161,7 +163,8 @@ export function createLiveStats(clock: Clock, peersOf: PeersOf, { siblingsOf, en
         isStale = true;
         return;
       }
-      if (isRateLimit && restMs > 0) entry.breaker.rest(restMs, nowMs);
+      // No probe follows, and the client was told this wait: it is not to come back too early.
+      if (isRateLimit && restMs > 0) entry.breaker.rest(restMs, nowMs, BEHIND_WORKERS_MS);
       else if (isRateLimit && pauseMs === 0) entry.breaker.limit(nowMs);
       else if (cutMs !== undefined && !isSuccess && restMs === 0 && pauseMs === 0) entry.breaker.cut(nowMs - cutMs, nowMs);
       // A pause of all the provider's endpoints is applied below, to each of them.
@@ -178,10 +181,15 @@ export function createLiveStats(clock: Clock, peersOf: PeersOf, { siblingsOf, en
     },
     view: () => {
       const nowMs = clock.monotonicMs();
-      if (tracked.size === 0 || (!isStale && nowMs - viewAtMs < VIEW_AGE_MAX_MS)) return view;
+      if (tracked.size === 0 || (!isStale && nowMs < opensAtMs && nowMs - viewAtMs < VIEW_AGE_MAX_MS)) return view;
       if (nowMs - judgedAtMs >= VIEW_AGE_MAX_MS) judge(nowMs);
       const next = new Map<string, EndpointLive>();
-      for (const [id, entry] of tracked) next.set(id, describe(id, entry, nowMs));
+      opensAtMs = Infinity;
+      for (const [id, entry] of tracked) {
+        const live = describe(id, entry, nowMs);
+        next.set(id, live);
+        if (live.waitMs !== undefined) opensAtMs = Math.min(opensAtMs, nowMs + live.waitMs);
+      }
       view = next;
       viewAtMs = nowMs;
       isStale = false;
